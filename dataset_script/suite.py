@@ -2,12 +2,14 @@
 
 A shipped suite is a folder under ``suites/``: ``trajectories.csv`` (trajectory_id, split),
 ``dev_labels.csv``, the published dev labels that the dataset carries too, ``tasks.csv`` (see `tasks`), and
-``about.md``, what its dataset's card has to say. A maintainer's own suite is a folder of the same shape
-anywhere; only ``trajectories.csv`` has to be there.
+``about.md``, what its dataset's card has to say, and ``suite.toml``: ``labels = "public"`` where anyone can
+have the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden. A
+maintainer's own suite is a folder of the same shape anywhere; only ``trajectories.csv`` has to be there.
 """
 
 import csv
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -46,6 +48,8 @@ class Suite:
     tasks_path: Path
     about: str = ""
     """What a reader of its data has to know (``about.md``), in Markdown: the card carries it."""
+    labels_are_public: bool = False
+    """Whether anyone can have the test labels anyway: then figures may be shown in full detail."""
 
     @cached_property
     def _by_key(self) -> Mapping[str, Trajectory]:
@@ -112,7 +116,21 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
         dev_labels_path=folder / "dev_labels.csv",
         tasks_path=folder / "tasks.csv",
         about=about.read_text(encoding="utf-8").strip() if about.is_file() else "",
+        labels_are_public=_labels_are_public(folder / "suite.toml"),
     )
+
+
+def _labels_are_public(path: Path) -> bool:
+    """What ``suite.toml`` says of the labels; private when there is no such file."""
+    if not path.is_file():
+        return False
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8")).get("labels", "private")
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
+    if said not in ("public", "private"):
+        raise SuiteError(f'{path.name}, labels {said!r}: write labels = "public" or labels = "private"')
+    return said == "public"
 
 
 def read_rows(path: Path) -> tuple[list[dict[str, str]], set[str]]:

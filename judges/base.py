@@ -1,49 +1,227 @@
-"""What a judge is: it looks at a trajectory and gives a verdict."""
+"""The words that judges and the engine share: what a judge sees, the calls it asks for, what it answers.
 
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+A judge is a generator. It is shown a `View`, yields the calls it wants made at once, is sent their replies in
+the same order, and returns its `Answer`. It touches no network, clock or file, so that one judge runs over an
+endpoint, a batch, a local model, a cluster, and over made-up replies when a run is planned.
+"""
 
-from dataset_script.suite import Trajectory
+import base64
+import hashlib
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+JUDGE_ROLE = "judge"
+"""The role whose model gives the verdict; a judge may name others, such as ``captioner``."""
+
+DEFAULT_OUTPUT_TOKENS = 1024
+"""As in the paper, section 4."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture as it is sent: PNG, JPEG or WebP bytes, already resized where that was asked for."""
+
+    content: bytes
+    media_type: str
+    width: int
+    height: int
+    detail: Literal["auto", "low", "high"] = "auto"
+
+    @cached_property
+    def sha256(self) -> str:
+        """The picture's name in keys and in stored messages."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def data_url(self) -> str:
+        """The picture as an address that carries it."""
+        return f"data:{self.media_type};base64,{base64.b64encode(self.content).decode()}"
+
+
+Content = str | tuple["str | Image", ...]
+"""Text, or texts and pictures in their order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """A judge's answer for one trajectory; fields as the columns of a prediction file.
+class Message:
+    """A message of a call."""
 
-    Only the state ``ok`` carries true or false; every other state is no verdict.
+    role: Literal["system", "user", "assistant"]
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStep:
+    """What the agent saw and did at a step, ``number`` from 1. At the end action and reasoning are None.
+
+    Trees and screenshots are None where the judge does not want them, or where none was recorded.
     """
 
-    trajectory_id: str
-    success: bool | None
+    number: int
+    url: str | None
+    action: str | None
+    reasoning: str | None
+    error: str | None
+    axtree: str | None = None
+    axtree_pruned: str | None = None
+    screenshot: Image | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a judge is shown of a trajectory: no reward, no label, no agent's name, no trajectory id."""
+
+    goal: str
+    goal_images: tuple[Image, ...]
+    steps: tuple[ViewStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """Which heavy parts of a trajectory a judge needs: of no step, of the last one, or of all."""
+
+    axtrees: Literal["none", "last", "all"] = "none"
+    screenshots: Literal["none", "last", "all"] = "none"
+    goal_images: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question to a model. ``shorter`` is sent instead, once, when the prompt is too long for it.
+
+    ``role`` names which of the run's models answers. ``sample`` tells apart several answers to one question;
+    a call that need not be sampled again (a caption) keeps 0 and is shared through the cache.
+    """
+
+    purpose: str
+    messages: tuple[Message, ...]
+    shorter: tuple[Message, ...] | None = None
+    role: str = JUDGE_ROLE
+    max_output_tokens: int | None = None
+    sample: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProbability:
+    """A token of a reply with its log-probability and those of its rivals."""
+
+    token: str
+    logprob: float
+    rivals: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a call. ``state`` is ``ok`` when there is a reply, whatever it says.
+
+    Otherwise it is ``refused``, ``too_long`` or ``error`` (`vocabulary.STATES`), and ``error`` says why.
+    Tokens, cost and latency are None where they are not known; a reply from the cache costs nothing again:
+    ``cost_usd`` is what was paid for it when it was made.
+    """
+
+    text: str | None = None
     state: str = "ok"
+    finish_reason: str | None = None
+    refusal: str | None = None
+    error: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+    model: str | None = None
+    is_from_cache: bool = False
+    used_shorter: bool = False
+    logprobs: tuple[TokenProbability, ...] | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A judge's answer to one trajectory. Only the state ``ok`` carries a success that is true or false."""
+
+    state: str
+    success: bool | None = None
     side_effect: bool | None = None
     repetition: bool | None = None
     optimality: int | None = None
     score: float | None = None
     reasoning: str | None = None
-    cost_usd: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    latency_s: float | None = None
 
     def __post_init__(self) -> None:
-        if self.state != "ok" and self.success is not None:
-            raise ValueError(f"a verdict in the state {self.state!r} carries no answer, but success is given")
+        if (self.state == "ok") != (self.success is not None):
+            raise ValueError(f"the state {self.state!r} does not go with success {self.success!r}")
 
-    def to_row(self) -> dict[str, Any]:
-        """The row of a prediction file: what is not known is left out, success is always there."""
-        row = asdict(self)
-        return {name: value for name, value in row.items() if value is not None or name == "success"}
+
+Asking = Generator[Sequence[Call], Sequence[Reply], Answer]
+"""Yields calls to be made at once, is sent their replies in order, returns the answer."""
 
 
 class Judge(Protocol):
-    """A judge. ``inputs`` says what it sees, ``calls`` how many model calls a trajectory takes."""
+    """A judge. Small, picklable, without state: one instance serves every trajectory of a run."""
 
-    name: str
-    inputs: str
-    calls: int
-    source: str
+    @property
+    def name(self) -> str:
+        """The name in tables, as the paper spells it where it has one."""
 
-    def judge(self, trajectory: Trajectory) -> Verdict:
-        """The verdict on one trajectory; never raises for what a model answered."""
-        ...
+    @property
+    def inputs(self) -> str:
+        """What it sees, in words."""
+
+    @property
+    def calls(self) -> str:
+        """How many calls a trajectory takes: ``1``, ``2``, or in words with n for its steps."""
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+
+    @property
+    def wants(self) -> Wants:
+        """The heavy parts of a trajectory that it needs."""
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The default model of each role; empty for a judge that asks nobody."""
+
+    @property
+    def prompts_hash(self) -> str:
+        """SHA-256 over the prompt templates, so that a run says which ones it used."""
+
+    def ask(self, view: View) -> Asking:
+        """Judge one trajectory. Raises nothing for what a model answered, or failed to answer."""
+
+
+class RewardJudge(Protocol):
+    """A judge that asks no model and is told the environment's reward instead of being shown the run."""
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+
+    def judge_reward(self, cum_reward: float | None) -> Answer:
+        """The answer that a reward stands for; the state ``error`` where none was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How a role's model is asked. ``extra`` goes into the request as it is and belongs to its identity.
+
+    ``provider`` is a name of `providers.PROVIDERS`; ``base_url`` and ``key_variable`` override its own.
+    """
+
+    model: str
+    provider: str = "openai"
+    base_url: str | None = None
+    key_variable: str | None = None
+    temperature: float | None = 0.0
+    seed: int | None = 0
+    max_output_tokens: int = DEFAULT_OUTPUT_TOKENS
+    logprobs: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def failed(replies: Sequence[Reply]) -> Answer | None:
+    """The answer of a judge whose call failed: the state of the first reply that is none; else None."""
+    return next((Answer(reply.state) for reply in replies if reply.state != "ok"), None)

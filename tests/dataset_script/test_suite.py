@@ -208,3 +208,28 @@ def test_files_saved_with_a_byte_order_mark_are_read(suite_folder):
         path = suite_folder / name
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert len(load_dev_labels(load_suite(suite_folder))) == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [('labels = "public"', True), ('labels = "private"', False), ("", False)]
+)
+def test_a_suite_says_whether_its_labels_are_public_and_hides_them_when_it_says_nothing(
+    tmp_path, said, expected
+):
+    (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
+    (tmp_path / "suite.toml").write_text(said)
+
+    assert load_suite(tmp_path).labels_are_public is expected
+
+
+@pytest.mark.parametrize("said", ['labels = "pubic"', "labels = true", "labels"])
+def test_a_suite_that_is_unclear_about_its_labels_is_refused_with_what_to_write(tmp_path, said):
+    (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
+    (tmp_path / "suite.toml").write_text(said)
+
+    with pytest.raises(SuiteError, match=r"suite\.toml"):
+        load_suite(tmp_path)
+
+
+def test_the_official_labels_are_public():
+    assert load_suite().labels_are_public
