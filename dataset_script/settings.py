@@ -8,6 +8,7 @@
 | ARB_CACHE_DIR | ~/.cache/agent-reward-bench | private cache (mode 0700) for fetched labels |
 | ARB_STATE_DIR | state | records and uploaded files |
 | ARB_DATA_DIR | agent-reward-bench | the built dataset that is shown; without one, the sample |
+| ARB_PAPER_VERDICTS | none | a folder of verdict files of the paper's judges, such as `aer-c.jsonl` |
 | DATABASE_URL | SQLite in the state folder | records database, as a SQLAlchemy URL |
 | ARB_MAX_UPLOAD_BYTES | 5000000 | the largest prediction file accepted |
 | ARB_HOST, ARB_PORT | 127.0.0.1, 7860 | where the Space listens |
@@ -33,6 +34,7 @@ class Settings(BaseSettings):
     cache_dir: Path = Path("~/.cache/agent-reward-bench")
     state_dir: Path = Path("state")
     data_dir: Path = Path("agent-reward-bench")
+    paper_verdicts: Path | None = None
     database_url: str | None = Field(
         default=None, validation_alias=AliasChoices("database_url", "DATABASE_URL")
     )

@@ -1,4 +1,4 @@
-"""``python -m leaderboard``: labels, score, audit, board."""
+"""``python -m leaderboard``: labels, score, calibrate, audit, tables."""
 
 import json
 from pathlib import Path
@@ -16,8 +16,12 @@ from dataset_script.command_line import (
     read_suite,
     stop,
 )
+from leaderboard.calibrate_command import calibrate
+from leaderboard.table_commands import tables
 
 app = new_command()
+app.command()(calibrate)
+app.command()(tables)
 PolicyOption = Annotated[
     Literal["strict", "published"], typer.Option(help="strict: no verdict counts as no; published: left out.")
 ]
@@ -69,24 +73,19 @@ def score(
 
     Figures overall, by benchmark and by agent, with 95 % intervals over tasks.
     """
-    from dataset_script.prediction_file.check import check
-    from dataset_script.prediction_file.limits import ReadingLimits
-    from dataset_script.prediction_file.read import read_predictions
     from leaderboard.labels import load_labels
     from leaderboard.report import score_report
     from leaderboard.report_tables import print_report
+    from leaderboard.verdict_files import VerdictFileError, read_verdict_file
 
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    limits = ReadingLimits(max_bytes=settings.max_upload_bytes)
-    with file.open("rb") as opened:
-        table, findings = read_predictions(opened.read(limits.max_bytes + 1), file.name, limits)
-    result = check(table, findings, chosen, split)
-    if not result.acceptable:
-        errors = [f"  {finding.message}" for finding in result.findings if finding.level == "error"]
-        stop("\n".join([f"{file.name} cannot be scored on {split}:", *errors]), code=1)
     try:
-        report = score_report(result.aligned, load_labels(chosen, split, settings), policy)
+        verdicts = read_verdict_file(file, chosen, split, settings.max_upload_bytes)
+    except VerdictFileError as problem:
+        stop(str(problem), code=1)
+    try:
+        report = score_report(verdicts, load_labels(chosen, split, settings), policy)
     except _label_errors() as error:
         stop(f"no labels to score {split} with: {error}", code=1)
     if as_json:
