@@ -1,4 +1,4 @@
-"""The command `python -m submissions`: check a prediction file, write one to fill in."""
+"""The command `python -m submissions`: check a prediction file, write one to fill in, submit one."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ app = new_command()
 
 @app.callback()
 def submissions() -> None:
-    """Prediction files: check one before handing it in, or start from a template."""
+    """Prediction files: start from a template, check one, submit it to a Space."""
 
 
 @app.command("check")
@@ -88,6 +88,64 @@ def template_command(
             file.write(template(chosen, split, file_format))
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
+
+
+@app.command("submit")
+def submit_command(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
+    space: Annotated[str, typer.Option(help="The Space's address.")] = "http://127.0.0.1:7860",
+    account: Annotated[str, typer.Option(help="Your name.")] = "",
+    judge: Annotated[str, typer.Option(help="The judge's name.")] = "",
+    kind: Annotated[str, typer.Option(help="Such as 'LLM judge'.")] = "",
+    inputs: Annotated[str, typer.Option(help="What it sees, such as 'tree'.")] = "",
+    model: Annotated[str, typer.Option(help="The model behind it.")] = "",
+    authors: Annotated[str, typer.Option(help="Who made it.")] = "",
+    link: Annotated[str, typer.Option(help="An https:// address about it.")] = "",
+    test_labels_used: Annotated[
+        bool | None,
+        typer.Option(
+            "--test-labels-used/--no-test-labels-used", help="Were they used to build or tune the judge?"
+        ),
+    ] = None,
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Submit test verdicts to a Space.
+
+    The file and the declaration are checked here first; sending the same again makes no second entry.
+    """
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    from submissions.declaration import DeclarationError, declare
+    from submissions.predictions import read_upload
+    from submissions.sending import SendingFailed, problems_in, send_submission
+
+    texts = {
+        "account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model,
+        "authors": authors, "link": link,
+    }  # fmt: skip
+    checked = read_upload(file, None, settings, suite=chosen, split="test").check
+    problems = [finding.message for finding in checked.findings if finding.level == "error"]
+    try:
+        declare(**texts, test_labels_used=test_labels_used)
+    except DeclarationError as error:
+        problems += [message for _, message in error.problems]
+    if problems:
+        stop("\n".join(["nothing was sent:", *(f"  {problem}" for problem in problems)]), code=1)
+    try:
+        sent = send_submission(space, file, {**texts, "test_labels_used": str(test_labels_used).lower()})
+    except SendingFailed as problem:
+        stop(str(problem), code=1)
+    if not sent.is_taken:
+        refused = (f"  {problem}" for problem in problems_in(sent.answer))
+        stop("\n".join(["the Space took nothing:", *refused]), code=1)
+    if as_json:
+        print(json.dumps(sent.answer))
+        return
+    receipt = sent.answer
+    verb = "submitted" if receipt["is_new"] else "was submitted before"
+    typer.echo(f"{file.name} {verb}: {receipt['submission_id']}, SHA-256 {receipt['file_sha256']}")
+    typer.echo(f"{space.rstrip('/')}/judge?id={receipt['submission_id']}")
 
 
 def _format_of(out: Path | None) -> Literal["jsonl", "csv", "parquet"]:

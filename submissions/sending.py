@@ -1,0 +1,78 @@
+"""Sending a prediction file to a Space over HTTP, from the command line."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
+ATTEMPTS: Final = 4
+"""Sending again is safe: the same file of the same judge is one submission."""
+
+
+class SendingFailed(Exception):
+    """Nothing came of it, or not known to; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the Space answered: a receipt (``is_taken``), or every problem that it found."""
+
+    is_taken: bool
+    answer: Mapping[str, Any]
+
+
+class _TryAgain(Exception):
+    pass
+
+
+def send_submission(
+    space: str, path: Path, declared: Mapping[str, str], client: httpx.Client | None = None
+) -> Sent:
+    """Send a file with its declaration to ``space`` (its address), again when the way there failed.
+
+    Raises SendingFailed when there is no answer, or one that is not a Space's.
+    """
+    address = f"{space.rstrip('/')}/api/submissions"
+    trying = Retrying(
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_exponential(multiplier=0.5, max=8),
+        retry=retry_if_exception_type(_TryAgain),
+        reraise=True,
+    )
+    with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
+        try:
+            return trying(_send, opened, address, path, declared)
+        except _TryAgain as problem:
+            raise SendingFailed(f"{space} cannot be reached: {problem}; send the file again later") from None
+
+
+def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str, str]) -> Sent:
+    try:
+        with path.open("rb") as file:
+            answer = client.post(address, data=dict(declared), files={"file": (path.name, file)})
+    except httpx.TransportError as error:
+        raise _TryAgain(str(error) or type(error).__name__) from None
+    except httpx.InvalidURL as error:
+        raise SendingFailed(f"{address} is no address: {error}") from None
+    if answer.status_code >= 500:
+        raise _TryAgain(f"it answers {answer.status_code}")
+    try:
+        found = answer.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SendingFailed(f"{address} answers {answer.status_code} and nothing that a Space of ours says")
+    return Sent(answer.status_code in (200, 201), found)
+
+
+def problems_in(answer: Mapping[str, Any]) -> list[str]:
+    """Every problem in a refusal, a line each."""
+    found = [str(field.get("message")) for field in answer.get("fields") or ()]
+    check = answer.get("check") or {}
+    found += [str(finding.get("message")) for finding in check.get("findings") or ()]
+    said = answer.get("error") or answer.get("detail")
+    return found or [str(said or "the Space refused the file and did not say why")]

@@ -1,0 +1,94 @@
+"""`python -m submissions submit`: sends once what is right, says everything that is wrong, tries again."""
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from submissions import sending
+from submissions.__main__ import app
+from submissions.sending import SendingFailed, problems_in, send_submission
+from tests.submissions.synthetic import verdicts
+
+DECLARED = {"account": "Ann", "judge": "Alpha"}
+
+
+@pytest.fixture
+def file(tmp_path, service):
+    path = tmp_path / "verdicts.jsonl"
+    path.write_bytes(verdicts(service.suite))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch):
+    monkeypatch.setattr(sending, "wait_exponential", lambda **_: lambda _: 0)
+
+
+def client_that(*answers):
+    """A client whose requests are answered one after the other; an exception is raised instead."""
+    seen = []
+
+    def answer(request):
+        seen.append(request.read())
+        found = answers[len(seen) - 1]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return httpx.Client(transport=httpx.MockTransport(answer)), seen
+
+
+def test_a_file_goes_out_with_its_declaration(file):
+    client, seen = client_that(httpx.Response(201, json={"submission_id": "abc", "is_new": True}))
+    sent = send_submission("http://space", file, DECLARED, client)
+    assert (sent.is_taken, sent.answer["submission_id"]) == (True, "abc")
+    assert file.read_bytes() in seen[0]
+    assert b'name="judge"\r\n\r\nAlpha' in seen[0]
+
+
+def test_a_failed_way_is_tried_again_with_the_whole_file(file):
+    fail = httpx.ConnectError("refused")
+    client, seen = client_that(fail, httpx.Response(503), httpx.Response(200, json={"is_new": False}))
+    assert send_submission("http://space", file, DECLARED, client).is_taken
+    assert len(seen) == 3
+    assert file.read_bytes() in seen[2]
+
+
+def test_after_four_attempts_it_gives_up_with_what_to_do(file):
+    client, seen = client_that(*[httpx.ConnectError("refused")] * 4)
+    with pytest.raises(SendingFailed, match="cannot be reached: refused; send the file again later"):
+        send_submission("http://space", file, DECLARED, client)
+    assert len(seen) == 4
+
+
+def test_a_refusal_is_not_sent_again_and_every_problem_is_told(file):
+    answer = {"error": "x", "fields": [{"field": "judge", "message": "fill it in"}]}
+    client, seen = client_that(httpx.Response(422, json=answer))
+    sent = send_submission("http://space", file, DECLARED, client)
+    assert (sent.is_taken, problems_in(sent.answer), len(seen)) == (False, ["fill it in"], 1)
+
+
+def test_what_answers_but_is_no_space_is_told_apart(file):
+    client, _ = client_that(httpx.Response(200, text="<html>"))
+    with pytest.raises(SendingFailed, match="nothing that a Space of ours says"):
+        send_submission("http://space", file, DECLARED, client)
+
+
+def test_the_command_sends_nothing_while_something_is_wrong_and_says_all_of_it(tmp_path, suite_folder):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("no json\n")
+    done = CliRunner().invoke(
+        app, ["submit", str(bad), "--suite", str(suite_folder / "small"), "--space", "http://127.0.0.1:9"]
+    )
+    assert done.exit_code == 1
+    for said in ("nothing was sent", "Name of the judge", "Kind", "Test labels"):
+        assert said in done.output
+    assert "Traceback" not in done.output
+
+
+def test_the_command_says_that_nobody_answers(file, suite_folder):
+    options = ["--suite", str(suite_folder / "small"), "--space", "http://127.0.0.1:9", "--account", "Ann"]
+    options += ["--judge", "Alpha", "--kind", "LLM judge", "--inputs", "tree", "--no-test-labels-used"]
+    done = CliRunner().invoke(app, ["submit", str(file), *options])
+    assert done.exit_code == 1
+    assert "cannot be reached" in done.output
