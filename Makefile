@@ -5,6 +5,8 @@ TEST_ENV ?= .venv-test
 RECORD_ENV ?= .venv-record
 RECORDINGS ?= sample-recordings
 PYTEST_OPTIONS ?= -m "not slow"
+# Further requirement files for the tests: with requirements-extras.txt the local model and the cluster are tested too.
+TEST_EXTRAS ?=
 INSTALL = -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test lint format bench record-sample clean
@@ -41,10 +43,10 @@ $(ENV)/.installed: requirements.txt
 	$(ENV)/bin/python $(INSTALL) -r requirements.txt
 	@touch $@
 
-$(TEST_ENV)/.installed: requirements.txt requirements-dev.txt
+$(TEST_ENV)/.installed: requirements.txt requirements-dev.txt $(TEST_EXTRAS)
 	@echo "Setting up $(TEST_ENV) (once; a few minutes)"
 	$(PYTHON) -m venv $(TEST_ENV)
-	$(TEST_ENV)/bin/python $(INSTALL) -r requirements-dev.txt
+	$(TEST_ENV)/bin/python $(INSTALL) -r requirements-dev.txt $(TEST_EXTRAS:%=-r %)
 	@touch $@
 
 $(RECORD_ENV)/.installed: requirements.txt pyproject.toml
