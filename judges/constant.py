@@ -1,9 +1,13 @@
 """Judges that look at nothing: the floor that every other judge has to leave behind."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from dataset_script.suite import Trajectory
-from judges.base import Verdict
+from judges.base import Answer, Asking, View, Wants
+
+NO_PROMPT = ""
+"""The prompts' hash of a judge that has none."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +21,21 @@ class ConstantJudge:
     name: str
     answer: bool
     inputs: str = "nothing"
-    calls: int = 0
+    calls: str = "0"
     source: str = "reference"
+    prompts_hash: str = NO_PROMPT
 
-    def judge(self, trajectory: Trajectory) -> Verdict:
-        """The constant answer."""
-        return Verdict(trajectory.trajectory_id, self.answer)
+    @property
+    def wants(self) -> Wants:
+        """Nothing."""
+        return Wants()
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """None: it asks nobody."""
+        return MappingProxyType({})
+
+    def ask(self, view: View) -> Asking:
+        """The constant answer, without a call."""
+        yield from ()
+        return Answer("ok", success=self.answer)

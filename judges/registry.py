@@ -1,16 +1,178 @@
-"""Every judge by name, in one table."""
+"""Every judge by name: the paper's names, their other names, and judges of one's own; in one table."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
 
-from judges.base import Judge
+from judges.aer import AerJudge
+from judges.base import Judge, RewardJudge
 from judges.constant import ConstantJudge
+from judges.nnetnav import NNetNavJudge
+from judges.own_judge import is_address, load_judge
+from judges.rule_based import RuleBasedJudge
+from judges.simplified import SimplifiedJudge
+from judges.webjudge import WebJudge
+
+if TYPE_CHECKING:
+    from dataset_script.settings import Settings
+
+AnyJudge = Judge | RewardJudge
+
+GPT_4O: Final = "gpt-4o-2024-11-20"
+GPT_4O_MINI: Final = "gpt-4o-mini-2024-07-18"
+CLAUDE: Final = "anthropic/claude-3.7-sonnet"
+LLAMA: Final = "meta-llama/Llama-3.3-70B-Instruct"
+QWEN: Final = "Qwen/Qwen2.5-VL-72B-Instruct"
+O4_MINI: Final = "o4-mini-2025-04-16"
+WEBJUDGE_7B: Final = "osunlp/WebJudge-7B"
+
+_PROVIDERS: Final = MappingProxyType(
+    {
+        GPT_4O: "openai",
+        GPT_4O_MINI: "openai",
+        O4_MINI: "openai",
+        CLAUDE: "openrouter",
+        LLAMA: "vllm",
+        QWEN: "vllm",
+        WEBJUDGE_7B: "vllm",
+    }
+)
+
+_REASONING_TOKENS: Final = 8192
+"""What a reasoning model may write for each call: its thoughts count, and 1,024 tokens end within them."""
 
 
-def judges() -> Mapping[str, Judge]:
-    """The judges that can be run, by the name used on the command line."""
-    known: tuple[Judge, ...] = (
-        ConstantJudge("always-successful", True),
-        ConstantJudge("never-successful", False),
+class UnknownJudgeError(ValueError):
+    """A name that is no judge's; the message says which ones are near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A judge of the table with its other names."""
+
+    judge: AnyJudge
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name, then the others."""
+        return (self.judge.name, *self.aliases)
+
+
+def entries() -> tuple[Entry, ...]:
+    """The whole table: the paper's judges in the order of its Table 7, later ones, families, references."""
+    return tuple(_entries())
+
+
+def judges() -> Mapping[str, AnyJudge]:
+    """The judges of the table by name."""
+    return MappingProxyType({entry.judge.name: entry.judge for entry in entries()})
+
+
+def default_provider(model: str) -> str | None:
+    """Where the model of a judge of the table was asked for the paper; None for any other model."""
+    return _PROVIDERS.get(model)
+
+
+def find_judge(
+    name: str,
+    *,
+    prompts: Literal["own", "official"] = "own",
+    compat: bool = False,
+    settings: Settings | None = None,
+) -> AnyJudge:
+    """The judge of a name, an alias, or an address: ``path/to/file.py:Name``, ``package.module:Name``.
+
+    Names are read without regard to case, spaces and underscores. ``prompts="official"`` gives the judge in
+    the words of the package agent-reward-bench, which ``settings`` say where to find; ``compat`` NNetNav that
+    pairs changes and actions as the released code did. Raises UnknownJudgeError, OwnJudgeError, or
+    OfficialPromptsError (all ValueError).
+    """
+    judge = load_judge(name) if is_address(name) else _named(name)
+    if compat:
+        if not isinstance(judge, NNetNavJudge):
+            raise UnknownJudgeError(f"{judge.name}: --compat is for NNetNav alone; leave it out")
+        judge = replace(judge, is_compat=True)
+    if prompts == "official":
+        from judges.official import in_official_words
+        from judges.official_templates import read_templates, version_of_templates
+
+        judge = in_official_words(judge, read_templates(settings), version_of_templates())
+    return judge
+
+
+def _named(name: str) -> AnyJudge:
+    by_key = {_key(spelled): entry.judge for entry in entries() for spelled in entry.names}
+    if (found := by_key.get(_key(name))) is not None:
+        return found
+    near = difflib.get_close_matches(_key(name), by_key, n=3, cutoff=0.5)
+    titles = dict.fromkeys(repr(by_key[key].name) for key in near)
+    hint = f"did you mean {' or '.join(titles)}? " if titles else ""
+    raise UnknownJudgeError(
+        f"there is no judge {name!r}; {hint}`python -m judges list` names all, "
+        "and one of your own is named by its place: path/to/file.py:Name"
     )
-    return MappingProxyType({judge.name: judge for judge in known})
+
+
+def _key(name: str) -> str:
+    return "-".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _entries() -> Iterator[Entry]:
+    yield Entry(RuleBasedJudge(), ("Rule-based*", "Functional", "paper/rule-based"))
+    yield Entry(AerJudge("AER-C", GPT_4O, captioner=GPT_4O), ("aer", "aerc", "paper/aer-c"))
+    yield Entry(AerJudge("AER-V", GPT_4O), ("aerv", "paper/aer-v"))
+    yield Entry(NNetNavJudge("NNetNav", LLAMA, describer=LLAMA), ("paper/nnetnav",))
+    yield from _of_the_paper("Claude 3.7 S.", "claude-3.7-sonnet", "claude-3.7-sonnet", CLAUDE)
+    yield from _of_the_paper("GPT-4o", "gpt-4o", "gpt-4o", GPT_4O)
+    yield from _of_the_paper("GPT-4o Mini", "gpt-4o-mini", "gpt-4o-mini", GPT_4O_MINI)
+    yield from _of_table_2("GPT-4o Mini", "gpt-4o-mini", GPT_4O_MINI)
+    yield from _of_the_paper("Llama 3.3", "llama-3.3-70b", "llama-3.3", LLAMA, is_text_only=True)
+    yield from _of_the_paper("Qwen2.5-VL", "qwen-2.5-vl", "qwen2.5-vl", QWEN)
+    yield Entry(
+        WebJudge("WebJudge (o4-mini)", O4_MINI, max_output_tokens=_REASONING_TOKENS),
+        ("WebJudge(o4-mini)", "webjudge", "reported/webjudge-o4-mini"),
+    )
+    yield Entry(WebJudge("WebJudge-7B", WEBJUDGE_7B), ("reported/webjudge-7b",))
+    yield from _families()
+    yield Entry(ConstantJudge("always-successful", True), ("Always yes", "reference/always-successful"))
+    yield Entry(ConstantJudge("never-successful", False), ("Always no", "reference/never-successful"))
+
+
+def _of_the_paper(
+    title: str, released: str, row: str, model: str, *, is_text_only: bool = False
+) -> Iterator[Entry]:
+    """The simplified judge with a model, (A) with the tree and (S) with the screenshot.
+
+    Its other names: the released folder, the released runner, and the row of `published/judges.csv`.
+    """
+    long = title.replace("Claude 3.7 S.", "Claude 3.7 Sonnet")
+    with_tree = SimplifiedJudge(f"{title} (A)", model, has_axtree=True, shows_goal_images=not is_text_only)
+    named_so = (f"{long} (A)",) if long != title else ()
+    yield Entry(with_tree, (*named_so, f"{released}-noscreen", f"{released}-axtree", f"paper/{row}-tree"))
+    if not is_text_only:
+        with_picture = SimplifiedJudge(f"{title} (S)", model, has_screenshot=True)
+        named_so = (f"{long} (S)",) if long != title else ()
+        others = (f"{released}-noaxtree", f"{released}-screen", f"paper/{row}-screenshot")
+        yield Entry(with_picture, (*named_so, *others))
+
+
+def _of_table_2(title: str, released: str, model: str) -> Iterator[Entry]:
+    """The two other rows of the paper's ablation; the release calls the first one by the bare model."""
+    both = SimplifiedJudge(f"{title} (A+S)", model, has_axtree=True, has_screenshot=True)
+    yield Entry(both, (released, f"{released}-both"))
+    neither = SimplifiedJudge(f"{title} (neither)", model)
+    yield Entry(neither, (f"{released}-noscreen-noaxtree", f"{released}-none"))
+
+
+def _families() -> Iterator[Entry]:
+    """The simplified judge for any model, named by what it sees; each also with success asked last."""
+    kinds = (("axtree", True, False), ("screenshot", False, True), ("both", True, True))
+    for kind, has_axtree, has_screenshot in (*kinds, ("neither", False, False)):
+        judge = SimplifiedJudge(f"simplified-{kind}", GPT_4O, has_axtree, has_screenshot)
+        yield Entry(judge)
+        yield Entry(replace(judge, name=f"{judge.name}-inverted", is_inverted=True))

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dataset_script.one_trajectory import rows_of
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import SourceError
 from dataset_script.vocabulary import SPLITS
@@ -91,6 +92,20 @@ class PublishedDataset:
         """
         groups = self.steps_at[trajectory_id]
         return [row for group in groups for row in read_row_group(self.folder, group, columns).to_pylist()]
+
+    def rows_of(
+        self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """The rows of one trajectory in any configuration, reading only the row groups that may hold it.
+
+        Empty where it has none; a row group of text holds many trajectories, so name the columns.
+        """
+        rows: list[dict[str, Any]] = []
+        for path in self.files(configuration):
+            with path.open("rb") as file:
+                found = rows_of(trajectory_id, file, list(columns) or None)
+            rows += [] if found is None else found.to_pylist()
+        return rows
 
     def _names(self, configuration: str, split: str | None) -> list[str]:
         return sorted(

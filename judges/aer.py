@@ -1,0 +1,84 @@
+"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): steps and the final page, shown or described."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from judges.base import JUDGE_ROLE, Asking, Call, Image, Message, View, Wants
+from judges.interim import ended_by, text_of
+from judges.parsing import answer_of_status
+from judges.prompt_files import hash_of_file, read_prompts
+from judges.showing import content_of, goal_parts, last_step, steps_text
+
+CAPTIONER = "captioner"
+"""The role of the model that describes the final screenshot to the judge of AER-C."""
+
+
+@dataclass(frozen=True)
+class AerJudge:
+    """AER-V sees the final screenshot; AER-C, which has a captioner, reads a caption of it.
+
+    Where no screenshot was recorded the judge is told so and decides from the steps; AER-C then makes one
+    call. Without the caption that a captioner failed to give, there is no verdict.
+    """
+
+    name: str
+    model: str
+    captioner: str | None = None
+    source: str = "arXiv 2404.06474"
+
+    @property
+    def inputs(self) -> str:
+        """What it sees, in words."""
+        return "goal, steps, " + ("caption of the last screenshot" if self.captioner else "last screenshot")
+
+    @property
+    def calls(self) -> str:
+        """A caption and a verdict, or a verdict."""
+        return "2" if self.captioner else "1"
+
+    @property
+    def wants(self) -> Wants:
+        """The last screenshot."""
+        return Wants(screenshots="last", goal_images=True)
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The judge's, and the captioner's where there is one."""
+        captioner = {CAPTIONER: self.captioner} if self.captioner else {}
+        return MappingProxyType({JUDGE_ROLE: self.model} | captioner)
+
+    @property
+    def prompts_hash(self) -> str:
+        """SHA-256 over the prompts."""
+        return hash_of_file("aer")
+
+    def ask(self, view: View) -> Asking:
+        """The caption where there is a captioner, then the verdict."""
+        caption = None
+        screenshot = last_step(view).screenshot
+        if self.captioner and screenshot is not None:
+            (described,) = yield [Call("caption", self.caption_messages(screenshot), role=CAPTIONER)]
+            caption = text_of(described)
+            if caption is None:
+                return ended_by(described)
+        (reply,) = yield [Call("verdict", self.messages(view, caption))]
+        return answer_of_status(reply)
+
+    def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
+        """The question to the captioner."""
+        return (Message("user", (read_prompts("aer")["captioner"], screenshot)),)
+
+    def messages(self, view: View, caption: str | None) -> tuple[Message, ...]:
+        """The question to the judge, with the caption where it is one that reads."""
+        prompts = read_prompts("aer")
+        screenshot = last_step(view).screenshot
+        parts: list[str | Image] = goal_parts(view)
+        parts.append(prompts["steps"].format(steps=steps_text(view.steps)))
+        if caption is not None:
+            parts.append(prompts["caption"].format(caption=caption.strip()))
+        elif screenshot is not None:
+            parts += [prompts["screenshot"], screenshot]
+        else:
+            parts.append(prompts["no screenshot"])
+        return (Message("system", prompts["system"]), Message("user", content_of(parts)))

@@ -1,0 +1,1 @@
+"""The engine: every judge's calls made fast, once, and within the limits."""

@@ -1,0 +1,142 @@
+"""Answers calls: from the cache, from the same call under way, or by asking, as often as it takes.
+
+A call passes cache, calls under way here, calls under way in other processes (claims), and then, for every
+try, limit and budget. Nothing is awaited between a reply and its place in the cache, so that a run that is
+stopped at any moment loses no reply that it has paid and received.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from judges.base import Call, Image, Message, ModelSettings, Reply
+from judges.engine.budget import Spending
+from judges.engine.call_keys import call_key
+from judges.engine.limits import AdaptiveLimit
+from judges.engine.patience import Patience
+from judges.engine.seams import Cache, Endpoint, OnEvent
+from judges.engine.trying import Trying
+
+CLAIM_POLL_S: Final = 0.25
+"""How often it is looked whether another process has done with a call."""
+
+CHARACTERS_A_TOKEN: Final = 4
+TOKENS_A_PICTURE: Final = 1_000
+"""About what calls take, for the tokens-a-minute limit; replies put it right."""
+
+
+class Asker:
+    """Asks on behalf of all trajectories of a run. For one event loop.
+
+    ``endpoints`` and ``models`` are by role. ``tokens_of`` counts a prompt for the tokens-a-minute limit.
+    ``sleep`` and ``draw`` (numbers from 0 to 1) may be a test's own.
+    """
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        models: Mapping[str, ModelSettings],
+        cache: Cache,
+        limit: AdaptiveLimit,
+        budget: Spending,
+        on_event: OnEvent = lambda kind, **facts: None,
+        *,
+        patience: Patience | None = None,
+        tokens_of: Callable[[ModelSettings, tuple[Message, ...]], int] | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        draw: Callable[[], float] = random.random,
+    ):
+        self._models = models
+        self._cache = cache
+        self._tell = on_event
+        self._sleep = sleep
+        self._under_way: dict[str, asyncio.Future[Reply | None]] = {}
+        self._trying = {
+            role: Trying(
+                endpoints[role],
+                model,
+                cache,
+                limit,
+                budget,
+                on_event,
+                patience or Patience(),
+                tokens_of or about_tokens,
+                sleep,
+                draw,
+            )
+            for role, model in models.items()
+        }
+        _share_dropped(self._trying)
+
+    @property
+    def dropped(self) -> dict[str, list[str]]:
+        """By role, the parameters that its endpoint turned out not to know, and that were left out since."""
+        return {role: sorted(trying.dropped) for role, trying in self._trying.items() if trying.dropped}
+
+    async def ask(self, call: Call) -> Reply:
+        """The reply to a call, with the key of its answer; its state tells when there is none.
+
+        Equal calls under way are made once; all but the first get the reply as from the cache. Raises
+        BudgetReached, OSError when the cache cannot be written, asyncio.CancelledError, and nothing else.
+        """
+        model = self._models[call.role]
+        most = call.max_output_tokens or model.max_output_tokens
+        key = call_key(model, call.messages, most, call.sample)
+        while True:
+            if (kept := self._from_cache(key, call)) is not None:
+                return kept
+            if (under_way := self._under_way.get(key)) is None:
+                break
+            shared = await asyncio.shield(under_way)
+            if shared is not None:  # None: given up, by Ctrl-C or for want of money
+                self._tell("cached", purpose=call.purpose, role=call.role)
+                return replace(shared, is_from_cache=True)
+        self._under_way[key] = done = asyncio.get_running_loop().create_future()
+        try:
+            reply = await self._claimed(call, key, most)
+            done.set_result(reply)
+            return reply
+        finally:
+            del self._under_way[key]
+            if not done.done():
+                done.set_result(None)
+
+    async def _claimed(self, call: Call, key: str, most: int) -> Reply:
+        """The reply to a call that nobody else in this process is asking for."""
+        while not self._cache.claim(key):
+            await self._sleep(CLAIM_POLL_S)
+        try:
+            self._cache.refresh()  # another process may have ended it a moment ago
+            kept = self._from_cache(key, call)
+            return kept if kept is not None else await self._trying[call.role].reply(call, key, most)
+        finally:
+            self._cache.release(key)
+
+    def _from_cache(self, key: str, call: Call) -> Reply | None:
+        kept = self._cache.get(key)
+        if kept is None:
+            return None
+        self._tell("cached", purpose=call.purpose, role=call.role)
+        return replace(kept, is_from_cache=True, key=key)
+
+
+def about_tokens(model: ModelSettings, messages: tuple[Message, ...]) -> int:
+    """About what a prompt takes: a token for four characters, a thousand for a picture."""
+    total = 0
+    for message in messages:
+        for part in (message.content,) if isinstance(message.content, str) else message.content:
+            is_picture = isinstance(part, Image)
+            total += TOKENS_A_PICTURE if is_picture else len(part) // CHARACTERS_A_TOKEN + 1
+    return total
+
+
+def _share_dropped(trying: Mapping[str, Trying]) -> None:
+    """Roles that ask the same model at the same place learn from each other what it does not know."""
+    known: dict[tuple[str, str | None, str], set[str]] = {}
+    for each in trying.values():
+        model = each.model
+        each.dropped = known.setdefault((model.provider, model.base_url, model.model), each.dropped)

@@ -1,0 +1,163 @@
+"""Chat completions as JSON: the body of a request, and the reply in an answer. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Set
+from typing import Any, Final
+
+from judges.base import Image, Message, ModelSettings, Reply, TokenProbability
+from judges.engine.errors import CallFailed, classify_status
+from judges.engine.wire_json import read_json
+
+TOP_LOGPROBS: Final = 5
+"""How many rivals of each token are asked for, where log-probabilities are."""
+
+OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens")
+"""The two names of the longest reply; endpoints know one or both."""
+
+
+def request_body(
+    model: ModelSettings,
+    messages: tuple[Message, ...],
+    max_output_tokens: int,
+    *,
+    dropped: Set[str] = frozenset(),
+    output_limit: str = "max_tokens",
+) -> dict[str, Any]:
+    """The body of a request, without the ``dropped`` parameters; where one name of the longest reply is
+    dropped, the other is used.
+    """
+    body: dict[str, Any] = {"model": model.model, "messages": [message_of(each) for each in messages]}
+    limits = [name for name in sorted(OUTPUT_LIMITS, key=output_limit.__ne__) if name not in dropped]
+    if limits and not any(name in model.extra for name in OUTPUT_LIMITS):
+        body[limits[0]] = max_output_tokens
+    given: dict[str, Any] = {"temperature": model.temperature, "seed": model.seed}
+    if model.logprobs and "logprobs" not in dropped:
+        given |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+    body |= {name: value for name, value in given.items() if value is not None and name not in dropped}
+    return body | dict(model.extra)
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """A body as JSON: with pictures in it many times faster than by the standard library."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(body)
+    except (UnicodeEncodeError, TypeError):  # half of a surrogate pair, which stands in some pages
+        return json.dumps(body).encode("ascii")
+
+
+def message_of(message: Message) -> dict[str, Any]:
+    """A message as it is sent: a text as a string, texts and pictures as parts."""
+    if isinstance(message.content, str):
+        return {"role": message.role, "content": message.content}
+    return {"role": message.role, "content": [_part(part) for part in message.content]}
+
+
+def _part(part: str | Image) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    detail = {} if part.detail == "auto" else {"detail": part.detail}  # some endpoints know no detail
+    return {"type": "image_url", "image_url": {"url": part.data_url, **detail}}
+
+
+def reply_of(raw: str, latency_s: float | None = None) -> Reply:
+    """The reply in the answer to a call, its text as it came.
+
+    A refusal, in words of its own or by a filter, has the state ``refused``. Raises CallFailed for an answer
+    without a reply: cut JSON, no choices, an error inside, or no text although the model says it was done.
+    """
+    try:
+        answer = read_json(raw)
+    except ValueError as problem:
+        raise _unusable(f"the answer is no whole JSON ({problem})", raw, {}) from problem
+    if not isinstance(answer, dict):
+        raise _unusable("the answer is no JSON object", raw, {})
+    choices = answer.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    error = answer.get("error") or (choice.get("error") if isinstance(choice, dict) else None)
+    if error:
+        raise _inner_error(error, raw, answer)
+    if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
+        raise _unusable("the answer has no choices", raw, answer)
+    return _reply_of_choice(choice, answer, raw, latency_s)
+
+
+def _reply_of_choice(
+    choice: Mapping[str, Any], answer: Mapping[str, Any], raw: str, latency_s: float | None
+) -> Reply:
+    text, finish_reason = _text(choice["message"].get("content")), choice.get("finish_reason")
+    refusal = choice["message"].get("refusal") or None
+    is_refused = refusal is not None or finish_reason == "content_filter"
+    if not (text or "").strip() and not is_refused and finish_reason != "length":
+        raise _unusable(f"the reply has no text (finish_reason {finish_reason})", raw, answer)
+    input_tokens, output_tokens = _usage(answer)
+    return Reply(
+        text=text,
+        state="refused" if is_refused else "ok",
+        finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+        refusal=str(refusal) if refusal else None,
+        error="the model refused" if refusal else "stopped by a content filter" if is_refused else None,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        latency_s=latency_s,
+        model=answer.get("model") if isinstance(answer.get("model"), str) else None,
+        logprobs=_logprobs(choice.get("logprobs")),
+    )
+
+
+def _text(content: Any) -> str | None:
+    """The text of a content; some endpoints send it in parts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str)) or None
+    return content if isinstance(content, str) else None
+
+
+def _usage(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    return tuple(count if type(count) is int and count >= 0 else None for count in counts)
+
+
+def _logprobs(given: Any) -> tuple[TokenProbability, ...] | None:
+    """Each token with its rivals; None when there are none, or none that can be read."""
+    try:
+        return tuple(
+            TokenProbability(
+                each["token"],
+                float(each["logprob"]),
+                tuple(
+                    (rival["token"], float(rival["logprob"]))
+                    for rival in each.get("top_logprobs") or ()
+                    if rival["token"] != each["token"]
+                ),
+            )
+            for each in given["content"]
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _unusable(message: str, raw: str, answer: Mapping[str, Any]) -> CallFailed:
+    """A paid answer that nothing can be made of: it may come out well another time."""
+    input_tokens, output_tokens = _usage(answer)
+    return CallFailed(
+        "transient",
+        message,
+        maybe_paid=True,
+        raw=raw,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+    )
+
+
+def _inner_error(error: Any, raw: str, answer: Mapping[str, Any]) -> CallFailed:
+    """An error under the status 200, as routers send them when the endpoint behind them failed."""
+    code = error.get("code") if isinstance(error, dict) else None
+    if type(code) is int and 400 <= code < 600:
+        return classify_status(code, json.dumps({"error": error}))
+    return _unusable(f"an error in the answer: {json.dumps(error)}", raw, answer)

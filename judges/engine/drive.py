@@ -1,0 +1,74 @@
+"""Driving a judge: its calls are handed on, their replies handed back, until it answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from judges.base import Answer, Call, Judge, Reply, View
+
+Ask = Callable[[Call], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A call and its reply. ``stage`` counts from 0; the calls of one stage were under way at once."""
+
+    call: Call
+    reply: Reply
+    stage: int
+
+
+async def drive(judge: Judge, view: View, ask: Ask) -> Answer:
+    """A judge's answer to one trajectory. Raises what ``ask`` raises, once the stage's other calls ended."""
+    answer, _ = await drive_recorded(judge, view, ask)
+    return answer
+
+
+async def drive_recorded(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
+    """As `drive`, with every call and its reply, in the order in which the judge named them."""
+    exchanges: list[Exchange] = []
+    asking = judge.ask(view)
+    try:
+        calls = next(asking)
+        for stage in range(_NO_END):
+            replies = await _all_of(calls, ask)
+            exchanges += [Exchange(call, reply, stage) for call, reply in zip(calls, replies, strict=True)]
+            calls = asking.send(replies)
+    except StopIteration as end:
+        return end.value, tuple(exchanges)
+    finally:
+        asking.close()
+    raise RuntimeError(f"{judge.name} asks without end")
+
+
+def drive_offline(judge: Judge, view: View, reply_of: Callable[[Call], Reply | None]) -> Answer | None:
+    """As `drive`, with replies that are there already; None when one is not.
+
+    ``reply_of`` is asked for every call of a stage even so: a batch collects all that is missing at once.
+    """
+    asking = judge.ask(view)
+    try:
+        calls = next(asking)
+        for _ in range(_NO_END):
+            replies = [reply_of(call) for call in calls]
+            if any(reply is None for reply in replies):
+                return None
+            calls = asking.send(replies)
+    except StopIteration as end:
+        return end.value
+    finally:
+        asking.close()
+    raise RuntimeError(f"{judge.name} asks without end")
+
+
+_NO_END = 10_000
+"""More stages than any judge has: one that never answers must not spend money for ever."""
+
+
+async def _all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
+    """The replies of a stage. When one call raises, the others still end: what is under way is paid for."""
+    found = await asyncio.gather(*map(ask, calls), return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return found

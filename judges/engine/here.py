@@ -1,0 +1,78 @@
+"""The engine that runs on this machine alone: cache, budget, limit and asker put together for a job."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from judges.base import Call, Reply
+from judges.engine.cache import CallCache
+from judges.engine.progress import Progress
+from judges.engine.run import Asks, Job, run_async
+from judges.engine.run_folder import RunFolder
+from judges.engine.spent import Spent
+from judges.engine.stopping import Ended
+from judges.selection import cache_folder
+
+if TYPE_CHECKING:
+    from judges.engine.seams import OnEvent
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What answers a job's calls, and the cache that keeps the replies; None where there are none."""
+
+    asker: Asks
+    cache: CallCache | None
+
+    def sync(self) -> None:
+        """Return when all replies so far are on the disk."""
+        if self.cache is not None:
+            self.cache.sync()
+
+
+def run_here(job: Job, folder: RunFolder, progress: Progress) -> Ended:
+    """Judge the job's trajectories into the folder; see `run.run_async`. Raises OptionsError."""
+
+    async def run() -> Ended:
+        async with open_asking(job, progress.spent, progress.event) as asking:
+            return await run_async(job, folder, progress, asking.asker, asking.sync)
+
+    return asyncio.run(run())
+
+
+@contextlib.asynccontextmanager
+async def open_asking(job: Job, spent: Spent, on_event: OnEvent) -> AsyncIterator[Asking]:
+    """What answers the job's calls, open for the block: endpoints, cache, limit and budget of its options.
+
+    Raises OptionsError for a missing key, address or price.
+    """
+    if not job.models:
+        yield Asking(_Nobody(), None)
+        return
+    from judges.engine.asker import Asker
+    from judges.engine.budget import build_budget
+    from judges.engine.client import TIMEOUT_S
+    from judges.engine.endpoints import open_endpoints
+    from judges.engine.limits import AdaptiveLimit
+
+    options = job.options
+    budget = build_budget(options, job.models, spent.before_usd or 0.0)
+    spent.presumed = lambda: getattr(budget, "presumed_usd", 0.0)
+    limit = AdaptiveLimit(options.max_in_flight, options.requests_per_minute, options.tokens_per_minute)
+    async with open_endpoints(job.models, timeout_s=options.timeout or TIMEOUT_S) as endpoints:
+        cache = CallCache(cache_folder(options))
+        try:
+            yield Asking(Asker(endpoints, job.models, cache, limit, budget, on_event), cache)
+        finally:
+            cache.close()
+
+
+class _Nobody:
+    """Answers for a judge that names no model, and so must not ask."""
+
+    async def ask(self, call: Call) -> Reply:
+        raise RuntimeError(f"a call for the role {call.role!r}, for which no model is named")

@@ -1,0 +1,89 @@
+"""A run on this machine: trajectories judged over one event loop, each result kept as it comes.
+
+`here.run_here` is this engine. The others (batch, Ray) have its form, `Engine`: they are given a job, the
+run's folder and its progress, keep results with `RunFolder.append`, and say how the run ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from judges.base import Call, Judge, ModelSettings, Reply, RewardJudge
+from judges.engine.budget import BudgetReached
+from judges.engine.first_errors import hopeless
+from judges.engine.judging import Shows, StopRunError, judge_trajectories
+from judges.engine.keeping import Keeper
+from judges.engine.progress import Progress
+from judges.engine.records import Judged
+from judges.engine.run_folder import RunFolder
+from judges.engine.stopping import Ended, Stopping
+
+if TYPE_CHECKING:
+    from judges.command_options import RunOptions
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an engine has to do. Picklable. ``ids``: the trajectories still to be judged, in their order."""
+
+    judge: Judge | RewardJudge
+    models: Mapping[str, ModelSettings]
+    views: Shows
+    ids: tuple[str, ...]
+    options: RunOptions
+
+
+Engine = Callable[[Job, RunFolder, Progress], Ended]
+"""What judges a job's trajectories into a folder."""
+
+
+class Asks(Protocol):
+    """What answers calls: `engine.asker.Asker`."""
+
+    async def ask(self, call: Call) -> Reply:
+        """The reply, from wherever it is had. Raises BudgetReached."""
+
+
+async def run_async(
+    job: Job, folder: RunFolder, progress: Progress, asker: Asks, sync: Callable[[], None]
+) -> Ended:
+    """Judge the job's trajectories into the folder.
+
+    Ends before all are judged when Ctrl-C is pressed, the budget is reached, or nothing but errors comes;
+    what is under way is waited for then, and kept.
+    """
+    stopping = Stopping(progress.say)
+
+    async def ask(call: Call) -> Reply:
+        if stopping.ended is not None:
+            raise StopRunError
+        try:
+            reply = await asker.ask(call)
+        except BudgetReached as reached:
+            stopping.stop("budget", str(reached))
+            raise StopRunError from reached
+        progress.spent.count(reply)
+        return reply
+
+    def keep(judged: Judged) -> None:
+        keeper.keep(judged)
+        if job.models and keeper.is_hopeless and stopping.ended is None:
+            stopping.stop("failing", "")
+
+    async with Keeper(folder, job.judge.name, sync, progress) as keeper:
+        if not job.models:
+            keeper.hope()
+        with stopping.on_signals(), contextlib.suppress(StopRunError):
+            try:
+                await judge_trajectories(job.judge, job.ids, job.views, ask, keep, job.options.max_in_flight)
+            except asyncio.CancelledError:
+                if stopping.ended is None:
+                    raise
+        if stopping.ended is not None and stopping.ended.how == "failing":
+            return Ended("failing", hopeless(keeper.give_up()))
+        keeper.hope()
+    return Ended("finished") if keeper.kept == len(job.ids) else stopping.ended or Ended("interrupted")

@@ -1,0 +1,23 @@
+"""The benchmarks' own rules as a judge (the paper's row "Rule-based", "Functional" in its appendix)."""
+
+import math
+from dataclasses import dataclass
+
+from dataset_script.sources.judgment_file import SUCCESS_ABOVE
+from judges.base import Answer
+
+
+@dataclass(frozen=True)
+class RuleBasedJudge:
+    """Says what the environment's reward says. It is the only judge that is told the reward."""
+
+    name: str = "Rule-based"
+    inputs: str = "the environment's reward"
+    calls: str = "0"
+    source: str = "the benchmarks"
+
+    def judge_reward(self, cum_reward: float | None) -> Answer:
+        """Success above 0.5; the state ``error`` where no reward was recorded."""
+        if cum_reward is None or math.isnan(cum_reward):
+            return Answer("error")
+        return Answer("ok", success=cum_reward > SUCCESS_ABOVE)

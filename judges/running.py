@@ -1,0 +1,177 @@
+"""From options to a whole run folder: what `run` does, whichever engine does the work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dataset_script.command_line import stopped_like_ctrl_c
+from judges.base import Judge, ModelSettings, RewardJudge, View, Wants
+from judges.engine.budget import build_budget
+from judges.engine.judging import Shows
+from judges.engine.progress import Progress
+from judges.engine.providers import access_of
+from judges.engine.records import error_of
+from judges.engine.run import Engine, Job
+from judges.engine.run_folder import RunFolder, totals
+from judges.engine.spent import Spent
+from judges.engine.stopping import Ended
+from judges.run_configuration import configuration_of, endpoints_of, facts_of, versions
+from judges.run_options import (
+    OptionsError,
+    RunOptions,
+    Selection,
+    build_judge,
+    build_models,
+    build_views,
+    select,
+)
+
+Wrap = Callable[[Judge | RewardJudge, Shows, tuple[str, ...]], Judge | RewardJudge]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `run_judge` did: how it ended, how many of the chosen trajectories are judged, and the totals.
+
+    ``absent`` have no recorded run; ``problem`` is why the first one in the state ``error`` is in it.
+    """
+
+    ended: Ended
+    judged: int
+    chosen: int
+    absent: int
+    totals: dict[str, Any]
+    problem: str | None = None
+
+
+class NothingToSee:
+    """Views for a judge that looks at nothing, where there are no recorded runs."""
+
+    def view(self, trajectory_id: str, wants: Wants) -> View:
+        """An empty view."""
+        return View("", (), ())
+
+    def reward(self, trajectory_id: str) -> float | None:
+        """No reward."""
+        return None
+
+    def data_hash(self) -> None:
+        """No data."""
+        return None
+
+
+def run_judge(
+    options: RunOptions, out: Path, engine: Engine, retry: Collection[str] = (), wrap: Wrap | None = None
+) -> Outcome:
+    """Judge what the options choose and is not judged yet, in the run folder ``out``.
+
+    ``retry`` names states whose trajectories are judged again; replies in the cache are not bought again.
+    ``wrap`` gives another judge in place of the options' one, from it, the views and the chosen ids.
+    However it ends, the folder is whole: judgments and predictions in order, run.json with the totals. Raises
+    OptionsError, SourceError, SuiteError, RunFolderError.
+    """
+    selection, judge, models = prepare(options)
+    views, there = views_of(options, selection, judge)
+    if wrap is not None:
+        judge = wrap(judge, views, tuple(each for each in selection.ids if each in there))
+    configuration = configuration_of(options, selection.suite.name, judge, models, views.data_hash())
+    with RunFolder(out, configuration) as folder:
+        ids = tuple(each for each in selection.ids if each in there)
+        todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
+        spent = Spent(folder.run.get("spent_usd", 0.0))
+        session = {"started_at": _now(), "ended": "killed"}
+        earlier = folder.run.get("sessions", [])
+        folder.note_run(
+            {
+                "judge": facts_of(judge),
+                "versions": versions(),
+                "endpoints": endpoints_of(models),
+                "selection": _selection_facts(options, selection, ids),
+                "sessions": [*earlier, session],
+            }
+        )
+        begun = time.monotonic()
+        ended = Ended("interrupted", "stopped; what was done is kept")
+        try:
+            with Progress(len(ids), len(ids) - len(todo), spent) as progress, stopped_like_ctrl_c():
+                job = Job(judge, models, views, todo, options)
+                ended = engine(job, folder, progress) if todo else Ended("finished")
+        except KeyboardInterrupt:  # before the engine took the signals over, or after
+            pass
+        finally:
+            order = [each.trajectory_id for each in selection.suite.split(options.split)]
+            folder.put_in_order(order)
+            session |= {
+                "ended_at": _now(),
+                "ended": ended.how,
+                "seconds": round(time.monotonic() - begun, 3),
+                "calls_paid": spent.calls,
+                "paid_usd": spent.usd,
+            }
+            sums = totals(folder.records())
+            folder.note_run({"sessions": [*earlier, session], "totals": sums, "spent_usd": spent.total_usd})
+        judged = sum(each in folder.states for each in selection.ids)
+        problem = next((error_of(each) for each in folder.records() if each["state"] == "error"), None)
+        return Outcome(ended, judged, len(selection.ids), len(selection.ids) - len(ids), sums, problem)
+
+
+def prepare(options: RunOptions) -> tuple[Selection, Judge | RewardJudge, dict[str, ModelSettings]]:
+    """The trajectories, the judge and its models. Raises OptionsError with every problem, and SuiteError.
+
+    Keys, addresses and prices are looked for now, before anything is written.
+    """
+    problems: list[str] = []
+
+    def tried(make, *arguments):
+        try:
+            return make(*arguments)
+        except OptionsError as problem:
+            problems.append(str(problem))
+
+    selection, judge = tried(select, options), tried(build_judge, options)
+    models = tried(build_models, options, judge) if judge is not None else None
+    if models:
+        tried(access_of, models)
+        tried(build_budget, options, models)
+    if problems:
+        raise OptionsError("\n".join(problems))
+    return selection, judge, models
+
+
+def views_of(options: RunOptions, selection: Selection, judge: Judge | RewardJudge):
+    """What shows the runs, and the chosen trajectories that it can show."""
+    try:
+        views = build_views(options, selection.suite)
+    except OptionsError:
+        if getattr(judge, "inputs", "") != "nothing":
+            raise
+        return NothingToSee(), set(selection.ids)
+    there = set(views.ids())
+    if there.isdisjoint(selection.ids):
+        raise OptionsError(
+            f"none of the {len(selection.ids):,} chosen trajectories is among the {len(there):,} runs of the "
+            f"suite {selection.suite.name} that the source holds; see --source and --suite"
+        )
+    return views, there
+
+
+def _selection_facts(options: RunOptions, selection: Selection, ids: Sequence[str]) -> dict[str, Any]:
+    """What was chosen, and how much of it has no recorded run."""
+    return {
+        "benchmark": options.benchmark,
+        "agent": options.agent,
+        "shard": options.shard,
+        "limit": options.limit,
+        "from_a_file": options.ids is not None,
+        "trajectories": len(selection.ids),
+        "without_a_run": len(selection.ids) - len(ids),
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

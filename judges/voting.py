@@ -1,0 +1,65 @@
+"""Several answers of one judge to one trajectory, made one by a rule. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median_low
+from typing import Literal
+
+from dataset_script.vocabulary import STATES
+from judges.base import Answer
+
+Rule = Literal["all", "majority", "any"]
+"""Which of the answers must say yes: every one, more than half, or one."""
+
+
+def voted(answers: Sequence[Answer], rule: Rule) -> Answer:
+    """The answer of a vote.
+
+    An answer without a verdict is a vote that nobody knows: where it could turn the outcome there is no
+    verdict, else the outcome stands. The score is the mean probability of success over the answers with a
+    verdict: their own scores where they have one, else 1 for yes and 0 for no. Side effect and repetition
+    are put to the same vote, optimality is the median, the reasoning is the first of those that agree.
+    """
+    success = outcome([answer.success for answer in answers], rule)
+    if success is None:
+        return Answer(state_without_verdict(answers))
+    agreeing = (answer for answer in answers if answer.success == success)
+    grades = [answer.optimality for answer in answers if answer.optimality is not None]
+    return Answer(
+        "ok",
+        success,
+        side_effect=outcome([answer.side_effect for answer in answers], rule),
+        repetition=outcome([answer.repetition for answer in answers], rule),
+        optimality=median_low(grades) if grades else None,
+        score=mean_score(answers),
+        reasoning=next(agreeing, answers[0]).reasoning,
+    )
+
+
+def outcome(votes: Sequence[bool | None], rule: Rule) -> bool | None:
+    """Yes or no by the rule; None when votes that are not known (None) could make it either."""
+    yes = sum(vote is True for vote in votes)
+    needed = {"all": len(votes), "majority": len(votes) // 2 + 1, "any": 1}[rule]
+    if yes >= needed:
+        return True
+    unknown = sum(vote is None for vote in votes)
+    return None if yes + unknown >= needed else False
+
+
+def mean_score(answers: Sequence[Answer]) -> float | None:
+    """The mean probability of success over the answers with a verdict; None without any."""
+    known = [probability(answer) for answer in answers if answer.success is not None]
+    return sum(known) / len(known) if known else None
+
+
+def probability(answer: Answer) -> float:
+    """An answer's score; without one, 1 for yes and 0 for no."""
+    return float(bool(answer.success)) if answer.score is None else answer.score
+
+
+def state_without_verdict(answers: Sequence[Answer]) -> str:
+    """The state of a vote without outcome: ``error`` where one failed, since that can be made good; else the
+    most frequent of those without a verdict.
+    """
+    states = Counter(answer.state for answer in answers if answer.success is None)
+    return "error" if "error" in states else max(STATES, key=lambda state: states[state])

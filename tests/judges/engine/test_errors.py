@@ -1,0 +1,174 @@
+import json
+
+import httpx2
+import openai
+import pytest
+
+from judges.engine.errors import CallFailed, classify, classify_status
+
+
+def openai_error(message, *, code=None, param=None, kind="invalid_request_error"):
+    return json.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}})
+
+
+TOO_LONG = [
+    (
+        400,
+        openai_error(
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 "
+            "tokens. Please reduce the length of the messages.",
+            code="context_length_exceeded",
+            param="messages",
+        ),
+    ),
+    # vLLM names a parameter in the same breath; a shorter prompt is what helps
+    (
+        400,
+        openai_error(
+            "'max_tokens' or 'max_completion_tokens' is too large: 1024. This model's maximum context length "
+            "is 2048 tokens and your request has 1500 input tokens",
+            code=400,
+        ),
+    ),
+    (
+        400,
+        json.dumps(
+            {"object": "error", "message": "This model's maximum context length is 4 tokens", "code": 400}
+        ),
+    ),
+    (400, openai_error("prompt is too long: 210000 tokens > 200000 maximum")),
+    (
+        400,
+        json.dumps(
+            [{"error": {"code": 400, "message": "The input token count (9) exceeds the maximum (4)"}}]
+        ),
+    ),
+    (422, openai_error("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193")),
+    (413, "<html>413 Request Entity Too Large</html>"),
+    # a prompt larger than the account's tokens a minute: to wait helps nothing
+    (
+        429,
+        openai_error("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000."),
+    ),
+    (400, openai_error("Provider returned error")[:-2] + ', "metadata": {"raw": "prompt is too long"}}}'),
+]
+
+UNSUPPORTED = [
+    ("max_tokens", 400, openai_error("Unsupported parameter: 'max_tokens' is not supported with this model. "
+     "Use 'max_completion_tokens' instead.", code="unsupported_parameter", param="max_tokens")),
+    ("temperature", 400, openai_error("Unsupported value: 'temperature' does not support 0 with this model.",
+     code="unsupported_value", param="temperature")),
+    ("seed", 400, openai_error("Unrecognized request argument supplied: seed")),
+    ("seed", 422, json.dumps({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"]}]})),
+    ("max_completion_tokens", 400, openai_error("max_completion_tokens: Extra inputs are not permitted")),
+    ("temperature", 400, openai_error("`temperature` is deprecated for this model.")),
+    ("logprobs", 403, openai_error("You are not allowed to request logprobs from this model")),
+    ("top_logprobs", 400, openai_error("'top_logprobs' is not supported", param="top_logprobs")),
+]  # fmt: skip
+
+FINAL = [
+    (401, openai_error("Incorrect API key provided", code="invalid_api_key")),
+    (404, openai_error("The model `gpt-9` does not exist", code="model_not_found")),
+    (400, openai_error("Invalid image.", code="invalid_image")),
+    # a value, not the parameter, is wrong: to leave it out would ask something else
+    (400, openai_error("max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
+                       code="invalid_value", param="max_tokens")),
+    # the user's own field is not left out behind their back
+    (400, openai_error("Unsupported parameter: 'reasoning_effort'", code="unsupported_parameter",
+                       param="reasoning_effort")),
+    (402, openai_error("Insufficient credits")),
+    # no money: the 429 that never passes
+    (429, openai_error("You exceeded your current quota, please check your plan", code="insufficient_quota")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body"), TOO_LONG)
+def test_a_prompt_that_is_too_long_is_known_in_every_wording(status, body):
+    assert classify_status(status, body).kind == "too_long"
+
+
+@pytest.mark.parametrize(("parameter", "status", "body"), UNSUPPORTED)
+def test_a_parameter_that_is_not_known_is_named(parameter, status, body):
+    failure = classify_status(status, body)
+    assert (failure.kind, failure.parameter) == ("unsupported_parameter", parameter)
+
+
+@pytest.mark.parametrize(("status", "body"), FINAL)
+def test_the_rest_is_final(status, body):
+    assert classify_status(status, body).kind == "final"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, openai_error("The prompt triggered Azure OpenAI's content management policy.",
+                           code="content_filter")),
+        (403, openai_error("Your chosen model requires moderation and your input was flagged", code=403)),
+    ],
+)  # fmt: skip
+def test_a_prompt_that_a_filter_stops_is_refused(status, body):
+    assert classify_status(status, body).kind == "refused"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "Wed, 21 Oct 99999 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),  # long past
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_too_many_calls_and_overload_ask_for_fewer_with_the_wait_they_name(status, headers, seconds):
+    failure = classify_status(status, openai_error("slower"), headers)
+    assert (failure.kind, failure.retry_after_s) == ("rate_limit", seconds)
+
+
+@pytest.mark.parametrize(
+    ("status", "maybe_paid"),
+    [(500, False), (502, True), (504, True), (524, True), (408, False), (409, False)],
+)
+def test_a_servers_own_failure_passes_and_behind_a_gateway_may_have_been_paid(status, maybe_paid):
+    failure = classify_status(status, "<html>sorry</html>")
+    assert (failure.kind, failure.maybe_paid) == ("transient", maybe_paid)
+    assert "sorry" in failure.message
+
+
+def raised(problem, cause=None):
+    problem.__cause__ = cause
+    return problem
+
+
+REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/chat/completions")
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind", "maybe_paid", "is_slow"),
+    [
+        (TimeoutError(), "transient", True, True),
+        (raised(openai.APITimeoutError(REQUEST), httpx2.ReadTimeout("")), "transient", True, True),
+        (raised(openai.APITimeoutError(REQUEST), httpx2.ConnectTimeout("")), "transient", False, True),
+        (raised(openai.APIConnectionError(request=REQUEST), httpx2.ReadError("")), "transient", True, False),
+        (
+            raised(openai.APIConnectionError(request=REQUEST), httpx2.ConnectError("")),
+            "transient",
+            False,
+            False,
+        ),
+        (ZeroDivisionError("x"), "final", False, False),
+    ],
+)
+def test_what_was_never_sent_is_not_paid(problem, kind, maybe_paid, is_slow):
+    failure = classify(problem)
+    assert (failure.kind, failure.maybe_paid, failure.is_slow) == (kind, maybe_paid, is_slow)
+
+
+def test_a_failure_stays_what_it_is_and_is_said_in_one_short_line():
+    failure = CallFailed("too_long", "a\n  b" + "c" * 5_000)
+    assert classify(failure) is failure
+    assert str(failure).startswith("a bc") and len(str(failure)) == 600

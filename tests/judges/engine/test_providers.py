@@ -1,0 +1,56 @@
+import pytest
+
+from judges.base import ModelSettings
+from judges.command_options import ENTRY_POINTS, OptionsError
+from judges.engine.providers import LOCAL, PROVIDERS, access_of
+
+
+def test_the_options_offer_just_these_providers():
+    assert set(ENTRY_POINTS) == set(PROVIDERS)
+
+
+def test_a_provider_has_its_address_and_its_own_key():
+    access = access_of({"judge": ModelSettings("gpt-4o")}, {"OPENAI_API_KEY": "secret"})["judge"]
+    assert (access.base_url, access.key) == ("https://api.openai.com/v1", "secret")
+    assert access.output_limit == "max_completion_tokens"
+
+
+def test_all_that_is_missing_is_said_at_once_and_once():
+    models = {
+        "judge": ModelSettings("gpt-4o"),
+        "captioner": ModelSettings("gpt-4o"),
+        "strong.judge": ModelSettings("m", provider="any"),
+        "cheap.judge": ModelSettings("m", provider="vllm", key_variable="MINE"),
+    }
+    with pytest.raises(OptionsError) as problem:
+        access_of(models, {"OPENAI_API_KEY": "  "})
+    first, second, third = str(problem.value).split("\n")
+    assert first.startswith("OPENAI_API_KEY is not set: gpt-4o")
+    assert second == "--provider any needs the endpoint's address: give --base-url"
+    assert third.startswith("MINE is not set")
+
+
+def test_a_server_of_ones_own_needs_no_key_and_is_given_no_other_ones():
+    model = ModelSettings("m", provider="any", base_url="http://10.0.0.1/v1")
+    assert access_of({"judge": model}, {"OPENAI_API_KEY": "secret"})["judge"].key is None
+    assert access_of({"judge": ModelSettings("m", provider="vllm")}, {})["judge"].key is None
+
+
+def test_an_address_without_a_scheme_is_refused():
+    with pytest.raises(OptionsError, match="localhost:8000: an address begins with http"):
+        access_of({"judge": ModelSettings("m", provider="any", base_url="localhost:8000")}, {})
+
+
+def test_a_local_model_is_reached_nowhere():
+    assert access_of({"judge": ModelSettings("m", provider=LOCAL)}, {}) == {}
+
+
+def test_a_key_that_cannot_be_one_is_named_and_not_shown():
+    with pytest.raises(OptionsError, match="OPENAI_API_KEY holds a space") as problem:
+        access_of({"judge": ModelSettings("gpt-4o")}, {"OPENAI_API_KEY": "sk-1\nsk-2"})
+    assert "sk-" not in str(problem.value)
+
+
+def test_a_key_is_not_shown():
+    access = access_of({"judge": ModelSettings("gpt-4o")}, {"OPENAI_API_KEY": "secret"})["judge"]
+    assert "secret" not in repr(access)

@@ -1,0 +1,67 @@
+"""Every judge, from recorded runs to a scored prediction file, against a scripted server."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dataset_script.suite import load_suite
+from dataset_script.vocabulary import STATES
+from judges.__main__ import app
+from judges.registry import judges
+from leaderboard.__main__ import app as leaderboard
+from submissions.__main__ import app as submissions
+from tests.llm_server import LLMServer
+
+
+@pytest.fixture(scope="module")
+def server():
+    with LLMServer() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """One for all judges: what two of them ask alike is asked once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def invoked(application, *arguments):
+    result = CliRunner().invoke(application, [str(each) for each in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def run_check_and_score(judge, suite, out, *arguments) -> dict:
+    """The report on the split dev, after the run and the check have passed."""
+    invoked(app, "run", judge, "--suite", suite, "--split", "dev", "--out", out, *arguments)
+    file = out / "predictions.jsonl"
+    whole = ("--suite", suite, "--split", "dev", "--json")
+    checked = json.loads(invoked(submissions, "check", file, *whole).stdout)
+    assert checked["acceptable"], checked["findings"]
+    trajectories = load_suite(suite).split("dev")
+    assert (checked["rows"], checked["coverage"]) == (len(trajectories), 1.0)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [row["trajectory_id"] for row in rows] == [each.trajectory_id for each in trajectories]
+    assert all((row["state"] == "ok") == (row["success"] is not None) for row in rows)
+    assert {row["state"] for row in rows} <= set(STATES)
+    return json.loads(invoked(leaderboard, "score", file, *whole).stdout)
+
+
+@pytest.mark.parametrize("judge", judges())
+def test_over_the_sample_every_judge_gives_a_file_that_is_accepted_and_scored(judge, server, cache, tmp_path):
+    report = run_check_and_score(
+        judge, "sample", tmp_path, "--base-url", server.base_url, "--cache", cache, "--limit", 1000
+    )
+    assert report["labels"]["success"]["overall"]["no_verdict"] == 0
+    assert report["labels"]["success"]["overall"]["n"] > 0
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("judge", judges())
+def test_over_runs_in_the_released_layout_too(judge, server, cache, tmp_path, shared):
+    source = shared / "data" / "released_layout"
+    report = run_check_and_score(
+        judge, "localshop", tmp_path, "--base-url", server.base_url, "--cache", cache, "--source", source
+    )
+    assert report["labels"]["success"]["overall"]["no_verdict"] == 0

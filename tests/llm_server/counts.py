@@ -1,0 +1,47 @@
+"""What a server counted, by prompt and in all."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Counts:
+    """Counts of one server. A prompt's key is the SHA-256 over its model and its messages.
+
+    ``tries``: calls that came in, by key. ``answers``: usable answers that were handed over whole, by key
+    (refusals and texts that were cut for length are answers too). ``in_vain``: answers whose tokens were
+    counted though there was nothing to use in them. Tokens are those of both. ``faults`` and ``statuses``
+    say how the calls went.
+    """
+
+    tries: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+    in_vain: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    in_flight: int = 0
+    most_in_flight: int = 0
+    left: int = 0
+    """Calls whose client went away before the answer."""
+
+    @property
+    def calls(self) -> int:
+        """All chat completions that were asked for, batches not among them."""
+        return self.tries.total()
+
+    def paid_twice(self, samples: int = 1) -> dict[str, int]:
+        """The prompts with more usable answers than there were samples to draw; empty when all is well."""
+        return {key: number for key, number in self.answers.items() if number > samples}
+
+    def as_json(self) -> dict:
+        """All of it, for another process."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, read: dict) -> "Counts":
+        """What another process counted."""
+        counters = {name: Counter(read.pop(name)) for name in ("tries", "answers", "in_vain", "faults")}
+        statuses = Counter({int(status): number for status, number in read.pop("statuses").items()})
+        return cls(**counters, statuses=statuses, **read)

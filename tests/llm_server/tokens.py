@@ -1,0 +1,67 @@
+"""How the server counts tokens: a stated rule, or the tokenizer that a test hands in."""
+
+import base64
+import io
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+def quarter_of_the_bytes(text: str) -> int:
+    """A token for every four bytes of UTF-8, rounded up."""
+    return (len(text.encode()) + 3) // 4
+
+
+def tiles(width: int, height: int, detail: str) -> int:
+    """As OpenAI counts for GPT-4o: 85, and 170 for each tile of 512 pixels unless the detail is low.
+
+    A picture is first fitted into 2,048 by 2,048, then its short side brought down to 768.
+    """
+    if detail == "low":
+        return 85
+    scale = min(1, 2048 / max(width, height))
+    scale = min(scale, 768 / min(width, height)) if min(width, height) else scale
+    across, down = (-(-int(side * scale) // 512) for side in (width, height))
+    return 85 + 170 * across * down
+
+
+@dataclass(frozen=True)
+class TokenRule:
+    """``usage``: every message costs ``per_message`` and its content, the whole call ``per_call`` more.
+
+    ``text`` counts a text, ``image`` a picture by width, height and detail.
+    """
+
+    text: Callable[[str], int] = quarter_of_the_bytes
+    image: Callable[[int, int, str], int] = tiles
+    per_message: int = 3
+    per_call: int = 3
+
+    def of_messages(self, messages: Sequence[dict]) -> int:
+        """The input tokens of a call."""
+        return self.per_call + sum(self.per_message + self._of_content(m["content"]) for m in messages)
+
+    def _of_content(self, content: str | list[dict]) -> int:
+        if isinstance(content, str):
+            return self.text(content)
+        return sum(
+            self.text(part["text"]) if part["type"] == "text" else self._of_image(part["image_url"])
+            for part in content
+        )
+
+    def _of_image(self, image: dict) -> int:
+        return self.image(*size_of(image["url"]), image.get("detail", "auto"))
+
+
+def size_of(data_url: str) -> tuple[int, int]:
+    """Width and height of a picture in a data address; of a PNG only the head is looked at."""
+    start, comma, content = data_url.partition(",")
+    if not comma or ";base64" not in start:
+        raise ValueError("this server takes pictures as base64 data addresses only")
+    head = base64.b64decode(content[:32])
+    if head.startswith(b"\x89PNG"):
+        return struct.unpack(">II", head[16:24])
+    from PIL import Image
+
+    with Image.open(io.BytesIO(base64.b64decode(content))) as picture:
+        return picture.size
