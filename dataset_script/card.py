@@ -5,21 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from dataset_script.building.output_folder import MARKER
+from dataset_script.citation import PAPER_BIBTEX
 from dataset_script.columns import Column
 from dataset_script.schema import CONFIGURATIONS, DEFAULT
 from dataset_script.suite import OFFICIAL
 from dataset_script.vocabulary import BENCHMARK_TITLES, SPLITS
-
-_CITATION: Final = """@article{lu2025agentrewardbench,
-  title         = {AgentRewardBench: Evaluating Automatic Evaluations of Web Agent Trajectories},
-  author        = {L{\\`u}, Xing Han and Kazemnejad, Amirhossein and Meade, Nicholas and Patel, Arkil and
-                   Shin, Dongchan and Zambrano, Alejandra and Sta{\\'n}czak, Karolina and Shaw, Peter and
-                   Pal, Christopher J. and Reddy, Siva},
-  year          = {2025},
-  eprint        = {2504.08942},
-  archivePrefix = {arXiv},
-  url           = {https://arxiv.org/abs/2504.08942}
-}"""
 
 _LOADING: Final = """```python
 from datasets import load_dataset
@@ -99,7 +89,7 @@ def render_card(facts: CardFacts) -> str:
         _OFFICIAL_SOURCE if official else _OTHER_SOURCE.format(suite=facts.suite),
         *([] if official else [facts.about or _NO_LICENCE]),
         "## Citation",
-        f"```bibtex\n{_CITATION}\n```",
+        f"```bibtex\n{PAPER_BIBTEX}\n```",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -40,7 +40,8 @@ class BoardRow:
 
     ``labels`` maps a label to ``{"rank": {"place", "low", "high"} or None, "best": bool, "overall": CELL,
     "by_benchmark": {…}, "by_agent": {…}, "intervals": "tasks" | "approximate" | None, "note": str}``, or to
-    None where the judge gives no such verdicts. ``best`` marks the row that stands for its judge.
+    None where the judge gives no such verdicts. ``best`` marks the row that stands for its judge. ``cost`` is
+    that of `leaderboard.costs.cost_of`, None where the file gives none.
     """
 
     id: str
@@ -59,6 +60,7 @@ class BoardRow:
     file_sha256: str | None
     note: str
     labels: Mapping[str, Any]
+    cost: Mapping[str, float | int] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Board:
                 "split": "test",
                 "label_version": self.label_version,
                 "policy": "strict",
-                "rows": [asdict(row) for row in self.rows],
+                "rows": [vars(row) for row in self.rows],  # asdict would copy every figure
             }
         )
 
@@ -129,6 +131,7 @@ def _scored_row(record: ScoredRecord, attempts: int) -> BoardRow:
             label: found and {**found, "rank": None, "best": False, "intervals": "tasks", "note": ""}
             for label, found in record.report["labels"].items()
         },
+        cost=record.report.get("cost"),
     )  # fmt: skip
 
 

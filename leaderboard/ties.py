@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import hypot
 
 import numpy as np
 
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES, resampled_counts
+
+_RESAMPLES_AT_ONCE = 1_024
 
 
 @dataclass(frozen=True)
@@ -61,16 +64,40 @@ def is_separated(better: Contender, worse: Contender) -> bool:
     """
     if better.precision_ci is None or worse.precision_ci is None:
         return False
-    # A judge that was never wrong, or always, has one precision on every resample: no measure of its error.
-    both_vary = 0 < better.precision < 1 and 0 < worse.precision < 1
-    if both_vary and better.samples is not None and worse.samples is not None:
-        defined = ~(np.isnan(better.samples) | np.isnan(worse.samples))
-        if not defined.any():
-            return False
-        not_favoured = np.mean(better.samples[defined] <= worse.samples[defined])
-        return bool(not_favoured <= (1 - CONFIDENCE) / 2)
+    if _can_be_paired(better) and _can_be_paired(worse):
+        return bool(separated_on_resamples(np.stack([better.samples, worse.samples]))[0, 1])
     margin = hypot(better.precision - better.precision_ci[0], worse.precision_ci[1] - worse.precision)
     return better.precision - worse.precision > margin
+
+
+def _can_be_paired(contender: Contender) -> bool:
+    # A judge that was never wrong, or always, has one precision on every resample: no measure of its error.
+    return (
+        contender.precision_ci is not None
+        and contender.samples is not None
+        and bool(0 < contender.precision < 1)
+    )
+
+
+def separated_on_resamples(samples: np.ndarray) -> np.ndarray:
+    """Whether row ``i`` lies above row ``j`` on enough resamples: bool of shape (n, n), only for i < j.
+
+    ``samples`` has shape (n, n_resamples), NaN where a precision is undefined: such a resample does not count
+    for the pair. In blocks that stay in the processor's cache: 500 judges are 125,000 pairs.
+    """
+    n, n_resamples = samples.shape
+    defined = ~np.isnan(samples)
+    not_favoured = np.zeros((n, n), dtype=np.int64)
+    for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
+        block = np.ascontiguousarray(samples[:, start : start + _RESAMPLES_AT_ONCE])
+        for first in range(n - 1):
+            at_most = np.packbits(block[first] <= block[first + 1 :], axis=1)  # never true of NaN
+            not_favoured[first, first + 1 :] += np.bitwise_count(at_most).sum(axis=1, dtype=np.int64)
+    counted = defined.astype(np.float32)
+    compared = counted @ counted.T  # exact: float32 holds whole numbers up to 2**24
+    with np.errstate(invalid="ignore"):
+        is_clear = not_favoured / compared <= (1 - CONFIDENCE) / 2  # never true of 0 / 0
+    return np.triu(is_clear, k=1)
 
 
 def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
@@ -80,11 +107,14 @@ def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
     above those separated below it: so rows that overlap share a range.
     """
     n = len(contenders)
-    above = np.zeros(n, dtype=int)
-    below = np.zeros(n, dtype=int)
-    for first in range(n):
-        for second in range(first + 1, n):
-            if is_separated(contenders[first], contenders[second]):
-                above[second] += 1
-                below[first] += 1
+    separated = np.zeros((n, n), dtype=bool)
+    paired = [place for place, contender in enumerate(contenders) if _can_be_paired(contender)]
+    if paired:
+        samples = np.stack([contenders[place].samples for place in paired])
+        separated[np.ix_(paired, paired)] = separated_on_resamples(samples)
+    unpaired = set(range(n)).difference(paired)
+    for first, second in combinations(range(n), 2):
+        if first in unpaired or second in unpaired:
+            separated[first, second] = is_separated(contenders[first], contenders[second])
+    above, below = separated.sum(axis=0), separated.sum(axis=1)
     return [Rank(place + 1, int(above[place]) + 1, n - int(below[place])) for place in range(n)]

@@ -76,6 +76,26 @@ def snapshot(engine: Engine) -> Iterator[Session]:
         yield session
 
 
+class Changes:
+    """Whether anything was written to the records since one last asked. Not safe for threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._connection = None
+        if engine.dialect.name == "sqlite" and engine.url.database not in (None, "", ":memory:"):
+            # A connection that never writes: what SQLite tells it are the others' changes.
+            self._connection = engine.raw_connection()
+            self._connection.detach()
+
+    def seen(self) -> int | None:
+        """A number that is another one after any commit, in microseconds; None where it cannot be told.
+
+        https://sqlite.org/pragma.html#pragma_data_version. On PostgreSQL one has to ask the tables.
+        """
+        if self._connection is None:
+            return None
+        return self._connection.cursor().execute("PRAGMA data_version").fetchone()[0]
+
+
 def _parsed(url: str) -> URL:
     parsed = make_url(url)
     # What hosting services hand out; SQLAlchemy knows only the full word.

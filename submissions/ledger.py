@@ -1,6 +1,7 @@
 """Entries in the records and questions to them; what they mean is the service's business."""
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -42,6 +43,15 @@ def unscored_submissions(engine: Engine, suite: str, label_version: str, policy:
     )
     with snapshot(engine) as session:
         return session.scalars(waiting).all()
+
+
+def find_submission(engine: Engine, suite: str, submission_id: str) -> Submission | None:
+    """A submission of a suite by its id; None where there is no such one."""
+    if not re.fullmatch("[0-9a-f]{12}", submission_id):  # PostgreSQL refuses some texts outright
+        return None
+    with snapshot(engine) as session:
+        found = session.get(Submission, submission_id)
+        return found if found is not None and found.suite == suite else None
 
 
 def is_scored(engine: Engine, submission_id: str, label_version: str, policy: str) -> bool:

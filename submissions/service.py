@@ -8,18 +8,23 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
+from dataset_script.prediction_file.aligned import AlignedPredictions
 from dataset_script.settings import Settings
 from dataset_script.suite import OFFICIAL, Suite, load_suite
 from leaderboard.board import Board, make_board
+from leaderboard.costs import with_cost
 from leaderboard.label_source import LabelsUnavailable
 from leaderboard.labels import LabelSet, LabelsInvalid, load_labels
 from leaderboard.published_rows import load_published_rows
 from leaderboard.report import counts_by_task, score_report
-from submissions.database import open_database, snapshot
+from submissions.current_board import CurrentBoard
+from submissions.database import open_database
 from submissions.declaration import Declaration
 from submissions.ledger import (
     add_score,
+    find_submission,
     fullest_label_version,
     is_scored,
     record_submission,
@@ -30,6 +35,7 @@ from submissions.ledger import (
 from submissions.predictions import Upload, read_upload
 from submissions.records import Score, Submission
 from submissions.store import FileStore
+from submissions.verdicts import VerdictShelf, read_kept_verdicts
 
 logger = logging.getLogger(__name__)
 POLICY = "strict"
@@ -61,8 +67,7 @@ class SubmissionService:
         self.settings = settings
         self._clock = clock
         self._opening = threading.RLock()
-        self._board_lock = threading.Lock()
-        self._board: tuple[tuple, Board] | None = None
+        self._shelf = VerdictShelf()
 
     @cached_property
     def suite(self) -> Suite:
@@ -183,16 +188,50 @@ class SubmissionService:
         self._score(record.id, upload, labels)
         return True
 
+    @cached_property
+    def _current(self) -> CurrentBoard:
+        with self._opening:
+            return CurrentBoard(self._engine, self._state_of_board, self._make_board)
+
+    def _state_of_board(self, session: Session) -> tuple:
+        version = self.label_version or fullest_label_version(session, self.suite.name, POLICY)
+        return version, *state_of_scores(session)
+
+    def _make_board(self, session: Session, state: tuple) -> Board:
+        records = scored_records(session, self.suite.name, state[0], POLICY)
+        published = load_published_rows() if self.suite.name == OFFICIAL else ()
+        return make_board(self.suite.name, records, published, state[0])
+
     def board(self) -> Board:
         """The board of the records as they are now; made anew only when a record was added."""
-        with self._board_lock, snapshot(self._engine) as session:
-            version = self.label_version or fullest_label_version(session, self.suite.name, POLICY)
-            known = (version, *state_of_scores(session))
-            if self._board is None or self._board[0] != known:
-                records = scored_records(session, self.suite.name, version, POLICY)
-                published = load_published_rows() if self.suite.name == OFFICIAL else ()
-                self._board = (known, make_board(self.suite.name, records, published, version))
-            return self._board[1]
+        return self._current.get()
+
+    def board_at_hand(self) -> Board | None:
+        """The same where it takes microseconds, so that an event loop may ask; else None: call `board`."""
+        return self._current.at_hand()
+
+    def verdicts(self, submission_id: str) -> AlignedPredictions:
+        """What a submission said of each test trajectory: columns in the order of ``suite.split("test")``.
+
+        Where the suite's labels are private no page shows them. Raises KeyError for a submission that is not
+        in the records of this suite, VerdictsUnavailable where its kept file cannot be read.
+        """
+        return self._shelf.get(submission_id, lambda: self._read_verdicts(submission_id))
+
+    def _read_verdicts(self, submission_id: str) -> AlignedPredictions:
+        record = find_submission(self._engine, self.suite.name, submission_id)
+        if record is None:
+            raise KeyError(submission_id)
+        return read_kept_verdicts(self._files, record.file_sha256, self.suite, record.split)
+
+    def labels_for_public_figures(self) -> LabelSet | None:
+        """The test labels, for figures over many trajectories, where the suite's labels are public.
+
+        None where they are hidden, or cannot be read. They go into functions of `leaderboard` that give
+        counts and figures; no page shows one.
+        """
+        is_open = self.suite.labels_are_public and isinstance(self._test_labels, LabelSet)
+        return self._test_labels if is_open else None
 
     def _score(self, submission_id: str, upload: Upload, labels: LabelSet) -> None:
         """Score a submission under ``labels`` unless that score is there already."""
@@ -203,7 +242,7 @@ class SubmissionService:
             submission_id=submission_id,
             label_version=labels.version,
             policy=POLICY,
-            report=score_report(aligned, labels, POLICY),
+            report=with_cost(score_report(aligned, labels, POLICY), aligned.cost_usd),
             counts_by_task=dict(counts_by_task(aligned, labels)),
             scored_at=self._clock(),
         )

@@ -30,6 +30,7 @@ class AlignedPredictions:
     input_tokens: Numbers | None
     output_tokens: Numbers | None
     latency_s: Numbers | None
+    reasoning: tuple[str | None, ...] | None
 
     def content_hash(self) -> str:
         """SHA-256 (hex) of which verdict each trajectory got, for every label.

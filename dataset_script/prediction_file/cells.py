@@ -124,10 +124,12 @@ def trajectory_id(value: object) -> str | Problem:
             return WRONG_TYPE
 
 
-def free_text(value: object) -> Problem | None:
-    """Text of any kind or none; it is not kept."""
+def free_text(value: object) -> str | Problem | None:
+    """Text as it is; None for none, or for nothing but space."""
     match value:
-        case None | Missing() | str():
+        case str():
+            return value if value.strip() else None
+        case None | Missing():
             return None
         case bytes():
             return NOT_UTF8

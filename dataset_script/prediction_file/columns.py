@@ -75,7 +75,8 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[PredictionTable | No
             values, found = _read_column(name, column, raw, limits)
             typed[name] = values
             findings += found
-    typed.pop(_DROPPED, None)
+    if not limits.keep_reasoning:
+        typed.pop(_DROPPED, None)
     findings += _state_findings(typed, raw)
     ids = typed.pop("trajectory_id", None)
     if ids is None:

@@ -13,3 +13,6 @@ class ReadingLimits:
     max_cell_chars: int = 200_000
     max_unpacked_bytes: int = 50_000_000
     """Parquet only: what the columns that are read may take once decompressed."""
+
+    keep_reasoning: bool = False
+    """Whether the texts of `reasoning` are kept; whoever checks or scores a file has no use for them."""

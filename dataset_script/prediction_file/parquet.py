@@ -52,7 +52,7 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
         arrow_type = file.schema_arrow.field(position).type
         if not _is_read(arrow_type):
             findings.append(_wrong_type(column, arrow_type))
-        elif column not in doubled and column != _NOT_KEPT:
+        elif column not in doubled and (column != _NOT_KEPT or limits.keep_reasoning):
             wanted[column] = names[position]
     refusal = _refusal(file.metadata, wanted, limits)
     if refusal is not None:

@@ -17,6 +17,7 @@ class PredictionTable:
     0 none. `score` (a probability), `cost_usd`, `input_tokens`, `output_tokens`, `latency_s` (seconds): nan
     where there is none. A cell with an error reads as none. `trajectory_ids` are as written; "" stands for an
     id that was no text, which a finding has named. `complete` is False when the end of the file was not read.
+    `reasoning` is there only where the limits asked to keep it.
     """
 
     rows: int
@@ -32,4 +33,5 @@ class PredictionTable:
     input_tokens: Numbers | None = None
     output_tokens: Numbers | None = None
     latency_s: Numbers | None = None
+    reasoning: tuple[str | None, ...] | None = None
     complete: bool = True

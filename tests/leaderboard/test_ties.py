@@ -11,6 +11,7 @@ from leaderboard.ties import (
     precision_samples,
     precision_samples_of_all,
     rank_contenders,
+    separated_on_resamples,
 )
 
 
@@ -147,3 +148,42 @@ def test_a_place_lies_within_its_range(rows):
     ranks = rank_contenders([unpaired(precision, half_width) for precision, half_width in ordered])
     for place, rank in enumerate(ranks, start=1):
         assert 1 <= rank.low <= rank.place == place <= rank.high <= len(ranks)
+
+
+def test_ranks_of_many_are_those_of_every_pair_held_against_each_other():
+    generator = np.random.default_rng(3)
+    tasks = np.stack([generator.integers(0, 4, 120), generator.integers(0, 3, 120)], axis=1)
+    found = []
+    for _ in range(8):
+        counts = tasks.copy()
+        counts[generator.permutation(120)[:40], 1] += generator.integers(0, 2, 40)
+        found.append(judge(counts))
+    few = np.zeros((120, 2), dtype=int)
+    few[:3] = [[1, 0], [1, 1], [0, 1]]  # undefined on the resamples without these tasks
+    contenders = [
+        *found,
+        judge(few),
+        unpaired(0.6),
+        Contender(0.9, None, None),
+        Contender(1.0, [0.8, 1], None),
+    ]
+    contenders.sort(key=lambda contender: -contender.precision)
+    pairs = [
+        [is_separated(a, b) and i < j for j, b in enumerate(contenders)] for i, a in enumerate(contenders)
+    ]
+    assert sum(map(sum, pairs)) > 5
+    for place, rank in enumerate(rank_contenders(contenders)):
+        n_above, n_below = sum(row[place] for row in pairs), sum(pairs[place])
+        assert (rank.low, rank.high) == (n_above + 1, len(contenders) - n_below)
+
+
+def test_a_pair_counts_the_resamples_on_which_both_are_defined():
+    # Of 40 resamples 39 are defined for the pair; the better one is behind on 1: 1 / 39 = 2.56 % > 2.5 %.
+    better, worse = np.full(40, 0.9), np.full(40, 0.5)
+    better[0], better[1] = np.nan, 0.4
+    assert not separated_on_resamples(np.stack([better, worse]))[0, 1]
+    better[0] = 0.9  # 1 / 40 = 2.5 %
+    assert separated_on_resamples(np.stack([better, worse]))[0, 1]
+    assert not separated_on_resamples(np.stack([better, worse]))[
+        1, 0
+    ]  # of a pair, the first one is asked about

@@ -1,0 +1,222 @@
+"""Two to five rows of the board held against each other: the pure part of the compare page.
+
+Where the verdicts of both and the labels are at hand a pair is compared over the same tasks; else from the
+two rows' own cells, approximately (`leaderboard.differences` says how). Nothing that comes out of here tells
+the label of a single run.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from leaderboard.board import BoardRow
+from leaderboard.differences import (
+    COMPARED_FIGURES,
+    Difference,
+    Resampled,
+    approximate_difference,
+    paired_difference_of,
+    resample_judges,
+)
+from leaderboard.disagreement import (
+    Fooled,
+    McNemar,
+    SharedErrors,
+    VerdictAgreement,
+    fooled,
+    mcnemar,
+    shared_errors,
+    verdict_agreement,
+)
+from leaderboard.judge_precision.intervals import N_RESAMPLES
+from leaderboard.judge_precision.scores import cluster_codes
+from leaderboard.labels import LabelSet
+from leaderboard.report import SEED, task_names
+from leaderboard.votes import Vote, score_votes
+
+FEWEST: Final = 2
+MOST: Final = 5
+"""More than five whiskers side by side are no longer read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """A row of the board with its verdicts on the label compared.
+
+    ``verdicts``: int8 of shape (n,) in the order of the labels, 1, 0, -1; None where only counts are known.
+    """
+
+    row: BoardRow
+    verdicts: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What two judges did with the same runs."""
+
+    mcnemar: McNemar
+    agreement: VerdictAgreement
+    shared: SharedErrors
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two entrants, by their places: the difference first - second overall and in each cell.
+
+    ``by_agent`` is empty, and ``runs`` None, where one of the two has no verdicts.
+    """
+
+    first: int
+    second: int
+    overall: Difference
+    by_benchmark: Mapping[str, Difference]
+    by_agent: Mapping[str, Difference]
+    runs: Runs | None
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether the two were compared over the same tasks."""
+        return self.runs is not None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every pair of the entrants, and what those with verdicts (``voters``, places) do together.
+
+    ``votes`` and ``fooled`` are there where at least two have verdicts.
+    """
+
+    label: str
+    figure: str
+    entrants: tuple[Entrant, ...]
+    pairs: tuple[Pair, ...]
+    voters: tuple[int, ...]
+    votes: tuple[Vote, ...]
+    fooled: Fooled | None
+
+    def against_first(self) -> tuple[Pair, ...]:
+        """The pairs of the first entrant with each other one."""
+        return tuple(pair for pair in self.pairs if pair.first == 0)
+
+
+def compare(
+    entrants: Sequence[Entrant],
+    labels: LabelSet | None,
+    label: str,
+    figure: str = "precision",
+    n_resamples: int = N_RESAMPLES,
+) -> Comparison:
+    """Compare two to five entrants that all answer ``label`` on one of COMPARED_FIGURES.
+
+    Without ``labels`` every pair is compared from its cells. Raises ValueError for too few or too many
+    entrants, an unknown figure, and an entrant that does not answer the label.
+    """
+    _check(entrants, label, figure)
+    voters = tuple(i for i, entrant in enumerate(entrants) if entrant.verdicts is not None and labels)
+    paired = _PairedCells.of(entrants, voters, labels, label, n_resamples) if len(voters) > 1 else None
+    pairs = tuple(
+        _pair(entrants, i, j, label, figure, paired)
+        for i in range(len(entrants))
+        for j in range(i + 1, len(entrants))
+    )
+    votes, how_many_fooled = (), None
+    if paired is not None:
+        verdicts = [entrants[i].verdicts for i in voters]
+        votes = score_votes(verdicts, labels, label, n_resamples)
+        how_many_fooled = fooled(verdicts, paired.truth)
+    return Comparison(label, figure, tuple(entrants), pairs, voters, votes, how_many_fooled)
+
+
+def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
+    if not FEWEST <= len(entrants) <= MOST:
+        raise ValueError(f"entrants: {len(entrants)} were given; compare {FEWEST} to {MOST}")
+    if figure not in COMPARED_FIGURES:
+        raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(COMPARED_FIGURES)}")
+    if silent := [entrant.row.id for entrant in entrants if not entrant.row.labels.get(label)]:
+        raise ValueError(f"label {label}: {', '.join(silent)} do not answer it; leave them out")
+
+
+@dataclass(frozen=True, eq=False)
+class _PairedCells:
+    """Resampled counts of the entrants with verdicts, and the names of the cells in their order."""
+
+    resampled: Resampled
+    place: Mapping[int, int]
+    truth: np.ndarray
+    benchmarks: tuple[str, ...]
+    agents: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        entrants: Sequence[Entrant],
+        voters: Sequence[int],
+        labels: LabelSet,
+        label: str,
+        n_resamples: int,
+    ) -> "_PairedCells":
+        benchmarks = np.array([t.benchmark for t in labels.trajectories])
+        agents = np.array([t.agent for t in labels.trajectories])
+        benchmark_names, agent_names = np.unique(benchmarks), np.unique(agents)
+        cells = [np.ones(len(benchmarks), dtype=bool)]
+        cells += [benchmarks == name for name in benchmark_names]
+        cells += [agents == name for name in agent_names]
+        tasks, _ = cluster_codes(task_names(labels), len(benchmarks))
+        truth = labels.primary[label]
+        verdicts = [entrants[i].verdicts for i in voters]
+        resampled = resample_judges(verdicts, truth, tasks, cells, n_resamples, SEED)
+        places = {entrant: place for place, entrant in enumerate(voters)}
+        return cls(resampled, places, truth, tuple(benchmark_names.tolist()), tuple(agent_names.tolist()))
+
+    def holds(self, *entrants: int) -> bool:
+        """Whether all of these entrants have verdicts."""
+        return all(entrant in self.place for entrant in entrants)
+
+    def differences(self, first: int, second: int, figure: str) -> list[Difference]:
+        """Overall, then by benchmark, then by agent."""
+        cells = range(1 + len(self.benchmarks) + len(self.agents))
+        judges = self.place[first], self.place[second]
+        return [paired_difference_of(self.resampled, *judges, cell, figure) for cell in cells]
+
+
+def _pair(
+    entrants: Sequence[Entrant], first: int, second: int, label: str, figure: str, paired: _PairedCells | None
+) -> Pair:
+    cells = [entrants[place].row.labels[label] for place in (first, second)]
+    if paired is None or not paired.holds(first, second):
+        names = sorted({*cells[0]["by_benchmark"], *cells[1]["by_benchmark"]})
+        by_benchmark = {name: _from_cells(cells, "by_benchmark", name, figure) for name in names}
+        overall = approximate_difference(cells[0]["overall"], cells[1]["overall"], figure)
+        return Pair(first, second, overall, by_benchmark, {}, None)
+    overall, *others = paired.differences(first, second, figure)
+    n_benchmarks = len(paired.benchmarks)
+    groups = {
+        "by_benchmark": zip(paired.benchmarks, others[:n_benchmarks], strict=True),
+        "by_agent": zip(paired.agents, others[n_benchmarks:], strict=True),
+    }
+    found = {
+        group: {name: _or_from_cells(difference, cells, group, name, figure) for name, difference in named}
+        for group, named in groups.items()
+    }
+    if overall.interval is None:
+        overall = approximate_difference(cells[0]["overall"], cells[1]["overall"], figure)
+    verdicts = entrants[first].verdicts, entrants[second].verdicts
+    runs = Runs(
+        mcnemar(*verdicts, paired.truth),
+        verdict_agreement(*verdicts),
+        shared_errors(*verdicts, paired.truth),
+    )
+    return Pair(first, second, overall, found["by_benchmark"], found["by_agent"], runs)
+
+
+def _from_cells(cells: Sequence[Mapping[str, Any]], group: str, name: str, figure: str) -> Difference:
+    return approximate_difference(cells[0][group].get(name), cells[1][group].get(name), figure)
+
+
+def _or_from_cells(
+    difference: Difference, cells: Sequence[Mapping[str, Any]], group: str, name: str, figure: str
+) -> Difference:
+    """The paired difference, or one from the two cells where pairing gives no interval."""
+    return difference if difference.interval is not None else _from_cells(cells, group, name, figure)
