@@ -5,7 +5,8 @@ from collections import Counter
 from dataset_script.vocabulary import BENCHMARK_TITLES
 from leaderboard.board import Board, BoardRow
 from leaderboard.report_tables import percent
-from space.board_view import CALLED, SECOND_ANNOTATOR
+from space.board_figures import CALLED
+from space.board_view import SECOND_ANNOTATOR
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
 

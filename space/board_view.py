@@ -6,9 +6,10 @@ from math import ceil, floor
 from types import MappingProxyType
 from typing import Any, Final
 
-from dataset_script.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
+from dataset_script.suite import OFFICIAL
+from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
 from leaderboard.board import Board, BoardRow
-from leaderboard.report_tables import percent
+from space.board_figures import Cell, cost_cell, figure_cell
 
 FIGURES: Final = MappingProxyType(
     {
@@ -24,25 +25,15 @@ FIGURES: Final = MappingProxyType(
 PROVENANCES: Final = MappingProxyType(
     {"scored": "scored here", "published": "paper", "self-reported": "self-reported", "reference": "labels"}
 )
-FEW: Final = 20
-"""Cells whose figure rests on fewer runs than this are marked."""
-
 ULPS: Final = 1e-9
 """The ends of an axis are rounded to tens of percent; a value on them may differ in its last digits."""
 
 SECOND_ANNOTATOR: Final = "reference/second-annotator"
-CALLED: Final = MappingProxyType(
-    {
-        "success": "called successful",
-        "side_effect": "said to have a side effect",
-        "repetition": "said to repeat",
-    }
-)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the reader chose to see."""
+    """What the reader chose to see; empty means all of them."""
 
     label: str = "success"
     figure: str = "precision"
@@ -50,16 +41,8 @@ class Choice:
     kinds: Collection[str] = ()
     provenances: Collection[str] = ()
     every_submission: bool = False
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A figure of a table: text to show, number to sort by, words on hover, whether it rests on few runs."""
-
-    text: str
-    value: float | None
-    hover: str = ""
-    is_few: bool = False
+    agent: str = ""
+    inputs: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -84,12 +67,17 @@ class ViewRow:
     whisker: Whisker | None
     others: tuple[Cell, ...]
     benchmarks: tuple[Cell, ...]
+    cost: Cell
     provenance: str
 
 
 @dataclass(frozen=True)
 class BoardView:
-    """The table: headings, rows, reference rows, axis, the human reference on it."""
+    """The table: headings, rows, reference rows, axis, the human reference on it.
+
+    ``benchmarks`` are the columns of parts, short and long titles: benchmarks, or where the reader chose one
+    agent, agents. Columns that would be empty are told by ``has_costs`` and ``has_attempts``.
+    """
 
     choice: Choice
     figure_title: str
@@ -99,27 +87,34 @@ class BoardView:
     references: tuple[ViewRow, ...]
     axis: tuple[float, float]
     human: float | None
+    has_costs: bool = False
+    has_attempts: bool = False
+    is_filtered: bool = False
 
 
 def view_board(board: Board, choice: Choice) -> BoardView:
     """The rows that fit the choice, in the board's order, with every figure formatted."""
-    chosen = [row for row in board.ranking(choice.label) if _is_chosen(row, choice)]
-    axis = _axis([_cell(row, choice) for row in chosen if row.provenance != "reference"], choice.figure)
+    chosen = [row for row in board.ranking(choice.label) if is_chosen(row, choice)]
+    judges = [row for row in chosen if row.provenance != "reference"]
+    axis = _axis([cell_of(row, choice) or {} for row in judges], choice.figure)
     others = tuple(name for name in ("precision", "recall", "f1") if name != choice.figure)
-    benchmarks = _benchmarks(chosen, choice.label)
-    views = [_view_row(row, choice, others, benchmarks, axis) for row in chosen]
-    human = next(
-        (view.whisker.dot for view in views if view.row.id == SECOND_ANNOTATOR and view.whisker), None
-    )
+    parts = _parts(chosen, choice)
+    views = [_view_row(row, choice, others, tuple(parts), axis) for row in chosen]
+    if choice.agent:  # rows of papers have no figures by agent: after those that do
+        views.sort(key=lambda view: view.main.value is None)
+    human = next((view.whisker for view in views if view.row.id == SECOND_ANNOTATOR), None)
     return BoardView(
         choice=choice,
         figure_title=FIGURES[choice.figure],
         other_figures=tuple(FIGURES[name] for name in others),
-        benchmarks=tuple((BENCHMARK_SHORT_TITLES.get(b, b), BENCHMARK_TITLES.get(b, b)) for b in benchmarks),
+        benchmarks=tuple(parts.values()),
         rows=tuple(view for view in views if view.row.provenance != "reference"),
         references=tuple(view for view in views if view.row.provenance == "reference"),
         axis=axis,
-        human=human,
+        human=human.dot if human and not human.is_off_axis else None,
+        has_costs=any(row.cost for row in judges),
+        has_attempts=any(row.attempts for row in judges),
+        is_filtered=bool(choice.search.strip() or choice.kinds or choice.inputs or choice.provenances),
     )
 
 
@@ -128,12 +123,29 @@ def kinds_of(board: Board) -> list[str]:
     return sorted({row.kind for row in board.rows if row.provenance != "reference"})
 
 
-def _is_chosen(row: BoardRow, choice: Choice) -> bool:
+def agents_of(board: Board) -> dict[str, str]:
+    """The agents whose runs the board has figures of, with their titles."""
+    found = {
+        agent for row in board.rows for label in row.labels.values() if label for agent in label["by_agent"]
+    }
+    official = AGENT_TITLES if board.suite == OFFICIAL else ()
+    return {agent: AGENT_TITLES.get(agent, agent) for agent in sorted({*official, *found})}
+
+
+def inputs_of(board: Board) -> list[str]:
+    """What the judges on the board look at, in order."""
+    return sorted({row.inputs for row in board.rows if row.provenance != "reference" and row.inputs})
+
+
+def is_chosen(row: BoardRow, choice: Choice) -> bool:
+    """Whether the reader wants to see the row; references stay whatever is filtered."""
     if row.provenance == "reference":
         return True
     if row.provenance == "scored" and not (row.labels[choice.label]["best"] or choice.every_submission):
         return False
     if choice.kinds and row.kind not in choice.kinds:
+        return False
+    if choice.inputs and row.inputs not in choice.inputs:
         return False
     if choice.provenances and row.provenance not in choice.provenances:
         return False
@@ -141,14 +153,23 @@ def _is_chosen(row: BoardRow, choice: Choice) -> bool:
     return all(word in searched for word in choice.search.lower().split())
 
 
-def _cell(row: BoardRow, choice: Choice) -> Mapping[str, Any]:
-    return row.labels[choice.label]["overall"]
+def cell_of(row: BoardRow, choice: Choice) -> Mapping[str, Any] | None:
+    """The cell that the row stands on the board with: over all agents, or the chosen one's, if known."""
+    found = row.labels[choice.label]
+    return found["by_agent"].get(choice.agent) if choice.agent else found["overall"]
 
 
-def _benchmarks(rows: Sequence[BoardRow], label: str) -> tuple[str, ...]:
-    found = {name for row in rows for name in row.labels[label]["by_benchmark"]}
+def _parts(rows: Sequence[BoardRow], choice: Choice) -> dict[str, tuple[str, str]]:
+    """The columns beside the overall figures: name, short title, title."""
+    if choice.agent:
+        agents = {name for row in rows for name in row.labels[choice.label]["by_agent"]}
+        return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(agents)}
+    found = {name for row in rows for name in row.labels[choice.label]["by_benchmark"]}
     known = [name for name in BENCHMARK_TITLES if name in found]
-    return (*known, *sorted(found - set(known)))
+    names = (*known, *sorted(found - set(known)))
+    return {
+        name: (BENCHMARK_SHORT_TITLES.get(name, name), BENCHMARK_TITLES.get(name, name)) for name in names
+    }
 
 
 def _axis(cells: Sequence[Mapping[str, Any]], figure: str) -> tuple[float, float]:
@@ -163,21 +184,19 @@ def _axis(cells: Sequence[Mapping[str, Any]], figure: str) -> tuple[float, float
     return low / 10, high / 10
 
 
-def _view_row(row: BoardRow, choice: Choice, others, benchmarks, axis) -> ViewRow:
-    found = row.labels[choice.label]
-    overall, rank = found["overall"], found["rank"]
-    by_benchmark = found["by_benchmark"]
+def _view_row(row: BoardRow, choice: Choice, others, parts, axis) -> ViewRow:
+    found, main = row.labels[choice.label], cell_of(row, choice)
+    rank, by_part = found["rank"], found["by_agent" if choice.agent else "by_benchmark"]
     return ViewRow(
         row=row,
         rank_text=_rank_text(rank),
         rank_value=rank["place"] if rank else None,
         rank_hover=_rank_hover(rank, row),
-        main=figure_cell(overall, choice.figure, choice.label),
-        whisker=_whisker(overall, choice.figure, axis),
-        others=tuple(figure_cell(overall, name, choice.label) for name in others),
-        benchmarks=tuple(
-            figure_cell(by_benchmark.get(name), choice.figure, choice.label) for name in benchmarks
-        ),
+        main=figure_cell(main, choice.figure, choice.label),
+        whisker=_whisker(main or {}, choice.figure, axis),
+        others=tuple(figure_cell(main, name, choice.label) for name in others),
+        benchmarks=tuple(figure_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
+        cost=cost_cell(row.cost),
         provenance=PROVENANCES[row.provenance],
     )
 
@@ -194,43 +213,6 @@ def _rank_hover(rank: Mapping[str, int] | None, row: BoardRow) -> str:
     if rank["low"] == rank["high"]:
         return f"place {rank['place']} by precision, separated from its neighbours"
     return f"place {rank['place']} by precision; a tie for any place from {rank['low']} to {rank['high']}"
-
-
-def figure_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell:
-    """One figure, with the counts it rests on as hover text."""
-    if cell is None or cell.get(figure) is None:
-        return Cell("–", None, _hover(cell, label) or "not known")
-    value = cell[figure]
-    return Cell(percent(value), value, _hover(cell, label), _rests_on(cell, figure) < FEW)
-
-
-def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
-    if cell is None:
-        return ""
-    positives = f"{cell['positives']:,} positives in {cell['n']:,} runs"
-    if cell["tp"] is None:
-        return f"{positives}; {cell.get('note') or 'counts not known'}"
-    hover = f"{cell['tp']} of {cell['tp'] + cell['fp']} {CALLED[label]} are; {positives}"
-    if cell["no_verdict"]:
-        hover += f"; {cell['no_verdict']} without a verdict"
-    return f"{hover}; {cell['note']}" if cell.get("note") else hover
-
-
-def _rests_on(cell: Mapping[str, Any], figure: str) -> int:
-    """How many runs the figure's denominator has; for F1 and kappa the smaller of their parts."""
-    if figure == "accuracy":
-        return cell["n"]
-    if cell["tp"] is None:  # printed figures without counts
-        return cell["positives"]
-    tp, fp, fn, tn = (cell[name] for name in ("tp", "fp", "fn", "tn"))
-    return {
-        "precision": tp + fp,
-        "recall": tp + fn,
-        "f1": min(tp + fp, tp + fn),
-        "kappa": min(tp + fn, fp + tn),
-        "npv": tn + fn,
-        "tnr": tn + fp,
-    }[figure]
 
 
 def _whisker(cell: Mapping[str, Any], figure: str, axis: tuple[float, float]) -> Whisker | None:

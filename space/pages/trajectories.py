@@ -1,46 +1,25 @@
-"""The trajectories page: what an agent was asked, saw, thought and did, step by step."""
+"""The trajectories page: what an agent was asked, saw, thought and did, step by step, and what judges said.
 
-import gradio as gr
-
-from dataset_script.vocabulary import SPLITS
-from space.templating import render
-from space.trajectory_story import Trajectories
-
-SAMPLE_NOTE = """
-<p class="lead">This is the shipped <strong>sample</strong>: scripted agents on five small sites of our own,
-recorded in a real browser. It is no benchmark data. Build the dataset
-(<code>python -m dataset_script build</code>) and name its folder in <code>ARB_DATA_DIR</code> to read the
-benchmark's trajectories here.</p>
+Everything that the page shows follows from its address, so the server writes it into the page's first HTML;
+``static/trajectories.js`` asks for the next part when a reader moves on.
 """
 
+import hashlib
 
-def build_trajectories_page(trajectories: Trajectories) -> None:
-    """Lay the page out in the current Blocks."""
-    gr.HTML("<h1>What did the agent do?</h1>" + (SAMPLE_NOTE if trajectories.is_sample else ""))
-    splits = [split for split in SPLITS if trajectories.ids(split)]
-    first = trajectories.ids(splits[0])
-    with gr.Row():
-        split = gr.Radio(splits, value=splits[0], label="Split", scale=1, min_width=160)
-        chosen = gr.Dropdown(first, value=first[0], label="Trajectory", elem_id="trajectory", scale=4)
-    story = gr.HTML(story_html(trajectories, splits[0], first[0]), elem_id="story")
+from space.explorer.parts import browse_part, story_id, story_part
+from space.page import Opening, Services, place
 
-    def list_split(name: str):
-        ids = trajectories.ids(name)
-        return gr.Dropdown(ids, value=ids[0]), story_html(trajectories, name, ids[0])
-
-    def show(name: str, trajectory_id: str) -> str:
-        return story_html(trajectories, name, trajectory_id)
-
-    quiet = {"api_visibility": "private", "show_progress": "hidden"}
-    split.change(list_split, split, [chosen, story], **quiet)
-    chosen.input(show, [split, chosen], story, **quiet)
+PLACE = "trajectories"
 
 
-def story_html(trajectories: Trajectories, split: str, trajectory_id: str) -> str:
-    """One trajectory as a page part; a line for an id that is not there."""
-    try:
-        return render("story.html", story=trajectories.story(split, trajectory_id))
-    except KeyError:
-        return render(
-            "problems.html", title="There is no such trajectory.", problems=["Choose one from the list."]
-        )
+def build_trajectories_page(services: Services) -> None:
+    """Lay the page out in the current Blocks: one place, for what the page opens with."""
+    place(PLACE, elem_id="trajectories")
+
+
+def open_trajectories(services: Services, query: str) -> Opening:
+    """The list, or the story that the address names."""
+    part_of = story_part if story_id(query) else browse_part
+    part = part_of(services.trajectories, query)
+    html = f'<div class="trajectories" data-part="{PLACE}">{part.html}</div>'
+    return Opening(html, hashlib.sha256(html.encode()).hexdigest())

@@ -1,16 +1,240 @@
-"""The trajectories page in a real browser."""
+"""The trajectories page in a real browser: choosing runs, reading one by keyboard, phone, dark."""
+
+import re
 
 import pytest
 
+from tests.e2e.conftest import RunningSpace
+from tests.space.explorer.conftest import SMALL, some_trajectories
+from tests.synthetic_dataset import make_dataset
+
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
+PHONE = {"width": 390, "height": 844}
 
 
-def test_a_story_shows_its_screenshots_and_another_one_can_be_chosen(page, space):
-    page.goto(space.url + "/trajectories")
-    page.wait_for_function("document.querySelector('.story .shot img')?.naturalWidth > 0")
-    page.get_by_label("test", exact=True).check()
-    page.wait_for_selector("text=Labels of test trajectories are not shown")
-    first = page.locator(".story").get_attribute("data-trajectory")
-    page.locator("#trajectory input").click()
-    page.get_by_role("option").nth(1).click()
-    page.wait_for_function(f"document.querySelector('.story').dataset.trajectory !== '{first}'")
+@pytest.fixture(scope="module")
+def explored(tmp_path_factory, official_settings):
+    """A Space over a small built dataset with judgments, beside the sample."""
+    folder = tmp_path_factory.mktemp("explored")
+    data = make_dataset(folder / "data", shape=SMALL, only=some_trajectories())
+    running = RunningSpace(folder / "state", ARB_DATA_DIR=str(data))
+    yield running
+    running.kill()
+
+
+@pytest.fixture(scope="module")
+def dev_id() -> str:
+    """A dev run with several steps."""
+    return next(
+        t.trajectory_id for t in some_trajectories() if t.split == "dev" and t.benchmark == "webarena"
+    )
+
+
+def open_page(page, space, query: str = "") -> None:
+    """Open the page and wait until Gradio has it in its place."""
+    page.goto(f"{space.url}/trajectories{query}")
+    page.wait_for_selector(".gradio-container .trajectories")
+
+
+def step_shown(page) -> int:
+    (place,) = page.locator(".step:visible").evaluate_all(
+        "steps => steps.map(step => Number(step.dataset.place))"
+    )
+    return place
+
+
+def test_a_run_is_found_opened_and_left_again(page, explored):
+    open_page(page, explored)
+    page.get_by_label("Split").select_option("dev")
+    page.wait_for_url("**/trajectories?split=dev")
+    page.wait_for_selector(".runs-found:not([aria-busy])")
+    first = page.locator(".run a").first
+    first.click()
+    page.wait_for_selector(".story .step:visible img")
+    assert "split=dev&id=" in page.url
+    assert page.title().endswith("AgentRewardBench")
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+    page.go_back()
+    page.wait_for_selector(".browse .run")
+    assert page.get_by_label("Split").input_value() == "dev"
+    assert page.url.endswith("/trajectories?split=dev")
+    page.go_forward()
+    page.wait_for_selector(".story .step:visible")
+
+
+def test_a_search_narrows_the_list_while_one_types_and_the_address_follows(page, explored):
+    open_page(page, explored)
+    before = page.locator(".run").count()
+    page.get_by_label("Search").press_sequentially("visualwebarena", delay=15)
+    page.wait_for_url("**?search=visualwebarena")
+    page.wait_for_function(f"document.querySelectorAll('.run').length < {before}")
+    assert page.locator(".task-about").all_inner_texts()
+    assert all("visualwebarena" in text for text in page.locator(".task-about").all_inner_texts())
+    page.get_by_role("link", name="Show all").click()
+    page.wait_for_function(f"document.querySelectorAll('.run').length === {before}")
+    assert page.get_by_label("Search").input_value() == ""
+
+
+def test_a_shared_address_of_the_list_shows_the_same_list(page, explored):
+    open_page(page, explored, "?split=test&sort=longest&page=2")
+    assert page.get_by_label("Order").input_value() == "longest"
+    ids = page.locator(".run a").evaluate_all("links => links.map(link => link.href)")
+    page.reload()
+    page.wait_for_selector(".gradio-container .trajectories")
+    assert page.locator(".run a").evaluate_all("links => links.map(link => link.href)") == ids
+
+
+def test_a_trajectory_is_paged_through_by_keyboard(page, explored, dev_id):
+    open_page(page, explored, f"?id={dev_id}")
+    last = page.locator(".step").count()
+    assert step_shown(page) == 1
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert step_shown(page) == 3
+    assert page.url.endswith("&step=3")
+    assert page.locator("[aria-current=step]").get_attribute("data-step") == "3"
+    assert page.locator("#step-told").inner_text() == f"Step 3 of {last}"
+    page.keyboard.press("ArrowLeft")
+    assert step_shown(page) == 2
+    page.keyboard.press("End")
+    assert step_shown(page) == last
+    assert page.get_by_label("Next step").is_disabled()
+    page.keyboard.press("ArrowRight")
+    assert step_shown(page) == last
+    page.keyboard.press("Home")
+    assert step_shown(page) == 1
+    assert "step=" not in page.url
+    page.keyboard.press("n")
+    page.wait_for_function(f"document.querySelector('.story')?.dataset.trajectory !== '{dev_id}'")
+    page.keyboard.press("p")
+    page.wait_for_function(f"document.querySelector('.story')?.dataset.trajectory === '{dev_id}'")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".browse .run")
+
+
+def test_a_shared_address_with_a_step_opens_at_that_step_and_so_does_a_reload(page, explored, dev_id):
+    open_page(page, explored, f"?id={dev_id}&step=3")
+    assert step_shown(page) == 3
+    page.wait_for_function("document.querySelector('.step:not([hidden]) img').naturalWidth > 0")
+    page.keyboard.press("ArrowRight")
+    page.reload()
+    page.wait_for_selector(".gradio-container .trajectories")
+    assert step_shown(page) == 4
+    page.keyboard.press("ArrowRight")  # the keys work after the page was moved into its place
+    assert step_shown(page) == 5 if page.locator(".step").count() >= 5 else 4
+
+
+def test_the_story_is_in_the_first_html_before_any_script(explored, dev_id):
+    html = explored.get(f"/trajectories?id={dev_id}&step=2").decode()
+    assert f'data-trajectory="{dev_id}"' in html
+    assert re.search(r'<section class="step" data-place="2"[^>]*[^n]>', html)
+
+
+def test_the_outline_lies_on_the_element_that_the_picture_shows(page, explored, dev_id):
+    open_page(page, explored, f"?id={dev_id}")
+    for _ in range(page.locator(".step").count()):
+        if page.locator(".step:visible .outline").count():
+            break
+        page.keyboard.press("ArrowRight")
+    picture, outline = (
+        page.locator(f".step:visible {part}").bounding_box() for part in (".picture img", ".outline")
+    )
+    assert picture["x"] - 8 <= outline["x"] <= picture["x"] + picture["width"]
+    assert picture["y"] - 8 <= outline["y"] <= picture["y"] + picture["height"]
+    # the made-up pages have elements of 240 by 56 of 1280 pixels; the outline stands 3 + 2 pixels around
+    scale = picture["width"] / 1280
+    assert outline["width"] == pytest.approx(240 * scale + 10, abs=3)
+
+
+def test_the_goal_stays_in_sight(page, explored, dev_id):
+    page.set_viewport_size({"width": 1280, "height": 500})
+    open_page(page, explored, f"?id={dev_id}")
+    page.mouse.wheel(0, 600)
+    page.wait_for_function("window.scrollY > 100")
+    assert 0 <= page.locator(".goal-text").bounding_box()["y"] < 200
+
+
+def test_the_tree_comes_when_asked_for_and_can_be_searched(page, explored, dev_id):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/api/tree" in request.url else None)
+    open_page(page, explored, f"?id={dev_id}")
+    assert asked == []
+    page.keyboard.press("t")
+    page.wait_for_function("document.querySelector('.tree-text').textContent.startsWith('RootWebArea')")
+    page.keyboard.type("visible")
+    page.wait_for_function("document.querySelector('.tree-count').textContent.startsWith('1 of')")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('.tree-count').textContent.startsWith('2 of')")
+    page.locator("#tree-search").fill("nothing like this")
+    page.wait_for_function("document.querySelector('.tree-count').textContent === 'not in this tree'")
+    page.keyboard.press("Escape")  # out of the field: the keys walk again
+    with page.expect_request("**/api/tree?*num=1*"):
+        page.keyboard.press("ArrowRight")
+    assert step_shown(page) == 2
+
+
+def test_verdicts_can_be_folded_away_and_stay_so(page, explored, dev_id):
+    open_page(page, explored, f"?id={dev_id}")
+    assert page.get_by_role("heading", name="Experts", exact=True).is_visible()
+    wide = page.locator(".step:visible .shot").bounding_box()["width"]
+    page.keyboard.press("v")
+    assert page.get_by_role("heading", name="Experts", exact=True).is_hidden()
+    assert page.locator(".step:visible .shot").bounding_box()["width"] > wide
+    page.reload()
+    page.wait_for_selector(".gradio-container .trajectories")
+    page.wait_for_selector(".verdicts-folded")
+    page.get_by_role("button", name="Verdicts").click()
+    assert page.get_by_role("heading", name="Experts", exact=True).is_visible()
+
+
+def test_what_a_judge_wrote_is_fetched_when_it_is_opened(page, explored, dev_id):
+    open_page(page, explored, f"?id={dev_id}")
+    page.locator(".judge summary", has_text="GPT-4o (A)").click()
+    page.wait_for_selector(".judge[open] .why p")
+    assert "reasoning>" not in page.locator(".judge[open] .why").inner_text()
+
+
+def test_a_test_run_says_that_its_labels_are_not_shown(page, explored):
+    found = next(t.trajectory_id for t in some_trajectories() if t.split == "test")
+    open_page(page, explored, f"?id={found}")
+    assert page.get_by_text("Labels of test trajectories are not shown.").is_visible()
+    assert page.locator(".said-table").count() == 0
+
+
+def test_an_address_that_leads_nowhere_is_explained(page, explored):
+    open_page(page, explored, "?id=webarena/none/webarena.1")
+    assert page.get_by_role("heading", name="There is no such trajectory.").is_visible()
+    page.get_by_role("link", name="Show every run").click()
+    page.wait_for_selector(".browse .run")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, PHONE])
+def test_list_and_story_fit_the_screen_in_both_themes(page, explored, dev_id, size, scheme, tmp_path):
+    page.set_viewport_size(size)
+    page.emulate_media(color_scheme=scheme)
+    for query in ("", f"?id={dev_id}&step=2"):
+        open_page(page, explored, query)
+        page.wait_for_function("document.querySelector('.trajectories img').naturalWidth > 0")
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (max(map(int, re.findall(r"\d+", background)[:3])) < 80) == (scheme == "dark")
+
+
+def test_on_a_phone_filters_are_behind_a_button_and_steps_go_by_touch(page, explored, dev_id):
+    page.set_viewport_size(PHONE)
+    open_page(page, explored)
+    assert page.get_by_label("Split").is_hidden()
+    page.get_by_role("button", name="Filters and order").click()
+    page.get_by_label("Split").select_option("dev")
+    page.wait_for_url("**?split=dev")
+    open_page(page, explored, f"?id={dev_id}")
+    page.get_by_label("Next step").click()
+    assert step_shown(page) == 2
+
+
+def test_the_shipped_sample_is_shown_where_no_dataset_was_built(page, space):
+    open_page(page, space)
+    assert page.get_by_text("This is the shipped sample").is_visible()
+    page.locator(".run a").first.click()
+    page.wait_for_function("document.querySelector('.step:not([hidden]) .picture img')?.naturalWidth > 0")

@@ -11,7 +11,8 @@ from gradio import processing_utils
 
 from dataset_script.suite import load_suite
 from space.app import build_pages, create_app
-from space.trajectory_story import Trajectories
+from space.explorer.explorer import Explorer
+from space.page import Services
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import SECRET_ANNOTATOR, TASKS, send, settings_for, verdicts
 
@@ -120,6 +121,8 @@ def test_openapi_lists_the_meant_routes_and_no_other(client):
         "/api/board.json": ["get"],
         "/api/board.csv": ["get"],
         "/api/screenshot": ["get"],
+        "/api/goal_image": ["get"],
+        "/api/tree": ["get"],
         "/healthz": ["get"],
     }
 
@@ -212,7 +215,8 @@ def test_an_uploaded_file_stays_in_the_folder_for_uploads(client, uploads, name)
 
 
 def test_uploads_are_cleaned_away(settings):
-    pages = build_pages(SubmissionService(settings), Trajectories(settings))
+    service = SubmissionService(settings)
+    pages = build_pages(Services(service, Explorer(settings, service)))
     every, older_than = pages.delete_cache  # seconds
     assert 0 < every <= older_than <= 3600
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.board_view import FEW, FIGURES, Choice, figure_cell, kinds_of, view_board
+from space.board_figures import FEW, figure_cell
+from space.board_view import FIGURES, Choice, kinds_of, view_board
 from tests.space.boards import board, cell, label, row, second_annotator
 
 

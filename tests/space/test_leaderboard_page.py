@@ -2,8 +2,8 @@ import re
 
 import pytest
 
+from space.board_html import board_html, heading_html
 from space.board_view import Choice
-from space.pages.leaderboard import board_html, heading_html
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.submissions.synthetic import SECRET_ANNOTATOR, send, verdicts
@@ -39,7 +39,7 @@ def test_every_cell_sorts_by_a_number_or_by_nothing(filled):
 
 def test_hostile_names_are_shown_as_text(service, hostile):
     harmless = send(service, verdicts(service.suite, misses=1), judge="harmless")
-    plain = tags_and_attributes(board_html(service, Choice()))
+    plain = tags_and_attributes(board_html(service, Choice(every_submission=True)))
     send(
         service,
         verdicts(service.suite),
@@ -64,6 +64,24 @@ def test_hostile_search_words_are_not_shown_and_do_no_harm(filled, hostile):
     html = board_html(filled, Choice(search=hostile))
     assert "No judge to show" in html
     assert hostile not in html
+
+
+def test_a_name_leads_to_the_page_of_its_judge_and_can_be_picked_for_comparison(service):
+    sent = send(service, verdicts(service.suite), judge="Alpha")
+    html = board_html(service, Choice())
+    assert f'<a class="name" href="/judge?id={sent.submission_id}">Alpha</a>' in html
+    assert f'class="pick" value="{sent.submission_id}" aria-label="Compare Alpha"' in html
+
+
+def test_costs_stand_in_the_table_only_where_a_file_gives_them(service):
+    send(service, verdicts(service.suite), judge="Silent")
+    assert "$/1k" not in board_html(service, Choice())
+    priced = b"\n".join(
+        line[:-1] + b', "cost_usd": 0.0025}' for line in verdicts(service.suite, misses=1).splitlines()
+    )
+    send(service, priced, judge="Priced")
+    # 0.0025 dollars a row are 2.50 for 1,000 of them
+    assert cells(board_html(service, Choice()), "$ for 1,000") == ["", "2.50"]
 
 
 def test_judges_that_used_test_labels_are_marked(service):

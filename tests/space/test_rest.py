@@ -12,7 +12,6 @@ from fastapi.testclient import TestClient
 from leaderboard.board_csv import board_to_csv
 from space.prepared import Prepared, takes_gzip
 from space.rest import build_router
-from space.trajectory_story import Trajectories
 from submissions.service import SubmissionService
 from tests.space.boards import board, cell, label, row
 from tests.submissions.synthetic import SECRET_ANNOTATOR, TASKS, send, verdicts
@@ -20,7 +19,7 @@ from tests.submissions.synthetic import SECRET_ANNOTATOR, TASKS, send, verdicts
 
 def client_of(service) -> TestClient:
     app = FastAPI()
-    app.include_router(build_router(service, Trajectories(service.settings)))
+    app.include_router(build_router(service))
     return TestClient(app)
 
 

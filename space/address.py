@@ -1,0 +1,152 @@
+"""The address of a page holds every choice: read when it opens, rewritten in the browser when one chooses.
+
+A page wires its controls once::
+
+    ready = wire_address(page, {"label": label, "kinds": kinds}, {"label": "success"})
+    ready.then(draw, [label, kinds], table)              # once, with the choices of the address
+    gr.on([label.input, kinds.input], draw, ...)         # then whenever a reader chooses
+
+``input`` events, not ``change``: the address sets the controls too, and that is drawn by ``ready.then``.
+The other half is ``static/address.js``. Both write one spelling: a link equals the address it leads to.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+from urllib.parse import parse_qs, quote
+
+LONGEST_TEXT: Final = 300
+"""Characters of a text that an address may bring where its control sets no limit of its own."""
+
+LONGEST_LIST: Final = 50
+LONGEST_QUERY, MOST_FIELDS = 8_000, 100
+"""Of an address, what is read: browsers and proxies take little more."""
+
+PLAIN: Final = "/:,-_.~"
+"""Characters that stay as they are in an address; JavaScript's side writes the same ones."""
+
+
+@dataclass(frozen=True)
+class Choosable:
+    """What an address may say of one control; ``choices`` of None means any text of ``max_length``."""
+
+    name: str
+    shape: Literal["one", "many", "flag", "text", "number"]
+    default: Any
+    choices: tuple[Any, ...] | None = None
+    max_length: int = LONGEST_TEXT
+    low: float | None = None
+    high: float | None = None
+
+    def read(self, text: str) -> Any:
+        """The value that an address gives; raises ValueError where the control has no such value."""
+        if self.shape == "flag":
+            return {"1": True, "0": False}[text] if text in ("0", "1") else self._refuse()
+        if self.shape == "number":
+            value = float(text)  # raises ValueError itself
+            within = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+            return (int(value) if value.is_integer() else value) if within else self._refuse()
+        if self.shape == "many":
+            items = [_item(part) for part in text.split(",") if part]
+            if len(items) > LONGEST_LIST:
+                self._refuse()
+            return [self._one(item) for item in dict.fromkeys(items)]
+        return self._one(text)
+
+    def _one(self, text: str) -> Any:
+        if self.choices is None:
+            return text if len(text) <= self.max_length else self._refuse()
+        found = next((choice for choice in self.choices if str(choice) == text), None)
+        return self._refuse() if found is None else found
+
+    def _refuse(self) -> Any:
+        raise ValueError(f"{self.name} has no such value")
+
+
+def link_to(path: str, **choices: Any) -> str:
+    """The address of a page with these choices: ``link_to("/judge", id="paper/aer-c")``.
+
+    Lists are joined by commas, True is 1; None, False, empty texts and empty lists are left out.
+    """
+    parts = [f"{quote(name)}={quote(_text(value), safe=PLAIN)}" for name, value in choices.items() if value]
+    return f"{path}?{'&'.join(parts)}" if parts else path
+
+
+def choices_in(query: str, controls: Sequence[Choosable]) -> tuple[dict[str, Any], list[str]]:
+    """The value of every control as a query string sets it, and the names that it sets to no valid value."""
+    given = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
+    values, refused = {}, []
+    for control in controls:
+        values[control.name] = control.default
+        if control.name in given:
+            try:
+                texts = given[control.name] if control.shape == "many" else given[control.name][:1]
+                values[control.name] = control.read(",".join(texts))
+            except ValueError:
+                refused.append(control.name)
+    return values, refused
+
+
+def wire_address(
+    page,
+    controls: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None = None,
+    any_text: Collection[str] = (),
+):
+    """Let the address set the controls when the page opens, and follow them without a trip to the server.
+
+    ``page`` is the Blocks being built; ``controls`` maps names in the address to Gradio components (Radio,
+    Dropdown, CheckboxGroup, Checkbox, Textbox, Number, Slider; mounted ones: ``visible="hidden"``, not
+    False). A default (else the component's own value) is left out of the address. Values are held against
+    each control's choices; those named in ``any_text`` are not (their choices change later: the page's
+    function checks them). Gives the event that is over when the controls are set, for ``.then(draw, …)``.
+    """
+    spec = address_of(controls, defaults, any_text)
+    found = json.dumps([asdict(choosable) for choosable in spec]).replace("<", "\\u003c")
+    quiet = {"fn": None, "api_visibility": "private", "show_progress": "hidden", "queue": False}
+    ready = page.load(js=f"() => arbAddress.open({found})", outputs=list(controls.values()), **quiet)
+    for name, control in controls.items():
+        written = f"(value) => {{ arbAddress.choose({json.dumps(name)}, value); }}"
+        control.change(js=written, inputs=control, trigger_mode="always_last", **quiet)
+    return ready
+
+
+def address_of(
+    controls: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, any_text: Collection[str] = ()
+) -> list[Choosable]:
+    """What an address may say of these components, in their order."""
+    return [
+        _choosable(name, control, (defaults or {}).get(name, control.value), name in any_text)
+        for name, control in controls.items()
+    ]
+
+
+def _choosable(name: str, control: Any, default: Any, is_any_text: bool) -> Choosable:
+    kind = type(control).__name__
+    if kind == "Checkbox":
+        return Choosable(name, "flag", bool(default))
+    if kind in ("Number", "Slider"):
+        return Choosable(name, "number", default, low=control.minimum, high=control.maximum)
+    if kind == "Textbox":
+        return Choosable(name, "text", default or "", max_length=control.max_length or LONGEST_TEXT)
+    if kind not in ("Radio", "Dropdown", "CheckboxGroup"):
+        raise TypeError(f"an address cannot hold a {kind} ({name})")
+    is_open = is_any_text or getattr(control, "allow_custom_value", False)
+    choices = None if is_open else tuple(value for _, value in control.choices)
+    if kind == "CheckboxGroup" or getattr(control, "multiselect", False):
+        return Choosable(name, "many", list(default or []), choices)
+    return Choosable(name, "one", default, choices)
+
+
+def _text(value: Any) -> str:
+    if value is True:
+        return "1"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        # A comma within an item is not one between items.
+        return ",".join(str(item).replace("%", "%25").replace(",", "%2C") for item in value)
+    return str(value)
+
+
+def _item(part: str) -> str:
+    return part.replace("%2C", ",").replace("%25", "%")

@@ -1,0 +1,63 @@
+"""What the address of the leaderboard says: ``/?label=repetition&figure=recall&kind=LLM judge``."""
+
+from dataclasses import dataclass
+
+from dataset_script.vocabulary import LABEL_TITLES
+from leaderboard.board import Board
+from space.address import Choosable, choices_in
+from space.board_view import FIGURES, PROVENANCES, Choice, agents_of, inputs_of, kinds_of
+
+LONGEST_SEARCH = 80
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be chosen on a board: values with their titles, in the order of the menus."""
+
+    labels: dict[str, str]
+    figures: dict[str, str]
+    agents: dict[str, str]
+    kinds: dict[str, str]
+    inputs: dict[str, str]
+    provenances: dict[str, str]
+
+
+def options_of(board: Board) -> Options:
+    """What the rows of this board can be chosen by."""
+    return Options(
+        labels=dict(LABEL_TITLES),
+        figures=dict(FIGURES),
+        agents=agents_of(board),
+        kinds={kind: kind for kind in kinds_of(board)},
+        inputs={inputs: inputs for inputs in inputs_of(board)},
+        provenances={name: title for name, title in PROVENANCES.items() if name != "reference"},
+    )
+
+
+def controls(options: Options) -> list[Choosable]:
+    """The names and values that the address may hold."""
+    return [
+        Choosable("label", "one", "success", tuple(options.labels)),
+        Choosable("figure", "one", "precision", tuple(options.figures)),
+        Choosable("agent", "one", "", ("", *options.agents)),
+        Choosable("kind", "many", [], tuple(options.kinds)),
+        Choosable("inputs", "many", [], tuple(options.inputs)),
+        Choosable("from", "many", [], tuple(options.provenances)),
+        Choosable("q", "text", "", max_length=LONGEST_SEARCH),
+        Choosable("every", "flag", False),
+    ]
+
+
+def choice_in(query: str, options: Options) -> Choice:
+    """The choice that a query string makes; what it sets to no valid value stays at its default."""
+    values, _ = choices_in(query, controls(options))
+    return Choice(
+        label=values["label"],
+        figure=values["figure"],
+        search=values["q"],
+        kinds=tuple(sorted(values["kind"])),
+        provenances=tuple(sorted(values["from"])),
+        every_submission=values["every"],
+        agent=values["agent"],
+        inputs=tuple(sorted(values["inputs"])),
+    )

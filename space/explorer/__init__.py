@@ -1,0 +1,1 @@
+"""The trajectories explorer: what can be browsed, one trajectory as a story, its pictures and verdicts."""

@@ -1,0 +1,188 @@
+"""What a reader chose to see, and which trajectories that is. Pure."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from space.address import link_to
+from space.explorer.ballots import Ballots, Votes
+from space.explorer.index import Entry, Index, Labels
+
+PATH: Final = "/trajectories"
+LONGEST_TEXT: Final = 300
+LONGEST_QUERY: Final = 8_000
+_NOT_NARROWING: Final = ("suite", "sort", "page")
+
+OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = MappingProxyType(
+    {
+        "success": ("Successful", lambda said: said.success is True),
+        "failure": ("Unsuccessful", lambda said: said.success is False),
+        "side_effect": ("With a side effect", lambda said: said.side_effect is True),
+        "repetition": ("With repetition", lambda said: said.repetition is True),
+        "unsure": ("The expert was unsure", lambda said: said.success is None),
+    }
+)
+"""What experts said, on dev; nothing on test has any of these."""
+
+LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = MappingProxyType(
+    {
+        "1-5": ("Up to 5 actions", 0, 5),
+        "6-10": ("6 to 10 actions", 6, 10),
+        "11-20": ("11 to 20 actions", 11, 20),
+        "21-": ("21 actions or more", 21, 1_000_000),
+    }
+)
+
+AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[Entry, Votes], bool]]]] = MappingProxyType(
+    {
+        "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
+        "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
+        "divided": ("Divided by a third", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
+        "wrong": ("Most wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
+    }
+)
+"""How the judges' verdicts on success lie; only the last one looks at labels, and only dev has them."""
+
+SORTS: Final = MappingProxyType(
+    {
+        "task": "Task",
+        "longest": "Longest first",
+        "shortest": "Shortest first",
+        "disagreement": "Most disagreement first",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One reader's choice; an empty text chooses everything. ``page`` counts from 1."""
+
+    suite: str = ""
+    split: str = ""
+    benchmark: str = ""
+    agent: str = ""
+    task: str = ""
+    outcome: str = ""
+    length: str = ""
+    judges: str = ""
+    search: str = ""
+    sort: str = "task"
+    page: int = 1
+
+    @classmethod
+    def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "Choice":
+        """The choice that a query string makes; what it says amiss (see `refused`) is left at its default.
+
+        ``known`` are the values of the fields that are chosen from a list; ``task`` and ``search`` are free.
+        """
+        given = given_in(query)
+        found = {name: given[name] for name in known if given.get(name) in known[name]}
+        found |= {name: given[name] for name in ("task", "search") if name in given}
+        number = given.get("page", "")
+        page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
+        return cls(**found, page=max(1, page))
+
+    def address(self, **changes: Any) -> str:
+        """The address of the list with this choice, with some fields changed; defaults are left out."""
+        chosen = {field.name: getattr(self, field.name) for field in fields(self)} | changes
+        defaults = {field.name: field.default for field in fields(self)}
+        return link_to(
+            PATH, **{name: value for name, value in chosen.items() if value != defaults.get(name, "")}
+        )
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether anything but suite, order and page was chosen."""
+        return any(getattr(self, field.name) for field in fields(self) if field.name not in _NOT_NARROWING)
+
+    def unfiltered(self) -> str:
+        """The address of the whole list, in the order that was chosen."""
+        return Choice(suite=self.suite, sort=self.sort).address()
+
+    def of_task(self, benchmark: str, task: str) -> str:
+        """The address of every run of a task."""
+        return Choice(suite=self.suite, benchmark=benchmark, task=task).address()
+
+
+def given_in(query: str) -> dict[str, str]:
+    """The first value of each name in a query string, cut to a sensible length."""
+    found = parse_qs(query[:LONGEST_QUERY])
+    return {name: values[0].strip()[:LONGEST_TEXT] for name, values in found.items()}
+
+
+def refused(query: str, known: Mapping[str, Collection[str]]) -> list[str]:
+    """The names that a query string sets to a value that cannot be chosen."""
+    given = given_in(query)
+    return [name for name in known if given.get(name) and given[name] not in known[name]]
+
+
+def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[str]]:
+    """What can be chosen of each field that is chosen from a list."""
+    return {
+        "suite": suites,
+        **{name: index.values(name) for name in ("split", "benchmark", "agent")},
+        "outcome": OUTCOMES.keys(),
+        "length": LENGTHS.keys(),
+        "judges": AGREEMENTS.keys(),
+        "sort": SORTS.keys(),
+    }
+
+
+def choose(entries: Sequence[Entry], choice: Choice, ballots: Ballots) -> list[Entry]:
+    """The entries that are chosen, in the order that is chosen."""
+    words = choice.search.casefold().split()
+    found = [entry for entry in entries if _is_chosen(entry, choice, ballots, words)]
+    if choice.sort == "longest":
+        found.sort(key=lambda entry: -entry.n_actions)
+    elif choice.sort == "shortest":
+        found.sort(key=lambda entry: entry.n_actions)
+    elif choice.sort == "disagreement":
+        found.sort(key=lambda entry: -ballots.votes(entry.trajectory_id).disagreement)
+    return found
+
+
+def _is_chosen(entry: Entry, choice: Choice, ballots: Ballots, words: Sequence[str]) -> bool:
+    for name in ("split", "benchmark", "agent", "task"):
+        wanted = getattr(choice, name)
+        if wanted and getattr(entry, name) != wanted:
+            return False
+    return (
+        _has_outcome(entry, choice.outcome)
+        and _has_length(entry, choice.length)
+        and _is_agreed(entry, choice.judges, ballots)
+        and _is_found(entry, words)
+    )
+
+
+def _has_outcome(entry: Entry, outcome: str) -> bool:
+    if not outcome:
+        return True
+    return entry.labels is not None and outcome in OUTCOMES and OUTCOMES[outcome][1](entry.labels)
+
+
+def _has_length(entry: Entry, length: str) -> bool:
+    if not length:
+        return True
+    _, low, high = LENGTHS.get(length, ("", 1, 0))
+    return low <= entry.n_actions <= high
+
+
+def _is_agreed(entry: Entry, agreement: str, ballots: Ballots) -> bool:
+    if not agreement:
+        return True
+    return agreement in AGREEMENTS and AGREEMENTS[agreement][1](entry, ballots.votes(entry.trajectory_id))
+
+
+def _is_found(entry: Entry, words: Sequence[str]) -> bool:
+    if not words:
+        return True
+    text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold()
+    return all(word in text for word in words)
+
+
+def _most_are_wrong(entry: Entry, votes: Votes) -> bool:
+    if entry.labels is None or entry.labels.success is None or votes.yes == votes.no:
+        return False
+    return (votes.yes > votes.no) is not entry.labels.success

@@ -1,0 +1,180 @@
+"""The explorer: what the page and its routes ask for, put together from dataset, judges and pictures."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from dataset_script.settings import Settings
+from dataset_script.sources.base import SourceError
+from space.explorer.ballots import Ballots, with_submitted
+from space.explorer.index import Entry
+from space.explorer.pictures import (
+    WIDTHS,
+    NoPicture,
+    Picture,
+    Pictures,
+    open_picture,
+    recorded_shelf,
+    resized_shelf,
+    smaller,
+)
+from space.explorer.shown import Shown, TrajectoriesUnavailable, folders_shown
+from space.explorer.story import STEP_COLUMNS, Step, steps_of_story
+from space.explorer.submitted import SubmittedJudges
+from space.explorer.verdict_column import Expert, JudgeVerdict, experts_of, judges_of
+from submissions.service import SubmissionService
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["step", "goal"]
+Form = Literal["full", "pruned"]
+_TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
+
+
+@dataclass(frozen=True)
+class Story:
+    """A trajectory from its goal to its last observation, and what experts (dev) and judges said of it."""
+
+    entry: Entry
+    suite: str
+    version: str
+    goal_images: tuple[int, ...]
+    steps: tuple[Step, ...]
+    runs: tuple[Entry, ...]
+    experts: tuple[Expert, ...]
+    judges: tuple[JudgeVerdict, ...]
+
+
+class Explorer:
+    """Read-only access to the trajectories that can be shown. One instance a process; safe for threads.
+
+    Its methods raise KeyError for what no dataset has, and TrajectoriesUnavailable when files cannot be read.
+    """
+
+    def __init__(self, settings: Settings, service: SubmissionService) -> None:
+        self._service = service
+        self._folders = folders_shown(settings.data_dir, service.suite)
+        self._submitted = SubmittedJudges(service)
+        self._recorded = recorded_shelf()
+        self._resized = resized_shelf()
+        self._counted: dict[str, tuple[tuple, Ballots]] = {}
+
+    def datasets(self) -> tuple[Shown, ...]:
+        """The datasets by suite, the one that is shown unasked first."""
+        with _readable():
+            found = [folder.now() for folder in self._folders]
+            return tuple({shown.suite: shown for shown in reversed(found)}.values())[::-1]
+
+    def of_suite(self, suite: str = "") -> Shown:
+        """The dataset of a suite; the first one where no such suite is shown."""
+        datasets = self.datasets()
+        return next((shown for shown in datasets if shown.suite == suite), datasets[0])
+
+    def holding(self, trajectory_id: str) -> Shown:
+        """The dataset that has a trajectory; raises KeyError where none has it."""
+        for shown in self.datasets():
+            if trajectory_id in shown.index.by_id:
+                return shown
+        raise KeyError(trajectory_id)
+
+    def ballots(self, shown: Shown) -> Ballots:
+        """How judges voted on each trajectory; counted anew when dataset or board are others."""
+        with _readable():
+            judges = self._submitted.of_suite(shown.suite)
+            known = (shown.version, tuple(judge.submission_id for judge in judges))
+            counted = self._counted.get(shown.suite)
+            if counted is None or counted[0] != known:
+                counted = (known, with_submitted(shown.published_votes, judges))
+                self._counted[shown.suite] = counted
+            return counted[1]
+
+    def story(self, trajectory_id: str) -> Story:
+        """One trajectory, its texts and the places of its outlines; pictures and trees come apart."""
+        with _readable():
+            shown = self.holding(trajectory_id)
+            entry = shown.index.by_id[trajectory_id]
+            rows = shown.steps(trajectory_id, STEP_COLUMNS)
+            key = (shown.version, "step", trajectory_id)
+            pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
+            sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
+            submitted = self._submitted.of_suite(shown.suite)
+            with_a_page = {row.id for row in self._service.board().rows}
+            return Story(
+                entry=entry,
+                suite=shown.suite,
+                version=shown.version,
+                goal_images=tuple(sorted(self._pictures(shown, trajectory_id, "goal"))),
+                steps=steps_of_story(rows, sizes),
+                runs=shown.index.of_task(entry),
+                experts=experts_of(shown.dataset, entry),
+                judges=judges_of(shown.dataset, entry, submitted, with_a_page),
+            )
+
+    def picture(self, kind: Kind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
+        """A screenshot by the number of its step, or a goal image by its place; made smaller to ``width``.
+
+        ``num`` of None is the last one there is; ``width`` is one of WIDTHS, or None for the picture as it
+        was recorded. Raises BrokenPicture, and NoPicture for a trajectory that has no such picture.
+        """
+        with _readable():
+            shown = self.holding(trajectory_id)
+
+            def recorded() -> Picture:
+                pictures = self._pictures(shown, trajectory_id, kind)
+                chosen = max(pictures, default=None) if num is None else num
+                if chosen not in pictures:
+                    raise NoPicture(f"{trajectory_id} has no {kind} picture {num}")
+                return pictures[chosen]
+
+            if width is None:
+                return recorded()
+            if width not in WIDTHS:
+                raise KeyError(width)
+            key = (shown.version, kind, trajectory_id, num, width)
+            return self._resized.get(key, lambda: smaller(recorded(), width))
+
+    def tree(self, trajectory_id: str, num: int, form: Form) -> str:
+        """The accessibility tree of a step, in full or pruned."""
+        with _readable():
+            column = _TREE_COLUMNS[form]
+            for row in self.holding(trajectory_id).steps(trajectory_id, ("num", column)):
+                if row["num"] == num and row[column] is not None:
+                    return row[column]
+            raise KeyError(num)
+
+    def reasoning(self, trajectory_id: str, judge: str) -> str | None:
+        """What a judge of the story wrote, by its key there; None where it wrote nothing."""
+        with _readable():
+            shown = self.holding(trajectory_id)
+            for row in shown.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
+                if row["judge"] == judge:
+                    return row["reply"]
+            return self._submitted.reasoning(shown.suite, judge, trajectory_id)
+
+    def _pictures(self, shown: Shown, trajectory_id: str, kind: Kind) -> Pictures:
+        def read() -> Pictures:
+            if kind == "goal":
+                rows = shown.dataset.rows_of("trajectories_with_screenshot", trajectory_id, ["goal_images"])
+                images = [image for row in rows for image in row["goal_images"] or ()]
+                return {place: open_picture(image["bytes"]) for place, image in enumerate(images)}
+            return _screenshots(shown.steps(trajectory_id, ("num", "screenshot")))
+
+        return self._recorded.get((shown.version, kind, trajectory_id), read)
+
+
+def _screenshots(rows: list[dict[str, Any]]) -> Pictures:
+    return {row["num"]: open_picture(row["screenshot"]["bytes"]) for row in rows if row["screenshot"]}
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What goes wrong with the dataset's files is for the log; a reader is told that they cannot be read."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (OSError, IndexError, ArrowException, SourceError) as error:
+        logger.exception("the dataset's files cannot be read")
+        raise TrajectoriesUnavailable("the files of the dataset cannot be read now") from error

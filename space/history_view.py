@@ -1,0 +1,150 @@
+"""The board's history as a page shows it: lines of the first places through time, and what changed. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Final
+
+from leaderboard.history import Change, History, Line
+
+SHOWN_LINES: Final = 10
+SHOWN_CHANGES: Final = 8
+WIDTH: Final = 860
+ROW_HEIGHT: Final = 26
+LEFT, RIGHT, TOP, BOTTOM = 34, 250, 16, 34
+SHORTEST_GAP: Final = 40
+"""Days stand apart by their distance in time, and by this at least while half of the room is left to time."""
+
+DATE_WIDTH: Final = 84
+BEND: Final = 9
+"""Half the width of the bend with which a line goes over to its next place, before the day of the change."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A judge's line: an SVG path, its end with a name, and what hovering tells."""
+
+    path: str
+    start: tuple[float, float]
+    end: tuple[float, float]
+    name: str
+    detail: str
+    row_id: str
+    is_scored: bool
+    hover: str
+
+
+@dataclass(frozen=True)
+class HistoryView:
+    """What the history shows; without a second day there are no lines, only the sentence."""
+
+    sentence: str
+    width: int
+    height: int
+    lines: tuple[Drawn, ...]
+    days: tuple[tuple[float, str], ...]
+    places: tuple[tuple[float, int], ...]
+    changes: tuple[tuple[str, str, str, str], ...]
+    more_changes: int
+
+
+def view_history(history: History) -> HistoryView:
+    """The lines of today's first places and the latest changes, newest first."""
+    shown = history.lines[:SHOWN_LINES] if len(history.days) > 1 else ()
+    deepest = len(shown)
+    across = _across(history.days)
+    later = [change for change in reversed(history.changes) if change.day != history.days[0]]
+    return HistoryView(
+        sentence=_sentence(history),
+        width=WIDTH,
+        height=TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
+        lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in shown),
+        days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if shown else (),
+        places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
+        changes=tuple(_told(change) for change in later[:SHOWN_CHANGES]),
+        more_changes=max(0, len(later) - SHOWN_CHANGES),
+    )
+
+
+def _sentence(history: History) -> str:
+    if not history.days:
+        return "No judge is ranked on this label yet: the history begins with the first one."
+    at_first = sum(change.day == history.days[0] for change in history.changes)
+    first = f"{at_first} {'judge' if at_first == 1 else 'judges'}"
+    if len(history.days) == 1:
+        return (
+            f"All places date from {_day(history.days[0])}, when the board began with {first}. "
+            "The history goes on with the next submission."
+        )
+    led = len({line.row.id for line in history.lines if any(place == 1 for _, place in line.places)})
+    leaders = "one judge has led it" if led == 1 else f"{led} of today's judges have led it"
+    return (
+        f"The board began on {_day(history.days[0])} with {first} and has changed on "
+        f"{len(history.days) - 1} {'day' if len(history.days) == 2 else 'days'} since; {leaders}."
+    )
+
+
+def _across(days: Sequence[str]) -> dict[str, float]:
+    """Where each day stands: by time, the room shared so that no two are nearer than the shortest gap."""
+    if len(days) < 2:
+        return {day: float(LEFT) for day in days}
+    room = WIDTH - LEFT - RIGHT
+    gap = min(SHORTEST_GAP, room / (len(days) - 1) / 2)
+    spare = room - gap * (len(days) - 1)
+    ordinals = [date.fromisoformat(day).toordinal() for day in days]
+    span = ordinals[-1] - ordinals[0]
+    return {
+        day: round(LEFT + gap * number + spare * (ordinal - ordinals[0]) / span, 1)
+        for number, (day, ordinal) in enumerate(zip(days, ordinals, strict=True))
+    }
+
+
+def _labelled(days: Sequence[str], across: dict[str, float]) -> list[str]:
+    """The days whose dates have room beneath the plot: first, last, and others that stand clear of both."""
+    kept = [days[0]]
+    for day in days[1:-1]:
+        if min(across[day] - across[kept[-1]], across[days[-1]] - across[day]) >= DATE_WIDTH:
+            kept.append(day)
+    return [*kept, days[-1]]
+
+
+def _down(place: int, deepest: int) -> float:
+    """The height of a place; those below the ones shown share the last line."""
+    return TOP + ROW_HEIGHT * (min(place, deepest + 1) - 0.5)
+
+
+def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) -> Drawn:
+    points = [(across[day], _down(place, deepest)) for day, place in line.places]
+    path = f"M{points[0][0]:g},{points[0][1]:g}"
+    for (_, before), (x, y) in pairwise(points):
+        path += f"H{x - 2 * BEND:g}C{x - BEND:g},{before:g} {x - BEND:g},{y:g} {x:g},{y:g}"
+    end = (across[last_day], points[-1][1])
+    row = line.row
+    told = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
+    return Drawn(
+        path=f"{path}H{end[0]:g}",
+        start=points[0],
+        end=end,
+        name=row.judge,
+        detail=row.account or row.inputs,
+        row_id=row.id,
+        is_scored=row.provenance == "scored",
+        hover=f"{row.judge}: place {told}",
+    )
+
+
+def _told(change: Change) -> tuple[str, str, str, str]:
+    """Day, id and name of the judge's row, and what happened to it."""
+    if change.before is None:
+        what = f"came in at place {change.after} of {change.judges}"
+    elif change.before == change.after:
+        what = f"has a better submission and stays at place {change.after}"
+    else:
+        what = f"went from place {change.before} to {change.after} of {change.judges}"
+    return _day(change.day), change.row.id, change.row.judge, what
+
+
+def _day(day: str) -> str:
+    found = date.fromisoformat(day)
+    return f"{found.day} {found:%b %Y}"

@@ -1,0 +1,390 @@
+// The trajectories page: choosing runs, and reading one by keyboard. Everything that it shows comes from the
+// address; this script asks for the part that an address names and puts it in place of the one that is there.
+window.arbTrajectories = (() => {
+  const PATH = "/trajectories";
+  const here = () => document.querySelector(".trajectories");
+  const story = () => document.querySelector(".trajectories .story");
+  const steps = () => [...document.querySelectorAll(".story .step")];
+  let asking = null; // the request under way: a newer one ends it
+  let list = null; // the list that a reader left for a story, to come back to where it was
+  const trees = new Map();
+
+  // The address ------------------------------------------------------------------------------------------
+
+  function go_to(address, { push }) {
+    if (address === window.location.pathname + window.location.search) return;
+    window.history[push ? "pushState" : "replaceState"](null, "", address);
+    if (window.parent !== window) { // a Space on huggingface.co lives in a frame: the outer address follows
+      window.parent.postMessage({ queryString: window.location.search.slice(1), hash: "" }, "https://huggingface.co");
+    }
+  }
+
+  const given = (name) => new URLSearchParams(window.location.search).get(name) ?? "";
+
+  // Parts ------------------------------------------------------------------------------------------------
+
+  async function fetched(address) {
+    asking?.abort();
+    asking = new AbortController();
+    const answer = await fetch(address, { signal: asking.signal, headers: { Accept: "text/html" } });
+    const html = await answer.text();
+    if (!answer.ok && !html.includes("nothing-found")) throw new Error(String(answer.status));
+    return html;
+  }
+
+  async function put(target, address, then) {
+    target.setAttribute("aria-busy", "true");
+    try {
+      target.innerHTML = await fetched(address);
+      then?.();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      target.innerHTML =
+        '<div class="nothing-found" role="alert"><h1>This could not be loaded.</h1>' +
+        '<p>The Space does not answer, or the connection is gone.</p><p><button type="button" class="button" data-retry>Try again</button></p></div>';
+    }
+    target.removeAttribute("aria-busy");
+  }
+
+  async function show({ focus } = { focus: false }) {
+    const place = here();
+    if (!place) return;
+    trees.clear();
+    if (given("id")) {
+      if (place.querySelector(".browse")) {
+        list = { nodes: [...place.childNodes], search: null, scroll: window.scrollY, from: document.activeElement };
+        list.search = list_search();
+        place.replaceChildren();
+      }
+      await put(place, `${PATH}/story${window.location.search}`, () => {
+        opened();
+        if (focus) {
+          window.scrollTo(0, Math.min(window.scrollY, place.offsetTop));
+          place.querySelector("h1")?.focus({ preventScroll: true });
+        }
+      });
+    } else if (list && list.search === list_search()) {
+      place.replaceChildren(...list.nodes);
+      window.scrollTo(0, list.scroll);
+      list.from?.focus?.({ preventScroll: true });
+      list = null;
+      document.title = title_of("Trajectories");
+    } else if (place.querySelector("#runs-found")) {
+      follow_form();
+      await put(place.querySelector("#runs-found"), `${PATH}/list${window.location.search}`);
+    } else {
+      await put(place, `${PATH}/browse${window.location.search}`); // a story was the first thing here
+      document.title = title_of("Trajectories");
+    }
+  }
+
+  // What chooses the list, the same whether a story is open or not.
+  function list_search() {
+    const query = new URLSearchParams(window.location.search);
+    for (const name of ["id", "step"]) query.delete(name);
+    query.sort();
+    return String(query);
+  }
+
+  const title_of = (text) => `${text} · ${document.title.split(" · ").at(-1)}`;
+
+  // The form ---------------------------------------------------------------------------------------------
+
+  function chosen_address(form) {
+    const query = [];
+    for (const field of form.elements) {
+      if (!field.name || field.value.trim() === (field.dataset.default ?? "")) continue;
+      query.push(`${field.name}=${encodeURIComponent(field.value.trim()).replaceAll("%2F", "/")}`);
+    }
+    return query.length ? `${PATH}?${query.join("&")}` : PATH;
+  }
+
+  function follow_form() {
+    for (const field of here().querySelector(".filters")?.elements ?? []) {
+      if (field.name && field !== document.activeElement) field.value = given(field.name) || (field.dataset.default ?? "");
+    }
+  }
+
+  let soon = 0;
+  function choose(form, wait) {
+    clearTimeout(soon);
+    soon = setTimeout(() => {
+      go_to(chosen_address(form), { push: false });
+      put(here().querySelector("#runs-found"), `${PATH}/list${window.location.search}`);
+    }, wait);
+  }
+
+  // How high the goal stands: what else stays in sight stands below it.
+  const heads = new ResizeObserver(([head]) => {
+    const goal = head.target.querySelector(".story-goal");
+    here()?.style.setProperty("--head", `${head.target.offsetHeight}px`);
+    here()?.style.setProperty("--above", `${goal.getBoundingClientRect().top - head.target.getBoundingClientRect().top - 4}px`);
+  });
+
+  // Steps ------------------------------------------------------------------------------------------------
+
+  function opened() {
+    const read = story();
+    if (!read) return;
+    heads.disconnect();
+    heads.observe(read.querySelector(".story-head"));
+    fold(localStorage.getItem("arb-verdicts") === "folded");
+    const text = read.querySelector(".goal-text");
+    const more = read.querySelector(".goal-more");
+    if (more) more.hidden = text.scrollHeight <= text.clientHeight + 2;
+    document.title = title_of(read.dataset.title);
+    settle(Number(read.dataset.place));
+  }
+
+  function walk_to(place) {
+    const all = steps();
+    const next = Math.min(Math.max(1, place), all.length);
+    if (next === Number(story().dataset.place)) return;
+    const query = new URLSearchParams(window.location.search);
+    const rest = window.location.search.slice(1).split("&").filter((part) => !part.startsWith("step="));
+    if (query.has("id")) go_to(`${PATH}?${[...rest, ...(next > 1 ? [`step=${next}`] : [])].join("&")}`, { push: false });
+    for (const step of all) step.hidden = Number(step.dataset.place) !== next;
+    story().dataset.place = String(next);
+    document.getElementById("step-told").textContent = `Step ${next} of ${all.length}`;
+    settle(next);
+  }
+
+  // What follows from the step that is shown: the strip, the buttons, the pictures to either side, the tree.
+  function settle(place) {
+    const all = steps();
+    const strip = story()?.querySelector(".strip");
+    if (!strip) return;
+    for (const link of strip.querySelectorAll("[data-step]")) {
+      const is_here = Number(link.dataset.step) === place;
+      if (is_here) link.setAttribute("aria-current", "step");
+      else link.removeAttribute("aria-current");
+      if (is_here) strip.scrollLeft = link.offsetLeft - strip.offsetLeft - (strip.clientWidth - link.offsetWidth) / 2;
+    }
+    for (const button of story().querySelectorAll("[data-walk]")) {
+      const to = place + Number(button.dataset.walk);
+      button.disabled = to < 1 || to > all.length;
+    }
+    for (const near of [place, place + 1, place - 1]) {
+      const image = all[near - 1]?.querySelector("img");
+      if (image) image.loading = "eager";
+    }
+    const outline = all[place - 1]?.querySelector(".outline");
+    const frame = all[place - 1]?.querySelector(".shot");
+    if (outline && frame && frame.scrollHeight > frame.clientHeight) {
+      frame.scrollTop = outline.offsetTop - frame.clientHeight / 2;
+    }
+    if (story().querySelector(".tree")?.open) show_tree();
+  }
+
+  // Verdicts ---------------------------------------------------------------------------------------------
+
+  function fold(is_folded) {
+    const button = story()?.querySelector(".fold");
+    if (!button) return;
+    button.setAttribute("aria-expanded", String(!is_folded));
+    story().classList.toggle("verdicts-folded", is_folded);
+  }
+
+  function toggle_fold() {
+    const is_folded = !story().classList.contains("verdicts-folded");
+    localStorage.setItem("arb-verdicts", is_folded ? "folded" : "open");
+    fold(is_folded);
+  }
+
+  // The tree: asked for when it is opened, searched in the browser ------------------------------------------
+
+  let found = []; // ranges of what was searched for
+  let at = -1;
+
+  async function show_tree() {
+    const panel = story().querySelector(".tree");
+    const text = panel.querySelector(".tree-text");
+    const step = steps().find((one) => !one.hidden);
+    const form = document.getElementById("tree-pruned").checked ? "pruned" : "full";
+    const address = `${panel.dataset.address}&num=${step.dataset.num}&form=${form}`;
+    text.setAttribute("aria-busy", "true");
+    if (!trees.has(address)) {
+      try {
+        const answer = await fetch(address);
+        trees.set(address, answer.ok ? await answer.text() : "");
+      } catch {
+        text.textContent = "The tree could not be loaded. Close and open this to try again.";
+        return;
+      }
+    }
+    if (step.hidden) return; // the reader has moved on meanwhile
+    text.textContent = trees.get(address) || "No tree was recorded of this step.";
+    text.removeAttribute("aria-busy");
+    mark_element(text, step.dataset.bid);
+    search_tree();
+  }
+
+  function range_in(text, start, end) {
+    const range = new Range();
+    range.setStart(text.firstChild, start);
+    range.setEnd(text.firstChild, end);
+    return range;
+  }
+
+  function paint(name, ranges) {
+    if (!CSS.highlights) return; // an older browser shows the tree without marks
+    if (ranges.length) CSS.highlights.set(name, new Highlight(...ranges));
+    else CSS.highlights.delete(name);
+  }
+
+  function into_view(text, range) {
+    const place = range.getBoundingClientRect();
+    const frame = text.getBoundingClientRect();
+    text.scrollTop += place.top - frame.top - frame.height / 2;
+    text.scrollLeft = Math.max(0, place.left - frame.left + text.scrollLeft - frame.width / 2);
+  }
+
+  function mark_element(text, bid) {
+    paint("arb-acted", []);
+    if (!bid) return;
+    const escaped = bid.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const line = new RegExp(`^[ \\t]*(\\[${escaped}\\] .*)$`, "m").exec(text.textContent);
+    if (!line) return;
+    const range = range_in(text, line.index + line[0].length - line[1].length, line.index + line[0].length);
+    paint("arb-acted", [range]);
+    into_view(text, range);
+  }
+
+  function search_tree() {
+    const text = story().querySelector(".tree-text");
+    const wanted = document.getElementById("tree-search").value.trim();
+    found = [];
+    at = -1;
+    if (wanted && text.firstChild) {
+      const pattern = new RegExp(wanted.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
+      for (const match of text.textContent.matchAll(pattern)) {
+        found.push(range_in(text, match.index, match.index + match[0].length));
+        if (found.length === 2000) break;
+      }
+    }
+    paint("arb-found", found);
+    paint("arb-found-here", []);
+    tell_matches(wanted);
+    if (found.length) to_match(1);
+  }
+
+  function tell_matches(wanted) {
+    const count = story().querySelector(".tree-count");
+    const many = found.length === 2000 ? "2,000 or more" : String(found.length);
+    count.textContent = !wanted ? "" : found.length ? `${at + 1} of ${many}` : "not in this tree";
+  }
+
+  function to_match(by) {
+    if (!found.length) return;
+    at = (at + by + found.length) % found.length;
+    paint("arb-found-here", [found[at]]);
+    into_view(story().querySelector(".tree-text"), found[at]);
+    tell_matches(true);
+  }
+
+  // What judges wrote: asked for when it is opened ----------------------------------------------------------
+
+  async function show_reasoning(panel) {
+    const text = panel.querySelector(".why");
+    if (!text || text.childElementCount) return;
+    text.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(panel.dataset.address);
+      text.innerHTML = answer.ok ? await answer.text() : "<p>It could not be loaded.</p>";
+    } catch {
+      text.textContent = "It could not be loaded. Close and open this to try again.";
+    }
+    text.removeAttribute("aria-busy");
+  }
+
+  // Events -------------------------------------------------------------------------------------------------
+
+  const on = (type, selector, act) =>
+    document.addEventListener(type, (event) => {
+      const element = event.target.closest?.(selector);
+      if (element && here()?.contains(element)) act(element, event);
+    }, type === "toggle");
+
+  const is_plain = (event) => event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
+
+  function follow(address, options) {
+    go_to(address, options);
+    return show({ focus: true });
+  }
+
+  on("click", "a[data-go]", (link, event) => {
+    if (!is_plain(event)) return;
+    event.preventDefault();
+    const address = link.getAttribute("href");
+    follow(address, { push: true });
+  });
+  on("click", "a[data-step]", (link, event) => {
+    if (!is_plain(event)) return;
+    event.preventDefault();
+    walk_to(Number(link.dataset.step));
+  });
+  on("click", "[data-walk]", (button) => walk_to(Number(story().dataset.place) + Number(button.dataset.walk)));
+  on("click", "[data-match]", (button) => to_match(Number(button.dataset.match)));
+  on("click", "[data-retry]", () => show());
+  on("click", ".fold", toggle_fold);
+  on("click", ".goal-more", (button) => {
+    const is_open = story().classList.toggle("goal-open");
+    button.setAttribute("aria-expanded", String(is_open));
+    story().querySelector(".goal-text").tabIndex = is_open ? 0 : -1; // it scrolls when it is long
+    button.textContent = is_open ? "Show less" : "Show all of the goal";
+  });
+  on("change", ".filters select, .filters [name=task]", (field) => choose(field.form, 0));
+  on("input", ".filters [type=search]", (field) => choose(field.form, 250));
+  on("click", ".filters-more", (button) => {
+    button.setAttribute("aria-expanded", String(button.form.classList.toggle("filters-open")));
+  });
+  on("submit", ".filters", (form, event) => {
+    event.preventDefault();
+    choose(form, 0);
+  });
+  on("input", "#tree-search", search_tree);
+  on("change", "#tree-pruned", show_tree);
+  on("toggle", ".tree", (panel) => panel.open && show_tree());
+  on("toggle", ".judge", (panel) => panel.open && show_reasoning(panel));
+  on("keydown", "#tree-search", (_, event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    to_match(event.shiftKey ? -1 : 1);
+  });
+
+  const keys = {
+    ArrowLeft: () => walk_to(Number(story().dataset.place) - 1),
+    ArrowRight: () => walk_to(Number(story().dataset.place) + 1),
+    Home: () => walk_to(1),
+    End: () => walk_to(steps().length),
+    n: () => story().querySelector("a[rel=next]")?.click(),
+    p: () => story().querySelector("a[rel=prev]")?.click(),
+    v: toggle_fold,
+    t: () => {
+      const panel = story().querySelector(".tree");
+      panel.open = !panel.open;
+      if (panel.open) document.getElementById("tree-search").focus();
+    },
+    Escape: () => story().querySelector("[data-back]")?.click(),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (!story()?.querySelector(".step") || event.defaultPrevented) return;
+    if (event.metaKey || event.ctrlKey || event.altKey || event.shiftKey) return;
+    const typing = event.target.closest("input, textarea, select, [contenteditable]");
+    if (typing) {
+      if (event.key === "Escape") typing.blur();
+      return;
+    }
+    if (event.target.closest("pre") && event.key.startsWith("Arrow")) return; // a wide text is scrolled with them
+    const act = keys[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+  window.addEventListener("popstate", () => show());
+
+  // Twice where the story comes with the page: it is moved into place, and that loses where the strip stood.
+  document.addEventListener("arb:opened", opened);
+  if (here()) opened();
+  return { show };
+})();

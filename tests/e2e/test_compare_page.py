@@ -1,0 +1,156 @@
+"""The compare page in a real browser, over the three real verdict files."""
+
+import pytest
+
+from tests.e2e.judged_space import JudgedSpace, is_dark, keep_picture, wait_until_open
+
+pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory, official_settings, shared):
+    running = JudgedSpace(
+        tmp_path_factory.mktemp("judged"), shared / "data" / "agent-reward-bench" / "verdicts"
+    )
+    yield running
+    running.kill()
+
+
+def address(space, *judges, **choices) -> str:
+    ids = ",".join(space.ids.get(judge, judge) for judge in judges)
+    return "&".join([f"{space.url}/compare?judges={ids}", *(f"{k}={v}" for k, v in choices.items())])
+
+
+def open_comparison(page, space, *judges, **choices):
+    page.goto(address(space, *judges, **choices))
+    wait_until_open(page)
+
+
+def texts(page, selector: str) -> list[str]:
+    return [text.strip() for text in page.locator(selector).all_inner_texts()]
+
+
+def test_the_first_html_holds_the_comparison_before_any_script(space):
+    html = space.get("/compare?judges=" + ",".join(space.ids[j] for j in ("AER-C", "NNetNav"))).decode()
+    assert "Is AER-C (caption) better than NNetNav (changes)?" in html
+    assert "+15.2" in html
+
+
+def test_two_judges_are_told_apart_with_the_numbers_of_the_statistics_tests(page, space):
+    open_comparison(page, space, "AER-C", "NNetNav")
+    assert page.locator("h1").inner_text() == "Is AER-C (caption) better than NNetNav (changes)?"
+    # 212/313 - 243/463; the interval is held against scipy in tests/leaderboard
+    assert texts(page, "table.forest tbody.overall td.main") == ["+15.2"]
+    assert "better on WebArena and WorkArena++" in page.locator(".verdict").inner_text()
+    (pair,) = page.locator("table.pairs tbody tr").all()
+    told = {
+        cell.get_attribute("data-heading"): cell.inner_text()
+        for cell in pair.locator("td[data-heading]").all()
+    }
+    assert (told["Kappa"], told["Only 1st right"], told["Only 2nd right"]) == ("0.47", "179", "91")
+    assert (told["p"], told["Both wrong"]) == ("< 0.0001", "93")
+
+
+def test_a_shared_address_gives_the_same_page_again(page, space):
+    open_comparison(page, space, "AER-C", "NNetNav", "Rule-based", figure="recall")
+    before = page.locator("#compare-body").inner_text()
+    assert "AER-C (caption) minus each other one: recall, in points" in before
+    page.reload()
+    wait_until_open(page)
+    assert page.locator("#compare-body").inner_text() == before
+    assert page.locator("#compare-figure input").input_value() == "Recall"
+    assert page.locator("#compare-judges .token").count() == 3
+    assert page.url == address(space, "AER-C", "NNetNav", "Rule-based", figure="recall")
+
+
+def test_choosing_redraws_and_rewrites_the_address(page, space):
+    open_comparison(page, space, "AER-C", "NNetNav")
+    page.locator("#compare-figure input").click()
+    page.get_by_role("option", name="Recall").click()
+    page.wait_for_selector("h2:has-text('recall, in points')")
+    assert page.url == address(space, "AER-C", "NNetNav", figure="recall")
+    # 212/295 - 243/295
+    assert texts(page, "table.forest tbody.overall td.main") == ["−10.5"]
+
+    page.locator("#compare-judges input").click()
+    page.locator("#compare-judges input").fill("GPT-4o (tree)")
+    page.get_by_role("option", name="GPT-4o (tree) · paper").click()
+    page.wait_for_selector("h1:has-text('How do these 3 judges differ?')")
+    assert page.url == address(space, "AER-C", "NNetNav", "paper/gpt-4o-tree", figure="recall")
+    page.reload()
+    page.wait_for_selector("h1:has-text('How do these 3 judges differ?')")
+
+
+def test_a_judge_that_came_after_the_start_of_the_server_can_be_chosen(page, space, shared):
+    content = (shared / "data/agent-reward-bench/verdicts/nnetnav.jsonl").read_bytes()
+    late = space.submit(content, "Late arrival")
+    open_comparison(page, space, "AER-C", late)
+    page.wait_for_selector("#compare-judges .token:has-text('Late arrival (tree) · by Ada')")
+    assert "Is AER-C (caption) better than Late arrival (tree)?" in page.locator("h1").inner_text()
+    page.locator("#compare-figure input").click()
+    page.get_by_role("option", name="F1").click()
+    page.wait_for_selector("h2:has-text('Late arrival (tree): F1, in points')")
+
+
+def test_rows_of_the_paper_are_compared_and_said_to_be_approximate(page, space):
+    open_comparison(page, space, "paper/gpt-4o-tree", "paper/claude-3.7-sonnet-screenshot")
+    told = page.locator(".verdict").inner_text()
+    assert told == (
+        "GPT-4o (tree) is not separable from Claude 3.7 Sonnet (screenshot), overall or on any benchmark."
+    )
+    assert "No interval here is paired" in page.locator("#compare-body").inner_text()
+    assert page.locator("table.pairs").count() == 0
+
+
+def test_without_a_choice_an_example_leads_to_comparisons(page, space):
+    page.goto(f"{space.url}/compare")
+    wait_until_open(page)
+    assert "Is one judge really better than another?" in page.locator("h1").inner_text()
+    link = page.locator(".judge-index a").first
+    names = link.inner_text().split(" and ")
+    link.click()
+    page.wait_for_selector(f"h1:has-text('Is {names[0]} better than {names[1]}?')")
+    assert "judges=" in page.url
+
+
+def test_a_judges_name_leads_to_its_page(page, space):
+    open_comparison(page, space, "AER-C", "NNetNav")
+    page.locator("table.sides").get_by_role("link", name="NNetNav (changes)").click()
+    page.wait_for_url(f"**/judge?id={space.ids['NNetNav']}")
+    page.wait_for_selector("h1:has-text('NNetNav')")
+
+
+def test_an_address_that_names_nobody_says_so(page, space):
+    page.goto(f"{space.url}/compare?judges=nobody,{space.ids['AER-C']}&figure=beauty")
+    page.wait_for_selector("text=One judge in this address is not on the board")
+    wait_until_open(page)
+    page.wait_for_selector(".address-notice:has-text('figure')")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_fits_every_width_and_theme(page, space, width, theme):
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 850})
+    open_comparison(page, space, "AER-C", "NNetNav", "Rule-based", "paper/gpt-4o-tree")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert is_dark(page) == (theme == "dark")
+    dots = page.locator("table.forest tbody.overall i.dot")
+    assert [box["width"] > 0 and box["x"] + box["width"] <= width for box in map(_box, dots.all())] == [
+        True
+    ] * 3
+    keep_picture(page, f"compare-{width}-{theme}")
+
+
+def _box(locator) -> dict:
+    return locator.bounding_box()
+
+
+def test_a_wide_table_can_be_scrolled_by_keyboard(page, space):
+    page.set_viewport_size({"width": 800, "height": 850})
+    open_comparison(page, space, "AER-C", "NNetNav")
+    frame = page.locator(".frame:has(table.pairs)")
+    frame.focus()
+    assert frame.evaluate("element => element === document.activeElement")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('.frame:has(table.pairs)').scrollLeft > 0")

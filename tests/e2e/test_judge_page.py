@@ -1,0 +1,110 @@
+"""A judge's own page in a real browser."""
+
+import pytest
+import yaml
+
+from tests.e2e.judged_space import JudgedSpace, is_dark, keep_picture, wait_until_open
+
+pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory, official_settings, shared):
+    running = JudgedSpace(
+        tmp_path_factory.mktemp("judged"), shared / "data" / "agent-reward-bench" / "verdicts"
+    )
+    yield running
+    running.kill()
+
+
+def open_judge(page, space, judge, more=""):
+    page.goto(f"{space.url}/judge?id={space.ids.get(judge, judge)}{more}")
+    wait_until_open(page)
+
+
+def test_the_first_html_holds_the_figures_before_any_script(space):
+    html = space.get(f"/judge?id={space.ids['AER-C']}").decode()
+    assert "<h1>AER-C</h1>" in html
+    assert "Of 100 runs that it calls successful, 68 are." in html
+
+
+def test_a_scored_judge_has_figures_counts_scores_costs_and_a_receipt(page, space):
+    open_judge(page, space, "Scored")
+    # AER-C: 212 / 101 / 83 / 710
+    assert page.locator("table.confusion strong").all_inner_texts() == ["212", "101", "83", "710"]
+    assert (
+        page.locator("table.judge-figures tbody th[scope=row]").count() == 10
+    )  # all, 5 benchmarks, 4 agents
+    assert page.locator("figure svg").count() == 2
+    assert page.locator("svg g.mark").count() == 10
+    assert "$10.00" in page.locator("#judge-body").inner_text()
+    assert space.ids["Scored"] in page.locator("dl.facts").all_inner_texts()[-1]
+
+
+def test_the_sweep_opens_by_keyboard(page, space):
+    open_judge(page, space, "Scored")
+    page.locator("summary").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("table.sweep", state="visible")
+    assert page.locator("table.sweep tbody tr").count() == 19
+
+
+def test_label_and_judge_live_in_the_address(page, space):
+    open_judge(page, space, "paper/gpt-4o-tree")
+    page.get_by_role("radio", name="Repetition").check()
+    page.wait_for_selector("h2:has-text('Repetition: figures')")
+    assert page.url.endswith("/judge?id=paper/gpt-4o-tree&label=repetition")
+    page.reload()
+    page.wait_for_selector("h2:has-text('Repetition: figures')")
+    wait_until_open(page)
+    assert page.get_by_role("radio", name="Repetition").is_checked()
+    assert page.locator("#judge input").input_value() == "GPT-4o (tree) · paper"
+
+    page.locator("#judge input").click()
+    page.locator("#judge input").fill("AER-C (caption) · paper")
+    page.get_by_role("option", name="AER-C (caption) · paper").click()
+    page.wait_for_selector("text=It gives no verdicts on this label (repetition).")
+    assert page.url.endswith("/judge?id=paper/aer-c&label=repetition")
+    page.locator(".judge-index a", has_text="Success").click()
+    page.wait_for_url("**/judge?id=paper/aer-c")
+    page.wait_for_selector("h2:has-text('Success: figures')")
+
+
+def test_the_card_snippet_is_copied_whole(browser, space):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    open_judge(page, space, "AER-C")
+    page.locator("button[data-copy=eval-results]").click()
+    page.wait_for_selector("button:has-text('Copied')")
+    (entry,) = yaml.safe_load(page.evaluate("navigator.clipboard.readText()"))
+    assert (entry["dataset"]["task_id"], entry["value"]) == ("success", 67.7)
+    context.close()
+
+
+def test_a_neighbour_in_the_ranking_is_one_click_from_a_comparison(page, space):
+    open_judge(page, space, "NNetNav")
+    page.locator(".beside a").first.click()
+    page.wait_for_selector("h1:has-text('Is NNetNav (changes)')")
+    assert f"judges={space.ids['NNetNav']}," in page.url
+
+
+def test_without_an_id_and_with_a_wrong_one_the_page_leads_on(page, space):
+    page.goto(f"{space.url}/judge?id=nobody")
+    page.wait_for_selector("h1:has-text('There is no such judge')")
+    page.goto(f"{space.url}/judge")
+    page.wait_for_selector("h1:has-text('Which judge do you want to look at?')")
+    wait_until_open(page)
+    page.get_by_role("link", name="GPT-4o (tree)").click()
+    page.wait_for_selector("h1:has-text('GPT-4o')")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("judge", ["Scored", "paper/gpt-4o-tree"])
+def test_it_fits_every_width_and_theme(page, space, judge, width, theme):
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 850})
+    open_judge(page, space, judge)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert is_dark(page) == (theme == "dark")
+    keep_picture(page, f"judge-{judge.partition('/')[0].lower()}-{width}-{theme}")

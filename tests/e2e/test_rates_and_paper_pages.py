@@ -1,0 +1,45 @@
+"""The success rates and paper pages in a browser: choices live in the address, both widths, both themes."""
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.labels]
+
+
+def test_a_chosen_benchmark_is_drawn_and_lives_in_the_address(space, page):
+    page.goto(f"{space.url}/rates")
+    page.get_by_role("radio", name="WebArena", exact=True).check()
+    page.wait_for_url("**/rates?benchmark=webarena")
+    page.get_by_role("heading", name="WebArena", exact=True).wait_for()
+    page.reload()
+    page.get_by_role("heading", name="WebArena", exact=True).wait_for()
+    row = page.locator("table.rates tbody tr").first
+    assert row.locator("th").inner_text() == "Claude 3.7 Sonnet"
+    assert row.locator("td.main").inner_text() == "55.1"  # Table 6
+    assert page.get_by_role("radio", name="WebArena", exact=True).is_checked()
+
+
+def test_a_judge_in_the_training_table_leads_to_its_page(space, page):
+    page.goto(f"{space.url}/rates")
+    page.get_by_role("link", name="GPT-4o (tree)").click()
+    page.wait_for_url("**/judge?id=paper/gpt-4o-tree")
+
+
+def test_a_table_of_the_paper_has_an_address_and_its_differences_have_notes(space, page):
+    page.goto(f"{space.url}/paper?table=6")
+    page.get_by_role("heading", name="Table 6", exact=False).wait_for()
+    assert page.locator("td.other").count() == 3  # 8.1, 5.8 and 3.5 on WorkArena++, rounded twice
+    page.get_by_role("radio", name="Table 1", exact=True).check()
+    page.wait_for_url("**/paper")
+    page.get_by_role("heading", name="Table 1.", exact=False).wait_for()
+    assert "F1 of precision and recall after rounding" in page.locator("ol.notes").inner_text()
+
+
+@pytest.mark.parametrize("path", ["/rates?benchmark=workarena%2B%2B", "/paper?table=8"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_on_a_phone_nothing_scrolls_sideways_but_tables_in_their_frames(space, page, path, theme):
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(space.url + path)
+    page.locator("table.sheet").first.wait_for()
+    page.wait_for_function("!document.body.classList.contains('is-opening')")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

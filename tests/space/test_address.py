@@ -1,0 +1,138 @@
+import gradio as gr
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from space.address import LONGEST_LIST, Choosable, address_of, choices_in, link_to, wire_address
+
+LABEL = Choosable("label", "one", "success", ("success", "repetition"))
+JUDGES = Choosable("judges", "many", [], None)
+KINDS = Choosable("kind", "many", [], ("Rule-based", "LLM judge", "a, b"))
+SEARCH = Choosable("q", "text", "", max_length=10)
+EVERY = Choosable("every", "flag", False)
+STEP = Choosable("step", "number", 0, low=0, high=30)
+ALL = (LABEL, JUDGES, KINDS, SEARCH, EVERY, STEP)
+
+
+def values(query: str) -> dict:
+    found, refused = choices_in(query, ALL)
+    assert refused == []
+    return found
+
+
+def test_a_link_holds_its_choices_and_leaves_out_what_is_empty():
+    assert link_to("/judge", id="paper/aer-c") == "/judge?id=paper/aer-c"
+    assert link_to("/compare", judges=["paper/aer-c", "b"], label="") == "/compare?judges=paper/aer-c,b"
+    assert link_to("/", every=True, q=None, kind=[], search="a b&c") == "/?every=1&search=a%20b%26c"
+    assert link_to("/about") == "/about"
+
+
+def test_an_address_without_choices_gives_the_defaults():
+    assert values("") == {
+        "label": "success", "judges": [], "kind": [], "q": "", "every": False, "step": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "value"),
+    [
+        ("label=repetition", "label", "repetition"),
+        ("kind=LLM%20judge,Rule-based", "kind", ["LLM judge", "Rule-based"]),
+        ("kind=a%252C%20b", "kind", ["a, b"]),
+        ("kind=LLM+judge&kind=Rule-based", "kind", ["LLM judge", "Rule-based"]),  # as a form without scripts
+        ("kind=Rule-based,Rule-based,", "kind", ["Rule-based"]),
+        ("judges=paper/x,workarena%2B%2B", "judges", ["paper/x", "workarena++"]),
+        ("q=%3Cb%3E", "q", "<b>"),
+        ("every=1", "every", True),
+        ("step=7", "step", 7),
+        ("unknown=1", "label", "success"),
+    ],
+)
+def test_an_address_sets_a_value_that_its_control_has(query, name, value):
+    assert values(query)[name] == value
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("label=nonsense", "label"),
+        ("label=", "label"),
+        ("kind=Rule-based,nonsense", "kind"),
+        ("every=yes", "every"),
+        ("step=31", "step"),
+        ("step=-1", "step"),
+        ("step=abc", "step"),
+        ("step=nan", "step"),
+        ("q=" + "x" * 11, "q"),
+        ("judges=" + ",".join(str(n) for n in range(LONGEST_LIST + 1)), "judges"),
+        ("judges=" + "x" * 301, "judges"),
+    ],
+)
+def test_a_value_that_its_control_does_not_have_is_refused_and_the_default_stands(query, name):
+    found, refused = choices_in(query, ALL)
+    assert refused == [name]
+    assert found == values("")
+
+
+@pytest.mark.parametrize(
+    "query", ["&" * 500, "a=1&" * 500, "label=%FF%FE", "x" * 100_000, "=", "label=success%00"]
+)
+def test_no_address_is_an_error(query):
+    found, _ = choices_in(query, ALL)
+    assert set(found) == {control.name for control in ALL}
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+
+
+@given(texts, st.lists(texts, unique=True, min_size=1, max_size=5), st.booleans(), st.integers(0, 30))
+def test_what_a_link_says_is_what_its_address_gives(text, items, flag, number):
+    link = link_to("/", q=text, judges=items, every=flag, step=number)
+    found = values(link.partition("?")[2])
+    assert (found["q"], found["judges"], found["every"], found["step"]) == (text, items, flag, number)
+
+
+def components() -> dict:
+    return {
+        "label": gr.Radio([("Success", "success"), ("Repetition", "repetition")], value="success"),
+        "kinds": gr.Dropdown(["a", "b"], multiselect=True),
+        "judges": gr.CheckboxGroup(["x"]),
+        "task": gr.Dropdown(["one"], value="one", allow_custom_value=True),
+        "q": gr.Textbox(max_length=40),
+        "every": gr.Checkbox(False),
+        "step": gr.Slider(0, 30, value=0, step=1),
+    }
+
+
+def test_what_an_address_may_say_follows_from_the_controls():
+    with gr.Blocks():
+        found = {
+            control.name: control for control in address_of(components(), {"label": "repetition"}, {"judges"})
+        }
+    assert found["label"] == Choosable("label", "one", "repetition", ("success", "repetition"))
+    assert found["kinds"] == Choosable("kinds", "many", [], ("a", "b"))
+    assert found["judges"] == Choosable("judges", "many", [], None)
+    assert found["task"].choices is None
+    assert found["q"] == Choosable("q", "text", "", max_length=40)
+    assert found["every"] == Choosable("every", "flag", False)
+    assert (found["step"].low, found["step"].high) == (0, 30)
+
+
+def test_a_control_that_an_address_cannot_hold_is_refused_when_the_page_is_made():
+    with gr.Blocks(), pytest.raises(TypeError, match="an address cannot hold a File"):
+        address_of({"file": gr.File()})
+
+
+def test_following_the_controls_takes_no_trip_to_the_server_and_is_no_public_endpoint():
+    with gr.Blocks() as page:
+        wire_address(page, components())
+    dependencies = page.get_config_file()["dependencies"]
+    assert len(dependencies) == 1 + 7
+    assert {d["backend_fn"] for d in dependencies} == {False}
+    assert {d["api_visibility"] for d in dependencies} == {"private"}
+
+
+def test_choices_cannot_end_the_script_that_they_are_written_into():
+    with gr.Blocks() as page:
+        wire_address(page, {"kind": gr.Radio(["</script><script>alert(1)</script>"])})
+    assert "</script>" not in str(page.get_config_file()["dependencies"][0]["js"])

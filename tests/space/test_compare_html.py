@@ -1,0 +1,168 @@
+import re
+
+import pytest
+
+from space.compare_html import ComparePages, examples
+from tests.space.conftest import shown_text, tags_and_attributes
+from tests.space.public_suite import public_service, send_three
+from tests.submissions.synthetic import SECRET_ANNOTATOR, send, verdicts
+
+
+@pytest.fixture
+def public(tmp_path):
+    service = public_service(tmp_path)
+    return service, send_three(service)
+
+
+def whole(html) -> str:
+    return html.head + html.body
+
+
+def test_two_judges_are_compared_on_the_same_tasks(public):
+    service, ids = public
+    html = ComparePages(service).get([ids["Beta"], ids["Gamma"]], "success", "precision")
+    text = shown_text(whole(html))
+    assert "Is Beta (tree) better than Gamma (tree)?" in text
+    # 8/12 - 10/30
+    assert "+33.3" in text
+    assert "Every interval is paired" in text
+    # Gamma always says yes, Beta to 12 of 30. Beta is wrong on 2 + 4 runs, Gamma on 20, both on 4.
+    assert "40.0" in text
+    assert "Both judges are wrong on 4 runs (4 false alarms, 0 misses)" in text
+
+
+def test_three_judges_vote(public):
+    service, ids = public
+    text = shown_text(ComparePages(service).get(list(ids.values()), "success", "precision").body)
+    # Beta misses the first two of 10 successes, Alpha the first: all three find 8, and share no false alarm.
+    assert "All 3 say yes (unanimous)100.0" in text
+    assert "At least 2 of 3 (majority)" in text
+    assert (
+        "How do these 3 judges differ?" in ComparePages(service).get(list(ids.values()), "success", "f1").head
+    )
+
+
+def test_no_label_and_no_trajectory_is_on_the_page(public):
+    service, ids = public
+    html = whole(ComparePages(service).get(list(ids.values()), "success", "precision"))
+    for hidden in (
+        "webarena.3",
+        "agent-a/",
+        "counts_by_task",
+        SECRET_ANNOTATOR,
+        str(service.settings.state_dir),
+    ):
+        assert hidden not in html
+
+
+def test_on_a_suite_with_private_labels_nothing_is_told_run_by_run(service):
+    ids = send_three(service)
+    html = ComparePages(service).get(list(ids.values()), "success", "precision")
+    text = shown_text(whole(html))
+    assert "The labels of this suite are private" in text
+    assert "No interval here is paired" in text
+    for told in ("If they voted", "Wrong together", "McNemar's test asks"):
+        assert told not in text
+
+
+def test_without_a_choice_an_example_and_ways_to_begin_are_shown(public):
+    service, ids = public
+    html = ComparePages(service).get([], "success", "precision")
+    assert "Is one judge really better than another?" in html.head
+    assert "For example:" in html.head
+    assert f'href="/compare?judges={ids["Alpha"]},{ids["Beta"]}"' in html.body
+
+
+def test_one_choice_is_compared_with_the_first_of_the_board(public):
+    service, ids = public
+    found = examples(
+        service.board(), "success", [next(r for r in service.board().rows if r.id == ids["Gamma"])]
+    )
+    assert [row.judge for row in found] == ["Gamma", "Alpha", "Beta"]
+
+
+def test_an_empty_board_says_so(tmp_path):
+    html = ComparePages(public_service(tmp_path)).get([], "success", "precision")
+    assert "fewer than two judges" in html.head
+    assert html.body == ""
+
+
+@pytest.mark.parametrize("figure", ["precision", "recall", "f1", "accuracy", "kappa"])
+def test_every_figure_can_be_compared(public, figure):
+    service, ids = public
+    assert "Side by side" in ComparePages(service).get(list(ids.values()), "success", figure).body
+
+
+def test_ids_that_are_not_on_the_board_are_told(public):
+    service, ids = public
+    html = ComparePages(service).get([ids["Alpha"], "<script>", ids["Beta"], "gone"], "success", "precision")
+    assert "2 judges in this address are not on the board, and left out." in html.head
+    assert "Is Alpha" in html.head
+    assert "<script>" not in whole(html)
+
+
+def test_more_than_five_are_cut_and_told(public):
+    service, ids = public
+    more = [
+        send(service, verdicts(service.suite, false_alarms=n), judge=f"J{n}").submission_id for n in (5, 6, 7)
+    ]
+    html = ComparePages(service).get([*ids.values(), *more], "success", "precision")
+    assert "6 judges were chosen; the first 5 are compared." in html.head
+    assert "How do these 5 judges differ?" in html.head
+
+
+def test_a_judge_that_does_not_answer_the_label_is_left_out_and_named(public):
+    service, ids = public
+    answering = [
+        send(service, verdicts(service.suite, side_effect=answer), judge=name).submission_id
+        for name, answer in (("Yes", True), ("No", False))
+    ]
+    html = ComparePages(service).get([ids["Alpha"], *answering], "side_effect", "recall")
+    assert "Without verdicts on this label (side effect): Alpha (tree)." in html.head
+    assert "Is Yes (tree) better than No (tree)?" in html.head
+
+
+def test_a_judge_named_twice_counts_once(public):
+    service, ids = public
+    html = ComparePages(service).get([ids["Alpha"], ids["Beta"], ids["Alpha"]], "success", "precision")
+    assert "Is Alpha (tree) better than Beta (tree)?" in html.head
+
+
+def test_hostile_names_are_shown_as_text(public, hostile):
+    service, ids = public
+    plain = ComparePages(service).get([ids["Alpha"], ids["Beta"]], "success", "precision")
+    spoken = send(
+        service, verdicts(service.suite, misses=1), judge=hostile[:80], account=hostile[:80], model=hostile
+    ).submission_id
+    html = ComparePages(service).get([spoken, ids["Beta"]], "success", "precision")
+    assert hostile[:80] in shown_text(html.head)
+    assert tags_and_attributes(whole(html)) == tags_and_attributes(whole(plain))
+
+
+def test_a_lost_file_leaves_the_comparison_by_counts(public):
+    service, ids = public
+    row = next(row for row in service.board().rows if row.id == ids["Beta"])
+    service._files.path(row.file_sha256).unlink()
+    text = shown_text(ComparePages(service).get([ids["Alpha"], ids["Beta"]], "success", "precision").body)
+    assert "No interval here is paired" in text
+    assert "counts only" in text
+
+
+def test_a_page_is_made_once_for_a_board(public, monkeypatch):
+    service, ids = public
+    pages = ComparePages(service)
+    chosen = ([ids["Alpha"], ids["Beta"]], "success", "precision")
+    first = pages.get(*chosen)
+    with monkeypatch.context() as patched:
+        patched.setattr("space.compare_html.compare", None)  # would fail if it were called
+        assert pages.get(*chosen) is first
+    send(service, verdicts(service.suite, misses=5), judge="New")
+    assert pages.get(*chosen).key != first.key
+
+
+def test_every_element_id_that_is_referred_to_is_there(public):
+    service, ids = public
+    html = whole(ComparePages(service).get(list(ids.values()), "success", "precision"))
+    defined = re.findall(r'\bid="([^"]+)"', html)
+    assert len(defined) == len(set(defined))
+    assert set(re.findall(r'aria-labelledby="([^"]+)"', html)) <= set(defined)

@@ -1,0 +1,68 @@
+"""The paper page: printed beside computed, notes numbered, verdict files from the maintainer's folder."""
+
+import shutil
+
+import pytest
+
+from leaderboard.paper_tables.table import PaperTable, TableCell, TableRow
+from space.pages.paper import body_html
+from space.paper_source import PaperTables
+from space.paper_view import show_table
+from submissions.service import SubmissionService
+from tests.space.conftest import shown_text
+
+CELLS = (
+    TableCell(0.698, 0.6984, "counts", "", 1106),
+    TableCell(0.717, 0.7185, "counts", "why", 1106),
+    TableCell(0.641, None, "", "no file", 78),
+    TableCell(None, 0.5, "counts", "", 10),
+    TableCell(None, None),
+    TableCell(0.717, 0.7189, "counts", "why", 1106),
+)
+TABLE = PaperTable(1, "A table", ("Judge",), (("", 6),), tuple("abcdef"), (TableRow(("J",), CELLS),))
+
+
+def test_cells_say_whether_the_figure_agrees_differs_or_is_only_printed():
+    cells = show_table(TABLE).rows[0].cells
+    assert [cell.kind for cell in cells] == ["same", "other", "printed", "computed", "nothing", "other"]
+    assert [cell.text for cell in cells] == ["69.8", "71.9", "", "50.0", "–", "71.9"]
+    assert [cell.printed for cell in cells] == ["", "71.7", "64.1", "", "", "71.7"]
+
+
+def test_equal_notes_share_a_number():
+    shown = show_table(TABLE)
+    assert [cell.note for cell in shown.rows[0].cells] == [None, 1, 2, None, None, 1]
+    assert shown.notes == ("why", "no file")
+
+
+@pytest.mark.labels
+@pytest.mark.shared
+def test_verdict_files_of_the_maintainers_folder_are_counted_and_strange_ones_left_out(
+    official_settings, shared, tmp_path, caplog
+):
+    folder = tmp_path / "verdicts"
+    folder.mkdir()
+    real = shared / "data" / "agent-reward-bench" / "verdicts"
+    shutil.copy(real / "rule-based.jsonl", folder)
+    shutil.copy(real / "aer-c.jsonl", folder / "grok.jsonl")
+    (folder / "nnetnav.jsonl").write_text("[]")
+    updates = {"state_dir": tmp_path / "state", "paper_verdicts": folder}
+    tables = PaperTables(SubmissionService(official_settings.model_copy(update=updates)))
+
+    text = shown_text(body_html(tables, "10"))
+    assert "Rule-based" in text
+    assert "AER-C" not in text
+    assert "'grok' is no judge of the paper" in caplog.text
+    assert "nnetnav.jsonl cannot be scored" in caplog.text
+
+
+@pytest.mark.labels
+def test_without_files_the_tables_of_one_agent_say_what_to_do(official_settings, tmp_path):
+    service = SubmissionService(official_settings.model_copy(update={"state_dir": tmp_path}))
+    assert "ARB_PAPER_VERDICTS" in body_html(PaperTables(service), "9")
+
+
+def test_a_suite_of_ones_own_has_the_printed_figures_only(service, hostile):
+    html = body_html(PaperTables(service), hostile)  # no such table: the first one
+    assert "Table 1." in html
+    assert "agrees with the paper" in html
