@@ -7,6 +7,7 @@ from judges import (
     list_commands,
     plan_commands,
     probe_commands,
+    reparse_commands,
     run_commands,
     threshold_commands,
 )
@@ -18,6 +19,7 @@ app.command("plan")(plan_commands.plan)
 app.command("export")(export_commands.export)
 app.command("ablate")(ablate_commands.ablate)
 app.command("probe")(probe_commands.probe)
+app.command("reparse")(reparse_commands.reparse)
 app.command("threshold")(threshold_commands.threshold)
 
 

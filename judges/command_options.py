@@ -74,6 +74,17 @@ class RunOptions:
         str | None,
         _option("--cascade", help="CHEAP,STRONG: two judges; the second where the first says yes."),
     ] = None
+    cascade_band: Annotated[
+        str | None,
+        _option(
+            "--cascade-band",
+            help="The second also where the first's score lies in it; 0.2,0.8 if left out.",
+            metavar="LOW,HIGH",
+        ),
+    ] = None
+    cascade_trusts_yes: Annotated[
+        bool, _option("--cascade-trusts-yes", help="A sure yes of the first needs no second.")
+    ] = False
     threshold: Annotated[
         Path | None, _option("--threshold", help="A threshold on `score`, chosen on dev (see `threshold`).")
     ] = None

@@ -39,7 +39,7 @@ def answer_of(reply: Reply, form: Form) -> Answer:
         verdict.repetition,
         verdict.optimality,
         score_of(reply, form, verdict),
-        _shortened(reply.text),
+        shortened(reply.text),
     )
 
 
@@ -49,7 +49,8 @@ def rating_of(text: str) -> int | None:
     return None if rating is None else int(rating)
 
 
-def _shortened(text: str | None) -> str | None:
+def shortened(text: str | None) -> str | None:
+    """A reply as the reasoning of a prediction file: no longer than `LONGEST_REASONING`; None for none."""
     if text is None or not (said := text.strip()):
         return None
     return said if len(said) <= LONGEST_REASONING else said[: LONGEST_REASONING - 2] + " \u2026"

@@ -52,6 +52,8 @@ def configuration_of(
         "prompts_hash": getattr(judge, "prompts_hash", "") or None,
         "compat": options.compat,
         "cascade": options.cascade,
+        "cascade_band": options.cascade_band,
+        "cascade_trusts_yes": options.cascade_trusts_yes,
         "samples": options.samples,
         "vote": options.vote if options.samples > 1 else None,
         "threshold": _threshold(options),

@@ -39,6 +39,8 @@ def build_judge(options: RunOptions) -> Judge | RewardJudge:
     """
     if (options.judge is None) == (options.cascade is None):
         raise OptionsError("name one judge (see `python -m judges list`), or two with --cascade CHEAP,STRONG")
+    if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
+        raise OptionsError("--cascade-band, --cascade-trusts-yes: go with --cascade; leave them out")
     judge = _cascade(options) if options.judge is None else _named(options.judge, options)
     if not hasattr(judge, "ask"):
         _refuse_for_reward_judge(options)
@@ -92,7 +94,7 @@ def _named(name: str, options: RunOptions) -> Judge | RewardJudge:
 
 
 def _cascade(options: RunOptions) -> Judge:
-    from judges.ensemble import Cascade
+    from judges.cascade import Cascade, read_band
 
     names = [name.strip() for name in (options.cascade or "").split(",")]
     if len(names) != 2 or not all(names):
@@ -100,7 +102,11 @@ def _cascade(options: RunOptions) -> Judge:
     cheap, strong = (_named(name, options) for name in names)
     if not (hasattr(cheap, "ask") and hasattr(strong, "ask")):
         raise OptionsError(f"--cascade {options.cascade}: both judges must ask a model")
-    return Cascade(cheap, strong)
+    try:
+        band = read_band(options.cascade_band)
+    except ValueError as problem:
+        raise OptionsError(f"--cascade-band {options.cascade_band}: {problem}") from problem
+    return Cascade(cheap, strong, band, confirms_success=not options.cascade_trusts_yes)
 
 
 def _refuse_for_reward_judge(options: RunOptions) -> None:

@@ -30,6 +30,7 @@ from judges.run_options import (
     build_views,
     select,
 )
+from judges.thresholds import refuse_other_scores
 
 Wrap = Callable[[Judge | RewardJudge, Shows, tuple[str, ...]], Judge | RewardJudge]
 
@@ -138,6 +139,8 @@ def prepare(options: RunOptions) -> tuple[Selection, Judge | RewardJudge, dict[s
     if models:
         tried(access_of, models)
         tried(build_budget, options, models)
+    if models and options.threshold is not None:
+        tried(refuse_other_scores, options.threshold, configuration_of(options, "", judge, models, None))
     if problems:
         raise OptionsError("\n".join(problems))
     return selection, judge, models

@@ -1,113 +1,65 @@
-"""A threshold on a judge's score: chosen on dev, frozen into a file, and part of the judge from then on."""
+"""Thresholds on a judge's score: chosen on dev for a stated aim, frozen in a file, applied to any split."""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from judges.base import Answer, Asking, Judge, View, Wants
+from judges.base import Asking, Judge, View, Wants
 from judges.command_options import OptionsError
+from judges.engine.run_folder import differing
+from judges.voting import probability
 
-Figure = Literal["f1", "precision"]
 FORMAT: Final = 1
+OF_THE_JUDGE: Final = (
+    "judge",
+    "prompts_hash",
+    "compat",
+    "cascade",
+    "cascade_band",
+    "cascade_trusts_yes",
+    "samples",
+    "vote",
+    "models",
+    "images",
+)
+"""What of a run's configuration makes its scores what they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Yes from ``value`` on. Chosen for ``judge`` on the dev labels of this version, to maximise ``figure``
-    with a recall of at least ``min_recall``; the counts and figures (fractions) are those on dev.
+    """A frozen threshold: from ``value`` on, a score is a success.
+
+    ``figure`` says in words what was maximised. ``chosen_on`` has the figures of the rows it was chosen on,
+    and ``held_out`` those of rows that each choice did not see (`choosing.choose_threshold`).
+    ``configuration`` is what made the scores, as in run.json.
     """
 
-    judge: str
     suite: str
+    split: str
     label_version: str
-    figure: Figure
-    min_recall: float
+    judge: str
+    figure: str
     value: float
-    tp: int
-    fp: int
-    fn: int
-    tn: int
-    precision: float
-    recall: float
-    f1: float
-    format: int = FORMAT
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A run with the judge's score, None where it gave none, and the expert's label."""
-
-    score: float | None
-    label: bool
-
-
-def choose_threshold(
-    runs: Sequence[Scored], figure: Figure, min_recall: float, judge: str, suite: str, label_version: str
-) -> Threshold:
-    """The lowest of the scores given at which the figure is highest; a run without a score is a no.
-
-    Raises OptionsError when no run is positive, none has a score, or no score reaches the recall.
-    """
-    positives = sum(run.label for run in runs)
-    given = sorted({run.score for run in runs if run.score is not None})
-    if not positives or not given:
-        why = "no run has a score (see --logprobs and --samples)" if positives else "no run is a success"
-        raise OptionsError(f"no threshold can be chosen: {why}")
-    best: Threshold | None = None
-    for value in given:
-        said = [run.label for run in runs if run.score is not None and run.score >= value]
-        tp = sum(said)
-        fp, fn = len(said) - tp, positives - tp
-        found = Threshold(
-            judge, suite, label_version, figure, min_recall, value, tp, fp, fn,
-            tn=len(runs) - tp - fp - fn, precision=tp / len(said), recall=tp / positives,
-            f1=2 * tp / (2 * tp + fp + fn),
-        )  # fmt: skip
-        if found.recall >= min_recall and (best is None or getattr(found, figure) > getattr(best, figure)):
-            best = found
-    if best is None:
-        raise OptionsError(f"no threshold reaches a recall of {min_recall:g}; lower --min-recall")
-    return best
-
-
-def read_threshold(path: Path) -> Threshold:
-    """The threshold in a file that `judges threshold` wrote. Raises OptionsError for any other file."""
-    try:
-        said = json.loads(path.read_bytes())
-        found = Threshold(**said)
-    except (OSError, ValueError, TypeError) as error:
-        raise OptionsError(f"--threshold {path}: is no threshold of `judges threshold` ({error})") from error
-    is_number = isinstance(found.value, int | float) and not isinstance(found.value, bool)
-    if found.format != FORMAT or not is_number or not 0 <= found.value <= 1:
-        raise OptionsError(f"--threshold {path}: its value is no probability; choose it again")
-    return found
-
-
-def to_json(threshold: Threshold) -> bytes:
-    """The file's content."""
-    return json.dumps(asdict(threshold), indent=2).encode() + b"\n"
-
-
-def thresholded(judge: Judge, threshold: Threshold) -> "ThresholdedJudge":
-    """The judge with its threshold. Raises OptionsError when it was chosen for another one."""
-    if threshold.judge != judge.name:
-        raise OptionsError(f"--threshold: was chosen for {threshold.judge!r}, not for {judge.name!r}")
-    return ThresholdedJudge(judge, threshold)
+    chosen_on: Mapping[str, Any]
+    held_out: Mapping[str, Any] | None
+    configuration: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class ThresholdedJudge:
-    """A judge that says yes from a score on. Without a score an answer is a no, as it was on dev."""
+class Thresholded:
+    """A judge whose score decides. An answer without a score counts as 1 for yes and 0 for no."""
 
     judge: Judge
-    threshold: Threshold
+    value: float
 
     @property
     def name(self) -> str:
-        """The judge's, and from where on it says yes."""
-        return f"{self.judge.name}, from {self.threshold.value:.2f}"
+        """The judge's: the run's configuration has the threshold."""
+        return self.judge.name
 
     @property
     def inputs(self) -> str:
@@ -136,19 +88,71 @@ class ThresholdedJudge:
 
     @property
     def prompts_hash(self) -> str:
-        """The judge's: the threshold changes no prompt."""
+        """The judge's."""
         return self.judge.prompts_hash
 
     def ask(self, view: View) -> Asking:
-        """The judge's answer, its success decided by the score."""
-        answer: Answer = yield from self.judge.ask(view)
-        return decided(answer, self.threshold.value)
+        """The judge's answer, with success by its score; no verdict stays none."""
+        answer = yield from self.judge.ask(view)
+        if answer.success is None:
+            return answer
+        score = probability(answer)
+        return replace(answer, success=score >= self.value, score=score)
 
 
-def decided(answer: Answer, value: float) -> Answer:
-    """The answer with success from its score; one that is no verdict stays as it is."""
-    if answer.state != "ok":
-        return answer
-    success = answer.score is not None and answer.score >= value
-    fields: dict[str, Any] = asdict(answer)
-    return Answer(**{**fields, "success": success})
+def thresholded(judge: Judge, threshold: Threshold) -> Thresholded:
+    """The judge with its frozen threshold. Raises OptionsError when it was chosen for another judge."""
+    if judge.name != threshold.judge:
+        raise OptionsError(
+            f"--threshold: was chosen for the scores of {threshold.judge}, not of {judge.name}; choose one "
+            "on dev with `python -m judges threshold`"
+        )
+    return Thresholded(judge, threshold.value)
+
+
+def made_by(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a run's configuration that its scores depend on, besides the runs that are judged."""
+    return {name: configuration.get(name) for name in OF_THE_JUDGE}
+
+
+def refuse_other_scores(path: Path, configuration: Mapping[str, Any]) -> None:
+    """Raise OptionsError when a run makes its scores otherwise than those the threshold was chosen on."""
+    if differences := differing(read_threshold(path).configuration, made_by(configuration)):
+        raise OptionsError(
+            f"--threshold {path}: was chosen on scores that were made otherwise; use the same options as on "
+            "dev, or choose another:\n" + "\n".join(f"  {each}" for each in differences)
+        )
+
+
+def write_threshold(path: Path, threshold: Threshold) -> None:
+    """Freeze a threshold in a file, whole or not at all."""
+    from dataset_script.prediction_file.write import replacing
+
+    said = {"format": FORMAT, **asdict(threshold)}
+    with replacing(path) as file:
+        file.write(json.dumps(said, indent=2, allow_nan=False).encode("ascii") + b"\n")
+
+
+def read_threshold(path: Path) -> Threshold:
+    """A frozen threshold. Raises OptionsError, which names what is wrong with the file."""
+    try:
+        said = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise OptionsError(f"--threshold {path}: cannot be read ({error})") from None
+    return threshold_of(said, f"--threshold {path}")
+
+
+def threshold_of(said: Any, place: str) -> Threshold:
+    """The threshold that a file's content stands for. Raises OptionsError, which begins with ``place``."""
+    names = [field.name for field in fields(Threshold)]
+    if not isinstance(said, dict) or said.get("format") != FORMAT:
+        raise OptionsError(f"{place}: is no threshold of format {FORMAT}; make it with `judges threshold`")
+    problems = [f"{name} is missing" for name in names if name not in said]
+    value = said.get("value")
+    if "value" in said and (not isinstance(value, int | float) or not 0 <= value <= 1):
+        problems.append(f"value is {value!r}, not a number from 0 to 1")
+    if "configuration" in said and not isinstance(said["configuration"], dict):
+        problems.append("configuration is no object")
+    if problems:
+        raise OptionsError(f"{place}: {'; '.join(problems)}; make it anew with `judges threshold`")
+    return Threshold(**{name: said[name] for name in names})

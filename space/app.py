@@ -10,7 +10,7 @@ from space.explorer.rest import build_explorer_router
 from space.kept_assets import KeptAssets
 from space.look import Look
 from space.page import Page, Services
-from space.pages.about import build_about_page
+from space.pages.about import build_about_page, open_about
 from space.pages.compare import build_compare_page, open_compare_page
 from space.pages.judge import build_judge_page, open_judge_page
 from space.pages.leaderboard import build_leaderboard_page, open_leaderboard
@@ -31,7 +31,7 @@ PAGES = (
     Page("Success rates", "/rates", build_rates_page, opening=open_rates),
     Page("Trajectories", "/trajectories", build_trajectories_page, opening=open_trajectories),
     Page("Paper", "/paper", build_paper_page, opening=open_paper),
-    Page("About", "/about", lambda services: build_about_page(services.submissions)),
+    Page("About", "/about", build_about_page, opening=open_about),
     Page("Submit", "/submit", lambda services: build_submit_page(services.submissions)),
 )
 """The pages in the order of the menu. One line a page; ``in_menu=False`` leaves it out there."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from space.board_choice import Options, choice_in, options_of
 from space.board_html import page_html, regions_html
 from space.plots import precision_recall_plot
-from space.prepared import Prepared
+from space.prepared import Prepared, size_of
 from space.shelf import Shelf
 from submissions.service import SubmissionService
 
@@ -20,6 +20,7 @@ class BoardPages:
     def __init__(self, service: SubmissionService) -> None:
         self._service = service
         self._texts: Shelf[str] = Shelf(KEPT_BYTES, len)
+        self._answers: Shelf[Prepared] = Shelf(KEPT_BYTES, size_of)
         self._options: Shelf[Options] = Shelf(4, lambda _: 1)
 
     def opening(self, query: str) -> tuple[str, str]:
@@ -35,8 +36,10 @@ class BoardPages:
         """What a new choice changes on the page, as HTML."""
         board, _, choice = self._chosen(query)
 
-        html = self._kept(("regions", board.digest, choice), lambda: regions_html(board, choice))
-        return Prepared.of(html.encode(), "text/html; charset=utf-8")
+        def make() -> Prepared:
+            return Prepared.of(regions_html(board, choice).encode(), "text/html; charset=utf-8")
+
+        return self._answers.get((board.digest, choice), make)
 
     def plot(self, query: str) -> str:
         """The plot of the rows that the query string chooses, as Plotly's JSON."""

@@ -51,6 +51,11 @@ class Prepared:
         return Response(self.body, media_type=self.media_type, headers=common)
 
 
+def size_of(prepared: Prepared) -> int:
+    """The bytes that an answer takes in memory."""
+    return len(prepared.body) + len(prepared.packed or b"")
+
+
 def takes_gzip(accept_encoding: str) -> bool:
     """Whether a client that sends this header takes gzip: named, or by ``*``, and not with weight 0."""
     weights = {}

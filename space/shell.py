@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from space.inner_answer import InnerAnswer, ask
 from space.look import Look
 from space.page import Opening, Page, Services
-from space.prepared import Prepared
+from space.prepared import Prepared, size_of
 from space.shelf import Shelf
 from space.templating import render
 
@@ -79,7 +79,7 @@ class PageShell:
 
     def _framed(self, page: Page, answer: InnerAnswer, key: tuple) -> Frame:
         html = FOREIGN_META.sub("", answer.body.decode("utf-8"))
-        title = page.title if page.title == NAME else f"{page.title} · {NAME}"
+        title = f"{page.title} · {NAME}"
         html = html.replace(f'"title":"{NAME}"', f'"title":"{escape(title)}"', 1)
         head = render(
             "head.html",
@@ -103,8 +103,3 @@ class PageShell:
 def _with_opening(frame: Frame, opening: Opening) -> Prepared:
     shown = render("opening.html", html=Markup(opening.html)) if opening.html else ""
     return Prepared.of((frame.before + shown + frame.after).encode(), "text/html; charset=utf-8")
-
-
-def size_of(prepared: Prepared) -> int:
-    """The bytes that an answer takes in memory."""
-    return len(prepared.body) + len(prepared.packed or b"")

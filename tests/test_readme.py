@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.llm_server.process import LLMProcess
+
 REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+ENDPOINT = "http://127.0.0.1:8000/v1"
+"""What the README calls the reader's endpoint; the test has one of its own."""
 PACKAGES = ("dataset_script", "leaderboard", "judges", "submissions", "space")
 
 
@@ -45,10 +50,11 @@ def _run(command: list[str], folder: Path) -> None:
 def test_every_command_and_python_block_works_in_the_order_of_the_readme(checkout):
     found = commands()
     assert len(found) >= 5
-    for command in found:
-        program, *arguments = command.split()
-        assert program == "python"
-        _run([sys.executable, *arguments], checkout)
+    with LLMProcess() as endpoint:
+        for command in found:
+            program, *arguments = shlex.split(command.replace(ENDPOINT, endpoint.base_url))
+            assert program == "python"
+            _run([sys.executable, *arguments], checkout)
     for block in blocks("python"):
         _run([sys.executable, "-c", block], checkout)
 

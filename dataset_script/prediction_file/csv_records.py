@@ -59,6 +59,11 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     return RawTable(numbers, columns, complete=not reader.findings), header.findings + findings
 
 
+def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Every record with its number, the header's too, as far as the quotes can be followed."""
+    return iter(_Records(text, _delimiter(text)))
+
+
 class _Records:
     """Numbers the records of a CSV text; ends with a finding where the quotes break."""
 

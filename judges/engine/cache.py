@@ -132,9 +132,11 @@ class CallCache:
     def _append(self, record: dict[str, Any]) -> tuple[str, int, int]:
         if self._writing is None or self._writing.owner != os.getpid():  # after a fork: never two writers
             self._writing = Segment.open(self.folder)
+            self.refresh()  # a segment that is gone on with has lines of others
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-        start = self._writing.append(line)
-        return self._writing.path.name, start, len(line)
+        name, start = self._writing.path.name, self._writing.append(line)
+        self._read_up_to[name] = start + len(line)
+        return name, start, len(line)
 
 
 def _record_of(reply: Reply) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The list as the page shows it: tasks, and under each its runs beside each other. Pure."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -63,7 +63,6 @@ class BrowseView:
     tasks: tuple[Task, ...]
     n_found: int
     n_all: int
-    first: int
     page: int
     n_pages: int
     why_empty: str
@@ -76,6 +75,7 @@ def browse(
     found = choose(index.entries, choice, ballots)
     n_pages = max(1, -(-len(found) // PAGE_SIZE))
     page = min(choice.page, n_pages)
+    choice = replace(choice, page=page)
     first = (page - 1) * PAGE_SIZE
     return BrowseView(
         choice=choice,
@@ -84,7 +84,6 @@ def browse(
         tasks=tuple(_tasks(found[first : first + PAGE_SIZE], choice, ballots, version)),
         n_found=len(found),
         n_all=len(index.entries),
-        first=first + 1,
         page=page,
         n_pages=n_pages,
         why_empty="" if found else _why_empty(index, choice),

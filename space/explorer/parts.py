@@ -1,5 +1,7 @@
-"""The page's parts as HTML, from a query string: the list, or a story. What the page opens with, and what its
-script asks for when a reader moves on."""
+"""The page's parts as HTML, from a query string: the list, or a story.
+
+What the page opens with, and what its script asks for when a reader moves on.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

@@ -28,7 +28,7 @@ class Answer:
 
     ``whole``; ``slow``: piece after piece over ``slow_s`` seconds; ``cut``: the connection closes half way;
     ``reset``: the connection breaks before a byte is sent; ``hang``: nothing comes. ``on_sent`` is told
-    when all of it was handed over while the client was still there.
+    as the last of it is handed over to a client that is still there.
     """
 
     status: int = 200
@@ -96,18 +96,23 @@ class Connection(asyncio.Protocol):
         if answer.delivery == "cut":
             self._transport.write(head + answer.body[: len(answer.body) // 2])
             return self._transport.close()
+        last = head + answer.body
         if answer.delivery == "slow":
-            await self._drip(head + answer.body, answer.slow_s)
-        elif not self._transport.is_closing():
-            self._transport.write(head + answer.body)
-        if answer.on_sent and not self._transport.is_closing():
+            last = await self._drip(last, answer.slow_s)
+        if self._transport.is_closing():
+            return
+        if answer.on_sent:  # just before, so that a client with its answer finds it counted
             answer.on_sent()
+        self._transport.write(last)
 
-    async def _drip(self, content: bytes, seconds: float) -> None:
+    async def _drip(self, content: bytes, seconds: float) -> bytes:
+        """Send all but the last piece, which is given back."""
         size = len(content) // SLOW_PIECES + 1
-        for start in range(0, len(content), size):
-            await asyncio.sleep(seconds / SLOW_PIECES)
-            self._transport.write(content[start : start + size])
+        *pieces, last = (content[start : start + size] for start in range(0, len(content), size))
+        for piece in pieces:
+            self._transport.write(piece)
+            await asyncio.sleep(seconds / (SLOW_PIECES - 1))
+        return last
 
 
 def _head(raw: bytes) -> tuple[str, str, dict[str, str], int]:

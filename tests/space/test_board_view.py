@@ -1,11 +1,11 @@
+from dataclasses import replace
 from math import nextafter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.board_figures import FEW, figure_cell
-from space.board_view import FIGURES, Choice, kinds_of, view_board
+from space.board_view import FIGURES, Choice, agents_of, kinds_of, view_board
 from tests.space.boards import board, cell, label, row, second_annotator
 
 
@@ -20,7 +20,13 @@ def three():
         row(
             "Alpha", label(cell(90, 10, 30, 170, ci=[0.8, 0.95]), (1, 1, 1)), kind="LLM judge", model="GPT-X"
         ),
-        row("Beta", label(cell(75, 25, 45, 155, ci=[0.6, 0.85]), (2, 2, 3)), "published", kind="Rule-based"),
+        row(
+            "Beta",
+            label(cell(75, 25, 45, 155, ci=[0.6, 0.85]), (2, 2, 3)),
+            "published",
+            kind="Rule-based",
+            inputs="caption",
+        ),
         row("Gamma", label(cell(60, 40, 60, 140, ci=[0.48, 0.7]), (3, 2, 3)), kind="Ensemble", account="eve"),
     )
 
@@ -42,6 +48,8 @@ def test_rows_come_in_the_boards_order_and_references_apart(three):
         ({"kinds": ["Human"]}, []),
         ({"provenances": ["published"]}, ["Beta"]),
         ({"provenances": ["scored"], "kinds": ["Rule-based"]}, []),
+        ({"inputs": ["caption"]}, ["Beta"]),
+        ({"inputs": ["caption", "tree"], "kinds": ["Ensemble"]}, ["Gamma"]),
         ({"search": "alp"}, ["Alpha"]),
         ({"search": "gpt-x"}, ["Alpha"]),
         ({"search": "  LOVELACE  gamma "}, ["Gamma"]),
@@ -80,6 +88,70 @@ def test_kinds_are_those_of_judges_in_order(three):
     assert kinds_of(board(*three.rows, second_annotator())) == ["Ensemble", "LLM judge", "Rule-based"]
 
 
+def test_whether_anything_is_filtered_is_told(three):
+    assert not view_board(three, Choice(figure="recall", search=" ")).is_filtered
+    for choice in (Choice(search="a"), Choice(kinds=["x"]), Choice(inputs=["x"]), Choice(provenances=["x"])):
+        assert view_board(three, choice).is_filtered
+
+
+# One agent
+
+
+@pytest.fixture
+def by_agent():
+    """Two judges with figures of two agents, and a row of a paper with none."""
+
+    def judged(name: str, one: dict, other: dict, rank):
+        found = label(cell(60, 40, 60, 140), rank, webarena=cell(1, 1, 1, 1))
+        return row(name, {**found, "by_agent": {"one": one, "other": other}})
+
+    return board(
+        row("Paper", label(cell(90, 10, 30, 170), (1, 1, 1)), "published"),
+        judged("Alpha", cell(30, 10, 20, 40, ci=[0.6, 0.85]), cell(30, 30, 40, 100), (2, 2, 3)),
+        judged("Beta", cell(20, 20, 30, 30, ci=[0.35, 0.65]), cell(40, 20, 30, 110), (3, 2, 3)),
+    )
+
+
+def test_an_agents_figures_are_of_its_runs_and_the_columns_compare_agents(by_agent):
+    found = view_board(by_agent, Choice(agent="one"))
+    assert found.benchmarks == (("one", "one"), ("other", "other"))
+    alpha = next(line for line in found.rows if line.row.judge == "Alpha")
+    assert (alpha.main.text, alpha.others[0].text) == ("75.0", "60.0")  # 30 of 40 called, 30 of 50 found
+    assert [part.text for part in alpha.benchmarks] == ["75.0", "50.0"]
+    assert found.axis == (0.3, 0.9)  # 35 to 85 %
+
+
+def test_rows_without_figures_of_the_agent_come_last_and_stay_blank(by_agent):
+    found = view_board(by_agent, Choice(agent="one"))
+    assert judges(found) == ["Alpha", "Beta", "Paper"]
+    last = found.rows[-1]
+    assert (last.main.text, last.main.hover, last.whisker) == ("–", "not known", None)
+    assert judges(view_board(by_agent, Choice())) == ["Paper", "Alpha", "Beta"]
+
+
+def test_the_agents_to_choose_from_are_those_that_the_board_has_figures_of(by_agent, three):
+    assert agents_of(by_agent) == {"one": "one", "other": "other"}
+    assert agents_of(three) == {}
+    official = replace(by_agent, suite="agent-reward-bench")
+    assert agents_of(official)["GenericAgent-gpt-4o-2024-11-20"] == "GPT-4o"
+
+
+# Costs and tries
+
+
+def test_costs_and_tries_have_columns_only_where_a_row_has_them(three):
+    assert view_board(three, Choice()).has_attempts
+    published = [replace(found, provenance="published", attempts=None) for found in three.rows]
+    assert not view_board(board(*published), Choice()).has_attempts
+    assert not view_board(three, Choice()).has_costs
+    priced = replace(three.rows[0], cost={"usd_per_1000": 1234.5, "rows": 100, "of": 120})
+    found = view_board(board(priced, three.rows[1]), Choice())
+    assert found.has_costs
+    assert (found.rows[0].cost.text, found.rows[0].cost.value) == ("1,234.50", 1234.5)
+    assert "from 100 of 120 rows" in found.rows[0].cost.hover
+    assert (found.rows[1].cost.text, found.rows[1].cost.value) == ("", None)
+
+
 # Which figures
 
 
@@ -105,50 +177,6 @@ def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
     view = view_board(board(row("A", label(cell(9, 5, 3, 3), (1, 1, 1), **found))), Choice())
     assert view.benchmarks == (("WA", "WebArena"), ("Wk++", "WorkArena++"), ("my+shop", "my+shop"))
     assert [found.text for found in view.rows[0].benchmarks] == ["25.0", "80.0", "–"]
-
-
-def test_a_figure_that_is_undefined_is_a_dash_without_a_number():
-    never = cell(0, 0, 10, 20)
-    found = figure_cell(never, "precision", "success")
-    assert (found.text, found.value) == ("–", None)
-    assert found.hover == "0 of 0 called successful are; 10 positives in 30 runs"
-    assert figure_cell(None, "precision", "success").hover == "not known"
-
-
-def test_hover_tells_missing_verdicts_notes_and_unknown_counts():
-    assert figure_cell(cell(6, 2, 4, 18, 5), "precision", "success").hover.endswith("; 5 without a verdict")
-    noted = cell(6, 2, 4, 18, note="several counts fit")
-    assert figure_cell(noted, "precision", "repetition").hover == (
-        "6 of 8 said to repeat are; 10 positives in 30 runs; several counts fit"
-    )
-    unknown = {**cell(6, 2, 4, 18), "tp": None, "fp": None, "fn": None, "tn": None}
-    assert figure_cell(unknown, "precision", "success").hover == "10 positives in 30 runs; counts not known"
-
-
-@pytest.mark.parametrize(
-    ("figure", "counts"),
-    [
-        ("precision", (1, FEW - 2, 50, 50)),  # 19 called
-        ("recall", (1, 50, FEW - 2, 50)),  # 19 positives
-        ("f1", (1, FEW - 2, 50, 50)),
-        ("f1", (1, 50, FEW - 2, 50)),
-        ("kappa", (1, 50, FEW - 2, 50)),
-        ("kappa", (50, 1, 50, FEW - 2)),  # 19 negatives
-        ("npv", (50, 50, 1, FEW - 2)),  # 19 called unsuccessful
-        ("tnr", (50, 1, 50, FEW - 2)),
-        ("accuracy", (5, 5, 5, 4)),  # 19 in all
-    ],
-)
-def test_a_cell_is_marked_when_fewer_runs_than_twenty_stand_behind_its_figure(figure, counts):
-    assert figure_cell(cell(*counts), figure, "success").is_few
-    enough = tuple(count + (count == FEW - 2) + (figure == "accuracy") for count in counts)
-    assert not figure_cell(cell(*enough), figure, "success").is_few
-
-
-def test_a_printed_figure_without_counts_rests_on_the_positives():
-    unknown = {**cell(6, 2, 4, 18), "tp": None, "fp": None, "fn": None, "tn": None}
-    assert figure_cell(unknown, "precision", "success").is_few  # 10 positives
-    assert not figure_cell({**unknown, "positives": FEW}, "f1", "success").is_few
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -202,6 +230,14 @@ def test_a_reference_outside_the_axis_is_marked_and_does_not_stretch_it(three):
     assert view.axis == (0.4, 1.0)
     assert view.references[0].whisker.is_off_axis
     assert (view.references[0].whisker.dot, view.references[0].whisker.width) == (0.0, 0.0)
+
+
+def test_a_human_reference_outside_the_axis_is_no_line(three):
+    low = board(row("Low", label(cell(10, 90, 30, 170, ci=[0.05, 0.15]), (1, 1, 1))), second_annotator())
+    found = view_board(low, Choice())
+    assert found.axis == (0.0, 0.2)
+    assert found.human is None
+    assert (found.references[0].whisker.is_off_axis, found.references[0].whisker.dot) == (True, 100.0)
 
 
 def test_a_board_without_rows_has_the_whole_axis():

@@ -89,15 +89,16 @@ def _mutated(seed: int) -> tuple[str, str, str | None]:
     return draw.choice(FORMS), text, draw.choice((None, "stop", "length"))
 
 
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=500, suppress_health_check=list(HealthCheck), database=None)
 @given(st.integers(0, 2**32))
 def test_ten_thousand_mutated_replies_each_end_in_a_state(seed):
-    form, text, finish = _mutated(seed)
-    verdict = read_verdict(form, text, finish)
-    assert verdict.state in STATES
-    assert (verdict.success is not None) == (verdict.state == "ok")
-    assert verdict.place is None or 0 <= verdict.place < len(text)
-    assert (verdict.state == "truncated") <= (finish == "length")
+    for number in range(20):  # 500 times 20
+        form, text, finish = _mutated(20 * seed + number)
+        verdict = read_verdict(form, text, finish)
+        assert verdict.state in STATES
+        assert (verdict.success is not None) == (verdict.state == "ok")
+        assert verdict.place is None or 0 <= verdict.place < len(text)
+        assert (verdict.state == "truncated") <= (finish == "length")
 
 
 @given(st.sampled_from(FORMS), st.text())

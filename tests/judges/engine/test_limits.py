@@ -61,9 +61,6 @@ def test_starts_low_and_doubles_with_every_round_up_to_the_most():
     limit = limit_of(max_in_flight=200)
     assert limit.allowed == FIRST == 32
     assert windows(limit, 4) == [64, 128, 200, 200]
-
-
-def test_a_small_limit_is_used_at_once():
     assert limit_of(max_in_flight=3).allowed == 3
 
 

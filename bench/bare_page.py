@@ -1,0 +1,17 @@
+"""What the Space is measured against, Gradio alone: ``python -m bench.bare_page CSV PORT``."""
+
+import sys
+
+
+def main() -> None:
+    import gradio as gr
+    import pandas as pd
+
+    path, port = sys.argv[1:]
+    with gr.Blocks() as page:
+        gr.Dataframe(pd.read_csv(path))
+    page.launch(server_port=int(port), quiet=True, share=False)
+
+
+if __name__ == "__main__":
+    main()

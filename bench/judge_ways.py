@@ -1,0 +1,105 @@
+"""Ways to make a judge's calls, each in a process of its own: ``python -m bench.judge_ways JSON``.
+
+``ours`` is the whole of `judges run`: runs listed and read, views made, calls, cache, results on the disk.
+``bare`` is a loop over `openai.AsyncOpenAI` with a semaphore, which one at a time lets a single call through;
+its messages are made before the clock starts, and it keeps nothing. Each way makes one call before, so that
+all that is imported late is there.
+"""
+
+import asyncio
+import json
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+MODEL = "bench"
+
+
+def judge_of(with_images: bool) -> str:
+    return "simplified-both" if with_images else "simplified-axtree"
+
+
+def messages_of(source: str, number: int, with_images: bool) -> list[list[dict]]:
+    """The messages of the judge's calls, as JSON."""
+    from dataset_script.suite import load_suite
+    from judges.engine.completions import message_of
+    from judges.registry import find_judge
+    from judges.views import Views
+
+    judge, suite = find_judge(judge_of(with_images)), load_suite()
+    views = Views(Path(source), suite)
+    found = []
+    for trajectory in suite.split("test")[:number]:
+        (call,) = next(judge.ask(views.view(trajectory.trajectory_id, judge.wants)))
+        found.append([message_of(message) for message in call.messages])
+    return found
+
+
+async def ask_all(base_url: str, prepared: list[list[dict]], in_flight: int) -> None:
+    """The bare loop."""
+    from openai import AsyncOpenAI
+
+    semaphore = asyncio.Semaphore(in_flight)
+    async with AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
+
+        async def ask(messages: list[dict]) -> str | None:
+            async with semaphore:
+                completion = await client.chat.completions.create(
+                    model=MODEL, messages=messages, temperature=0, seed=0, max_tokens=1024
+                )
+                return completion.choices[0].message.content
+
+        texts = await asyncio.gather(*map(ask, prepared))
+    assert len(texts) == len(prepared) and all(texts)
+
+
+def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
+    """So many calls by the bare loop."""
+    prepared = messages_of(source, number, with_images)
+    asyncio.run(ask_all(base_url, prepared[:1], 1))
+    return timed(lambda: asyncio.run(ask_all(base_url, prepared, in_flight)))
+
+
+def ours(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
+    """A run of `judges run` over the same trajectories, from its options to its files."""
+    from judges.engine.here import run_here
+    from judges.run_options import RunOptions
+    from judges.running import run_judge
+
+    def run(limit: int, out: Path) -> None:
+        options = RunOptions(
+            judge=judge_of(with_images),
+            split="test",
+            suite="agent-reward-bench",
+            source=Path(source),
+            model=MODEL,
+            base_url=base_url,
+            max_in_flight=in_flight,
+            limit=limit,
+            cache=out / "cache",
+        )
+        outcome = run_judge(options, out / "run", run_here)
+        assert outcome.totals["states"] == {"ok": limit}, outcome
+
+    with tempfile.TemporaryDirectory() as folder:
+        run(1, Path(folder) / "before")
+        return timed(lambda: run(number, Path(folder) / "timed"))
+
+
+def timed(work) -> dict:
+    """Seconds and CPU seconds of the work, and the most memory that the process ever held."""
+    begun, begun_cpu = time.perf_counter(), time.process_time()
+    work()
+    return {
+        "seconds": time.perf_counter() - begun,
+        "cpu_seconds": time.process_time() - begun_cpu,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
+    }
+
+
+if __name__ == "__main__":
+    arguments = json.loads(sys.argv[1])
+    measured = {"bare": bare, "ours": ours}[arguments.pop("way")](**arguments)
+    print(json.dumps({"calls": arguments["number"], **measured}))

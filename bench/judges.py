@@ -1,0 +1,88 @@
+"""How fast judges run: ``python -m bench.judges`` (``--quick`` for a look that takes seconds).
+
+A scripted server in a process of its own takes 200 ms a call. The same simplified judgments, without and with
+screenshots, are asked of it by a bare loop and by `judges run`, in turns; and some of them one at a time.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.judge_corpus import make_runs
+from tests.llm_server import LLMProcess
+
+AT_LEAST_OF_BARE = 0.90
+AT_LEAST_TIMES_ONE = 45
+PEAK_MB = 600
+
+
+def way(name: str, **arguments) -> dict:
+    """What a way of making the calls took; it has a process of its own."""
+    command = [sys.executable, "-m", "bench.judge_ways", json.dumps({"way": name, **arguments})]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def rate(taken: dict) -> float:
+    return taken["calls"] / taken["seconds"]
+
+
+def show(name: str, taken: dict) -> None:
+    print(
+        f"  {name:<26}{rate(taken):8.1f} calls/s  {taken['seconds']:7.2f} s"
+        f"  {taken['cpu_seconds']:6.2f} CPU s  {taken['peak_mb']:6.0f} MB at most"
+    )
+
+
+def bench(server: LLMProcess, source: Path, options: argparse.Namespace, with_images: bool) -> bool:
+    """Measure, print, and tell whether every target is met."""
+    shown = "with a screenshot of 150 kB each" if with_images else "text only"
+    latency_ms = options.latency * 1000
+    print(f"{options.calls:,} calls of {latency_ms:.0f} ms, {options.in_flight} in flight, {shown}")
+    same = {"base_url": server.base_url, "source": str(source), "with_images": with_images}
+    taken: dict[str, list[dict]] = {"bare": [], "ours": []}
+    for _ in range(options.rounds):
+        for name, found in taken.items():
+            found.append(way(name, **same, number=options.calls, in_flight=options.in_flight))
+            show({"bare": "bare loop", "ours": "judges run"}[name], found[-1])
+    one = way("bare", **same, number=options.one_at_a_time, in_flight=1)
+    show(f"one at a time ({options.one_at_a_time} calls)", one)
+    bare, ours = (max(found, key=rate) for found in taken.values())
+    of_bare, times_one = rate(ours) / rate(bare), rate(ours) / rate(one)
+    peak = max(each["peak_mb"] for each in taken["ours"])
+    print(f"  of the bare loop's rate   {of_bare:8.1%}   (the best of each; target {AT_LEAST_OF_BARE:.0%})")
+    print(f"  times one at a time       {times_one:8.1f}   (target {AT_LEAST_TIMES_ONE})")
+    print(f"  peak memory               {peak:8.0f} MB (target under {PEAK_MB})")
+    return of_bare >= AT_LEAST_OF_BARE and times_one >= AT_LEAST_TIMES_ONE and peak < PEAK_MB
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the figures; 1 when a target is missed, which ``--quick`` asks too little to tell."""
+    parser = argparse.ArgumentParser(prog="python -m bench.judges", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few calls, no targets")
+    parser.add_argument("--calls", type=int, default=1106)
+    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds that the server takes for a call")
+    parser.add_argument("--one-at-a-time", type=int, default=20, help="calls that are made one at a time")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.calls, options.one_at_a_time, options.rounds = 40, 2, 1
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the start")
+    with tempfile.TemporaryDirectory() as folder, LLMProcess("tags", latency_s=options.latency) as server:
+        make_runs(Path(folder), options.calls)
+        held = [bench(server, Path(folder), options, with_images) for with_images in (False, True)]
+    if options.quick:
+        return 0
+    print("every target holds" if all(held) else "a target is MISSED")
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Records for the benchmark of the Space: made-up judges, submitted through the service itself.
+
+A judge answers as the experts do, but for a share of errors of its own; some judge all three labels, some
+name their costs. Scored one after another by as many processes as there are cores, on one database.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ACCOUNTS = 40
+INPUTS = ("tree", "screenshot", "tree and screenshot", "steps only")
+MODELS = ("gpt-4o-2024-11-20", "Llama-3.3-70B-Instruct", "Qwen2.5-VL-72B-Instruct", "claude-3-7-sonnet")
+
+
+def make_records(state: Path, n_submissions: int, workers: int | None = None) -> None:
+    """Bring a state folder to ``n_submissions`` scored submissions; what is there already stays.
+
+    Raises CalledProcessError when a worker fails, with its output on the terminal.
+    """
+    workers = workers or os.cpu_count() or 1
+    command = [sys.executable, "-m", "bench.space_records", str(state), str(n_submissions), str(workers)]
+    one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    running = [subprocess.Popen([*command, str(part)], env=one_thread) for part in range(workers)]
+    for process in running:
+        if process.wait():
+            raise subprocess.CalledProcessError(process.returncode, command)
+
+
+def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> None:
+    """Submit every ``workers``-th judge, beginning with ``part``."""
+    from dataset_script.settings import Settings
+    from submissions.service import SubmissionService
+
+    service = SubmissionService(Settings(state_dir=state))
+    labels = service.labels_for_public_figures()
+    if labels is None:
+        sys.exit(f"no records without labels: {service.read_only_reason}")
+    for number in range(part, n_submissions, workers):
+        _submit(service, labels, number)
+
+
+def _submit(service, labels, number: int) -> None:
+    from submissions.declaration import declare
+
+    upload = service.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
+    # A tenth of the judges comes with a second try.
+    name = f"Made-up judge {number if number % 10 else number + 1}"
+    declared = declare(
+        account=f"Group {number // 10 % ACCOUNTS}", judge=name, kind="LLM judge",
+        inputs=INPUTS[number % len(INPUTS)], model=MODELS[number % len(MODELS)], test_labels_used=False,
+    )  # fmt: skip
+    service.submit(upload, declared)
+
+
+def verdict_file(labels, number: int) -> bytes:
+    """A CSV of one judge's verdicts; the same number gives the same file."""
+    generator = np.random.default_rng(number)
+    names = ["success", "side_effect", "repetition"] if number % 5 == 0 else ["success"]
+    errors = generator.uniform(0.08, 0.35)
+    columns = [
+        np.where(generator.random(len(labels.trajectories)) < errors, labels.primary[name] != 1,
+                 labels.primary[name] == 1)
+        for name in names
+    ]  # fmt: skip
+    has_cost = number % 3 == 0
+    costs = generator.uniform(0.001, 0.03, len(labels.trajectories))
+    lines = [",".join(["trajectory_id", *names, *(["cost_usd"] if has_cost else [])])]
+    for place, trajectory in enumerate(labels.trajectories):
+        cells = ["true" if column[place] else "false" for column in columns]
+        cells += [f"{costs[place]:.4f}"] if has_cost else []
+        lines.append(",".join([trajectory.trajectory_id, *cells]))
+    return "\n".join(lines).encode()
+
+
+if __name__ == "__main__":
+    folder, *numbers = sys.argv[1:]
+    submit_part(Path(folder), *map(int, numbers))

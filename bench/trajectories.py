@@ -1,0 +1,218 @@
+"""How fast a trajectory opens: ``python -m bench.trajectories`` (4 GB on disk, a few minutes).
+
+Makes a dataset of the official suite's 1,302 trajectories with made-up pages of the released sizes (21 steps
+and 150 kB a screenshot on average), serves it, and opens 200 trajectories that nobody has opened before: the
+story over HTTP with its first picture, and in Chromium from the wish to the picture on the screen. Beside it,
+in the same run, what it takes to have the rows of one trajectory by reading the whole test split of `steps`
+with pandas and with datasets. ``--quick`` takes a few trajectories and small pictures, and holds no target.
+"""
+
+import argparse
+import http.client
+import os
+import random
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+from bench.processes import watch
+from dataset_script.sources.published import PublishedDataset
+from dataset_script.suite import load_suite
+from tests.synthetic_dataset import Shape, make_dataset
+
+OPENS_MILLISECONDS = 300
+MOST_BYTES = 1_000_000_000
+RELEASED = Shape(pages=60, tree_characters=20_000, picture_format="PNG", noise=33_000)
+QUICK = Shape(pages=10, tree_characters=3_000)
+
+PANDAS = """
+import sys, time
+import pandas
+begun = time.perf_counter()
+table = pandas.concat([pandas.read_parquet(file) for file in sys.argv[2:]])
+rows = table[table["trajectory_id"] == sys.argv[1]]
+print(len(rows), time.perf_counter() - begun)
+"""
+DATASETS = """
+import sys, tempfile, time
+import datasets
+datasets.disable_progress_bars()
+begun = time.perf_counter()
+with tempfile.TemporaryDirectory() as cache:
+    table = datasets.load_dataset("parquet", data_files=sys.argv[2:], split="train", cache_dir=cache)
+    places = [place for place, found in enumerate(table["trajectory_id"]) if found == sys.argv[1]]
+    rows = table.select(places).with_format("arrow")[:]
+    print(rows.num_rows, time.perf_counter() - begun)
+"""
+
+
+@contextmanager
+def space_over(data: Path, state: Path) -> Iterator[tuple[int, int]]:
+    """A Space that shows this dataset; gives its port and its process id."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {"ARB_DATA_DIR": str(data), "ARB_STATE_DIR": str(state), "ARB_PORT": str(port)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "space", "serve"],
+        env={**os.environ, **environment, "ARB_LABELS": "none", "GRADIO_ANALYTICS_ENABLED": "False"},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/trajectories", timeout=60).read()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+        yield port, process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def memory(pid: int) -> tuple[int, int]:
+    """Resident bytes of a process, now and at most."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    found = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.startswith("Vm")}
+    return found["VmRSS"], found["VmHWM"]
+
+
+def open_over_http(port: int, ids: Sequence[str]) -> list[float]:
+    """Milliseconds for each story with its first picture, one after another."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    taken = []
+    for trajectory_id in ids:
+        begun = time.perf_counter()
+        query = {"trajectory_id": trajectory_id, "num": 0, "width": 960}
+        for path in (
+            f"/trajectories/story?{urlencode({'id': trajectory_id})}",
+            f"/api/screenshot?{urlencode(query)}",
+        ):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            if answer.status != 200 or not answer.read():
+                raise AssertionError(f"{path}: {answer.status}")
+        taken.append(1000 * (time.perf_counter() - begun))
+    return taken
+
+
+IN_THE_PAGE = """
+async (id) => {
+  const begun = performance.now();
+  history.pushState(null, "", `/trajectories?id=${id}`);
+  await arbTrajectories.show();
+  for (;;) {
+    const image = document.querySelector(".step:not([hidden]) .picture img");
+    const is_there = document.querySelector(".story")?.dataset.trajectory === id;
+    if (is_there && image?.complete && image.naturalWidth) break;
+    await new Promise(requestAnimationFrame);
+  }
+  return performance.now() - begun;
+}
+"""
+
+
+def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
+    """Milliseconds from the wish to the picture on the screen; None where there is no Chromium."""
+    from playwright.sync_api import Error, sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=path)
+        except Error:
+            return None
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(f"http://127.0.0.1:{port}/trajectories")
+        page.wait_for_selector(".gradio-container .trajectories")
+        taken = [page.evaluate(IN_THE_PAGE, trajectory_id) for trajectory_id in ids]
+        browser.close()
+    return taken
+
+
+def tell(what: str, taken: Sequence[float]) -> float:
+    """Print the median, the 95th percentile and the longest; gives the 95th percentile."""
+    ordered = sorted(taken)
+    late = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
+    median = statistics.median(ordered)
+    print(
+        f"{what:<34}{median:9.0f} ms {late:9.0f} ms {ordered[-1]:9.0f} ms   ({len(ordered)} opened)",
+        flush=True,
+    )
+    return late
+
+
+def tell_whole_split(name: str, code: str, trajectory_id: str, files: Sequence[str]) -> None:
+    """Print what it takes to have one trajectory's rows by reading the whole split."""
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(code)
+        script.flush()
+        found = watch([sys.executable, script.name, trajectory_id, *files])
+    print(f"{name:<34}{1000 * found.seconds:9.0f} ms   {found.peak_bytes / 1e6:,.0f} MB", flush=True)
+
+
+def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
+    """Run both sides; gives what has to hold and whether it does."""
+    manifest = PublishedDataset(data).manifest["files"]
+    size = sum(entry["bytes"] for entry in manifest.values())
+    ids = sorted(PublishedDataset(data).steps_at)
+    chosen = random.Random(0).sample(ids, min(len(ids), 2 * n))
+    print(f"{len(ids):,} trajectories, {size / 1e6:,.0f} MB; every one is opened for the first time")
+    print(f"{'':<34}{'median':>12}{'95th':>13}{'longest':>13}")
+    with space_over(data, folder / "state") as (port, pid):
+        started = memory(pid)[0]
+        late = [tell("story and picture over HTTP", open_over_http(port, chosen[:n]))]
+        in_browser = open_in_chromium(port, chosen[n : n + max(5, n // 4)])
+        if in_browser is None:
+            print("no Chromium here: not opened in a browser")
+        else:
+            late.append(tell("in Chromium, until it is seen", in_browser))
+        most = memory(pid)[1]
+    print(f"the Space: {started / 1e6:,.0f} MB after its start, {most / 1e6:,.0f} MB at most")
+    files = [str(data / name) for name in manifest if name.startswith("data/steps/test")]
+    of_test = next(name for name in chosen if load_suite().find(name).split == "test")
+    tell_whole_split("the whole split with pandas", PANDAS, of_test, files)
+    tell_whole_split("the whole split with datasets", DATASETS, of_test, files)
+    return [
+        (f"95 of 100 open in under {OPENS_MILLISECONDS} ms", max(late) < OPENS_MILLISECONDS),
+        (f"under {MOST_BYTES / 1e6:,.0f} MB of memory", most < MOST_BYTES),
+    ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the figures; 1 when a target is missed, which ``--quick`` does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m bench.trajectories", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few trajectories, small pictures, no targets")
+    parser.add_argument("--folder", type=Path, help="where the dataset goes; a temporary folder by default")
+    options = parser.parse_args(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="bench-trajectories-", dir=options.folder))
+    try:
+        begun = time.perf_counter()
+        only = load_suite().trajectories[::26] if options.quick else None
+        data = make_dataset(folder / "data", shape=QUICK if options.quick else RELEASED, only=only)
+        print(f"dataset made in {time.perf_counter() - begun:.0f} s", flush=True)
+        held = compare(data, folder, 20 if options.quick else 200)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.quick:
+        return 0
+    for what, holds in held:
+        print(f"{'holds' if holds else 'FAILS'}: {what}")
+    return 0 if all(holds for _, holds in held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Askings of judges put together: several side by side, or one with other calls. They stay generators."""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+
+from judges.base import Answer, Asking, Call, Reply
+
+
+def side_by_side(askings: Iterable[Asking]) -> Generator[Sequence[Call], Sequence[Reply], list[Answer]]:
+    """Drive several at once: a round yields what all of them ask, equal calls once. Returns all answers."""
+    running = dict(enumerate(askings))
+    answers: dict[int, Answer] = {}
+    asked: dict[int, Sequence[Call]] = {}
+
+    def advance(number: int, replies: Sequence[Reply] | None) -> None:
+        try:
+            asked[number] = running[number].send(replies)
+        except StopIteration as end:
+            answers[number] = end.value
+            del running[number]
+
+    try:
+        for number in tuple(running):
+            advance(number, None)
+        while running:
+            calls = tuple(dict.fromkeys(call for number in running for call in asked[number]))
+            replies = dict(zip(calls, (yield calls), strict=True))
+            for number in tuple(running):
+                advance(number, [replies[call] for call in asked[number]])
+    finally:
+        for asking in running.values():
+            asking.close()
+    return [answers[number] for number in sorted(answers)]
+
+
+def changed(asking: Asking, call_of: Callable[[Call], Call]) -> Asking:
+    """The same asking with every call changed."""
+    replies = None
+    try:
+        while True:
+            calls = asking.send(replies)
+            replies = yield [call_of(call) for call in calls]
+    except StopIteration as end:
+        return end.value
+    finally:
+        asking.close()

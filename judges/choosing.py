@@ -1,0 +1,128 @@
+"""Choosing a threshold on labelled scores for a stated aim, and saying honestly what it may be worth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from leaderboard.calibration import Threshold as Swept
+from leaderboard.calibration import sweep
+from leaderboard.judge_precision.scores import cluster_codes, judge_scores
+
+FIGURES: Final = ("precision", "recall", "f1")
+FOLDS: Final = 5
+
+
+class NoThresholdError(ValueError):
+    """Scores that no threshold can be chosen on, or an aim that none reaches; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a threshold is to maximise, and what it must keep: "precision where recall >= 0.7"."""
+
+    maximise: str
+    keep: str | None = None
+    at_least: float = 0.0
+
+    def __str__(self) -> str:
+        return self.maximise + (f" where {self.keep} >= {self.at_least:g}" if self.keep else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A threshold with its figures on the rows it was chosen on, and held out (None where that fails)."""
+
+    value: float
+    chosen_on: dict[str, Any]
+    held_out: dict[str, Any] | None
+
+
+def read_aim(maximise: str, at_least: str | None) -> Aim:
+    """An aim as typed: a figure, and ``FIGURE=NUMBER``. Raises ValueError with what to write instead."""
+    if maximise not in FIGURES:
+        raise ValueError(f"--maximise {maximise}: use one of {', '.join(FIGURES)}")
+    if at_least is None:
+        if maximise != "f1":
+            other = "recall" if maximise == "precision" else "precision"
+            raise ValueError(
+                f"--maximise {maximise}: alone it would be had for nothing else; say what to keep, such as "
+                f"--at-least {other}=0.5"
+            )
+        return Aim(maximise)
+    found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", at_least)
+    if found is None or found[1] == maximise:
+        raise ValueError(f"--at-least {at_least}: write another figure and a fraction, such as recall=0.7")
+    return Aim(maximise, found[1], float(found[2]))
+
+
+def choose_threshold(scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Aim) -> Choice:
+    """The threshold that best meets the aim on these rows.
+
+    ``scores``: float of shape (n,), NaN for no verdict, which counts as a no; ``labels``: 1, 0, -1 for unsure
+    (left out); ``tasks``: the task of each row. The figures of ``chosen_on`` are as good as the choice made
+    them; those of ``held_out`` come from five parts of the tasks, each judged by the threshold chosen on the
+    other four. Both have intervals over tasks. Raises NoThresholdError.
+    """
+    value = _best(scores, labels, aim)
+    return Choice(
+        value,
+        _figures(_verdicts(scores, value), labels, tasks),
+        _held_out(scores, labels, tasks, aim),
+    )
+
+
+def candidates(scores: np.ndarray) -> list[float]:
+    """Thresholds between every two neighbouring scores, and 0 for all of them; NaN left out."""
+    known = np.unique(scores[~np.isnan(scores)])
+    return [0.0, *((known[:-1] + known[1:]) / 2).tolist()]
+
+
+def _best(scores: np.ndarray, labels: np.ndarray, aim: Aim) -> float:
+    scored = ~np.isnan(scores) & (labels >= 0)
+    if len(np.unique(scores[scored])) < 2:
+        raise NoThresholdError(
+            "there is nothing to choose between: all labelled runs have the same score, or none"
+        )
+    if not (labels == 1).any() or not (labels == 0).any():
+        raise NoThresholdError("the labels of these runs are all the same, so nothing can be chosen on them")
+    swept = sweep(scores, labels, candidates(scores[scored]))
+    kept = [each for each in swept if aim.keep is None or (_value(each, aim.keep) or 0.0) >= aim.at_least]
+    kept = [each for each in kept if _value(each, aim.maximise) is not None]
+    if not kept:
+        most = max((_value(each, aim.keep) or 0.0 for each in swept), default=0.0) if aim.keep else 0.0
+        raise NoThresholdError(f"no threshold gives {aim}; the most that {aim.keep} reaches is {most:.3f}")
+    return max(kept, key=lambda each: (_value(each, aim.maximise), each.precision or 0.0, each.at)).at
+
+
+def _held_out(
+    scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Aim
+) -> dict[str, Any] | None:
+    codes, n_tasks = cluster_codes(tasks, len(scores))
+    if n_tasks < FOLDS:
+        return None
+    verdicts = np.full(len(scores), -1, dtype=np.int8)
+    for fold in range(FOLDS):
+        inside = codes % FOLDS == fold
+        try:
+            value = _best(scores[~inside], labels[~inside], aim)
+        except NoThresholdError:
+            return None
+        verdicts[inside] = _verdicts(scores, value)[inside]
+    return _figures(verdicts, labels, tasks)
+
+
+def _verdicts(scores: np.ndarray, value: float) -> np.ndarray:
+    return np.where(np.isnan(scores), -1, scores >= value).astype(np.int8)
+
+
+def _figures(verdicts: np.ndarray, labels: np.ndarray, tasks: Sequence[str]) -> dict[str, Any]:
+    return judge_scores(verdicts, labels, clusters=tasks)
+
+
+def _value(swept: Swept, figure: str) -> float | None:
+    return getattr(swept, figure)

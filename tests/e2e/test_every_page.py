@@ -1,0 +1,112 @@
+"""Every page at desktop and phone width, light and dark: no error, no failed request, no serious axe finding.
+
+Whole-page pictures are kept in test-results/screenshots/ for people to look at.
+"""
+
+from importlib.resources import files
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+import pytest
+
+from space.app import PAGES
+from tests.e2e.judged_space import JudgedSpace, keep_picture
+
+pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js")
+GRAVE = ("serious", "critical")
+WIDTHS = {"desktop": 1280, "phone": 390}
+ADDRESSES = {
+    "Leaderboard": ["/", "/?label=side_effect&figure=recall"],
+    "Judge": ["/judge?id=paper/gpt-4o-tree", "/judge", "/judge?id=nobody"],
+    "Compare": ["/compare?judges=paper/gpt-4o-tree,paper/claude-3.7-sonnet-screenshot", "/compare"],
+    "Success rates": ["/rates?benchmark=webarena"],
+    "Trajectories": ["/trajectories", "/trajectories?split=dev"],
+    "Paper": ["/paper?table=8"],
+    "About": ["/about"],
+    "Submit": ["/submit"],
+}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory, shared, official_settings):
+    """A Space with the three real judges submitted."""
+    running = JudgedSpace(
+        tmp_path_factory.mktemp("every"), shared / "data" / "agent-reward-bench" / "verdicts"
+    )
+    yield running
+    running.kill()
+
+
+def story_address(space) -> str:
+    """The address of a sample trajectory."""
+    from dataset_script.suite import load_suite
+
+    return f"/trajectories?id={load_suite('sample').split('dev')[0].trajectory_id}"
+
+
+def addresses(space) -> list[str]:
+    compare = ",".join(list(space.ids.values())[:3])
+    own = [f"/judge?id={space.ids['Scored']}", f"/compare?judges={compare}", story_address(space)]
+    return [*(address for listed in ADDRESSES.values() for address in listed), *own]
+
+
+def open_page(page, url: str) -> list[str]:
+    """Open an address and wait until Gradio's part is there; gives the requests that failed."""
+    failed = []
+    page.on("response", lambda r: failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+    page.goto(url)
+    page.wait_for_function("!document.body.classList.contains('is-opening')")
+    page.wait_for_load_state("networkidle")
+    return failed
+
+
+def grave_faults(page) -> list[str]:
+    """What axe-core finds serious or critical, with the first element of each."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{fault['id']} ({fault['impact']}): {fault['nodes'][0]['html'][:200]} ({len(fault['nodes'])} places)"
+        for fault in found["violations"]
+        if fault["impact"] in GRAVE
+    ]
+
+
+def test_every_page_of_the_table_is_walked():
+    assert set(ADDRESSES) == {page.title.replace("AgentRewardBench", "Leaderboard") for page in PAGES}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_page_stands_without_a_fault(judged, page, width, theme):
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": WIDTHS[width], "height": 900})
+    faults = []
+    for address in addresses(judged):
+        failed = open_page(page, judged.url + address)
+        faults += [f"{address}: {fault}" for fault in (*failed, *grave_faults(page))]
+        if page.evaluate("document.documentElement.scrollWidth") > WIDTHS[width]:
+            faults.append(f"{address}: scrolls sideways")
+        name = address.strip("/").split("?")[0] or "leaderboard"
+        if address in (listed[0] for listed in ADDRESSES.values()):
+            keep_picture(page, f"{name}-{width}-{theme}")
+    assert faults == []
+
+
+def test_links_between_pages_lead_somewhere(judged, page):
+    found = {}
+    for address in addresses(judged):
+        open_page(page, judged.url + address)
+        for link in page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)"):
+            target = urlsplit(urljoin(judged.url, link))
+            if target.netloc == urlsplit(judged.url).netloc:
+                found.setdefault(target._replace(fragment="").geturl(), address)
+    assert len(found) > 20
+    with httpx.Client(timeout=60) as client:
+        lost = [
+            f"{link}, on {where}"
+            for link, where in sorted(found.items())
+            if client.get(link).status_code >= 400
+        ]
+    assert lost == []
