@@ -31,6 +31,9 @@ from tests.synthetic_dataset import Shape, make_dataset
 
 OPENS_MILLISECONDS = 300
 MOST_BYTES = 1_000_000_000
+LOOKS_MILLISECONDS = 800
+"""So long a reader looks at a trajectory before the next one: its thumbnails come meanwhile."""
+
 RELEASED = Shape(pages=60, tree_characters=20_000, picture_format="PNG", noise=33_000)
 QUICK = Shape(pages=10, tree_characters=3_000)
 
@@ -90,6 +93,12 @@ def memory(pid: int) -> tuple[int, int]:
     return found["VmRSS"], found["VmHWM"]
 
 
+def cpu_seconds(pid: int) -> float:
+    """Seconds of work that a process has done, in all of its threads: the same on a busy machine."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def open_over_http(port: int, ids: Sequence[str]) -> list[float]:
     """Milliseconds for each story with its first picture, one after another."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -138,7 +147,10 @@ def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(f"http://127.0.0.1:{port}/trajectories")
         page.wait_for_selector(".gradio-container .trajectories")
-        taken = [page.evaluate(IN_THE_PAGE, trajectory_id) for trajectory_id in ids]
+        taken = []
+        for trajectory_id in ids:
+            taken.append(page.evaluate(IN_THE_PAGE, trajectory_id))
+            page.wait_for_timeout(LOOKS_MILLISECONDS)
         browser.close()
     return taken
 
@@ -174,7 +186,9 @@ def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
     print(f"{'':<34}{'median':>12}{'95th':>13}{'longest':>13}")
     with space_over(data, folder / "state") as (port, pid):
         started = memory(pid)[0]
+        before = cpu_seconds(pid)
         late = [tell("story and picture over HTTP", open_over_http(port, chosen[:n]))]
+        print(f"{'  of that, work of the Space':<34}{1000 * (cpu_seconds(pid) - before) / n:9.0f} ms each")
         in_browser = open_in_chromium(port, chosen[n : n + max(5, n // 4)])
         if in_browser is None:
             print("no Chromium here: not opened in a browser")

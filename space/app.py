@@ -16,7 +16,7 @@ from space.pages.judge import build_judge_page, open_judge_page
 from space.pages.leaderboard import build_leaderboard_page, open_leaderboard
 from space.pages.paper import build_paper_page, open_paper
 from space.pages.rates import build_rates_page, open_rates
-from space.pages.submit import build_submit_page
+from space.pages.submit import build_submit_page, open_submit
 from space.pages.trajectories import build_trajectories_page, open_trajectories
 from space.rest import build_router
 from space.rest_submissions import build_submission_router
@@ -32,7 +32,7 @@ PAGES = (
     Page("Trajectories", "/trajectories", build_trajectories_page, opening=open_trajectories),
     Page("Paper", "/paper", build_paper_page, opening=open_paper),
     Page("About", "/about", build_about_page, opening=open_about),
-    Page("Submit", "/submit", lambda services: build_submit_page(services.submissions)),
+    Page("Submit", "/submit", build_submit_page, opening=open_submit),
 )
 """The pages in the order of the menu. One line a page; ``in_menu=False`` leaves it out there."""
 

@@ -117,8 +117,9 @@ def _down(place: int, deepest: int) -> float:
 def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) -> Drawn:
     points = [(across[day], _down(place, deepest)) for day, place in line.places]
     path = f"M{points[0][0]:g},{points[0][1]:g}"
-    for (_, before), (x, y) in pairwise(points):
-        path += f"H{x - 2 * BEND:g}C{x - BEND:g},{before:g} {x - BEND:g},{y:g} {x:g},{y:g}"
+    for (came, before), (x, y) in pairwise(points):
+        bend = min(BEND, (x - came) / 2)
+        path += f"H{x - 2 * bend:g}C{x - bend:g},{before:g} {x - bend:g},{y:g} {x:g},{y:g}"
     end = (across[last_day], points[-1][1])
     row = line.row
     told = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])

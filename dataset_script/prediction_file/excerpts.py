@@ -17,19 +17,11 @@ _BEFORE: Final = 24
 """Characters before the place that is looked for."""
 
 
-def excerpts(
-    content: bytes, file_format: FileFormat, rows: Collection[int], around: str = ""
-) -> Mapping[int, str]:
-    """The text of rows by their numbers (as findings count them), shortened, safe to print.
+def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) -> Mapping[int, str]:
+    """What stands in rows, by their numbers as findings count them; of Parquet the ids only.
 
-    A long row is cut so that ``around``, a column's name, is in what is left. Of Parquet only the ids are
-    shown. A row that cannot be read, or is not there, is left out.
+    A row that cannot be read, or is not there, is left out. The texts are as they came: see `excerpt`.
     """
-    found = _texts(content, file_format, frozenset(rows))
-    return {number: _shortened(text, around) for number, text in sorted(found.items())}
-
-
-def _texts(content: bytes, file_format: FileFormat, rows: frozenset[int]) -> Mapping[int, str]:
     if not rows:
         return {}
     if file_format == "parquet":
@@ -42,12 +34,14 @@ def _texts(content: bytes, file_format: FileFormat, rows: frozenset[int]) -> Map
     if text is None:
         return {}
     if file_format == "jsonl":
-        return {number: line for number, line in enumerate(text.split("\n"), 1) if number in rows}
-    found = {}
+        return {
+            number: line.rstrip("\r") for number, line in enumerate(text.split("\n"), 1) if number in rows
+        }
+    found, last = {}, max(rows)
     for number, record in numbered_records(text):
         if number in rows:
             found[number] = _as_csv(record)
-        if number >= max(rows):
+        if number >= last:
             break
     return found
 
@@ -58,7 +52,8 @@ def _as_csv(record: list[str]) -> str:
     return out.getvalue().removesuffix("\n")
 
 
-def _shortened(text: str, around: str) -> str:
+def excerpt(text: str, around: str = "") -> str:
+    """A row's text, shortened and safe to print; ``around``, a column's name, is in what is left of it."""
     text = text.strip()
     if len(text) > LONGEST:
         at = text.find(around) if around else -1

@@ -133,7 +133,8 @@ def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[
 def choose(entries: Sequence[Entry], choice: Choice, ballots: Ballots) -> list[Entry]:
     """The entries that are chosen, in the order that is chosen."""
     words = choice.search.casefold().split()
-    found = [entry for entry in entries if _is_chosen(entry, choice, ballots, words)]
+    is_all = not choice.narrowed
+    found = [entry for entry in entries if is_all or _is_chosen(entry, choice, ballots, words)]
     if choice.sort == "longest":
         found.sort(key=lambda entry: -entry.n_actions)
     elif choice.sort == "shortest":

@@ -16,6 +16,9 @@ from dataset_script.trajectory_ids import task_key
 from dataset_script.vocabulary import BENCHMARKS, LABELS
 
 DEV: Final = "dev"
+LISTED: Final = ("split", "benchmark", "agent", "task")
+"""Fields that a reader chooses from a list of what is there."""
+
 _TEXT_COLUMNS: Final = ("trajectory_id", "benchmark", "agent", "task_id", "goal", "n_steps")
 
 
@@ -49,16 +52,22 @@ class Index:
 
     entries: tuple[Entry, ...]
     by_id: Mapping[str, Entry] = field(repr=False)
+    _values: Mapping[str, tuple[str, ...]] = field(repr=False)
 
     @classmethod
     def of(cls, entries: Iterator[Entry]) -> "Index":
         """Put entries in order."""
         ordered = tuple(sorted(entries, key=_order))
-        return cls(ordered, MappingProxyType({entry.trajectory_id: entry for entry in ordered}))
+        values = {
+            name: tuple(dict.fromkeys(value for entry in ordered if (value := getattr(entry, name))))
+            for name in LISTED
+        }
+        by_id = {entry.trajectory_id: entry for entry in ordered}
+        return cls(ordered, MappingProxyType(by_id), MappingProxyType(values))
 
     def values(self, name: str) -> tuple[str, ...]:
-        """The different values of a field that are there, in the order of the entries, without empty ones."""
-        return tuple(dict.fromkeys(value for entry in self.entries if (value := getattr(entry, name))))
+        """The different values of one of LISTED, in the order of the entries, without empty ones."""
+        return self._values[name]
 
     def of_task(self, entry: Entry) -> tuple[Entry, ...]:
         """Every run of the entry's task, the entry's own too, by agent."""

@@ -78,7 +78,9 @@ def smaller(picture: Picture, width: int) -> Picture:
     try:
         with Image.open(io.BytesIO(picture.content)) as image:
             drawn = image.convert("RGB").resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
-            drawn.save(packed, "WEBP", quality=74 if width <= THUMBNAIL else 86, method=2)
+            # Packed a little less well where it is large: method 0 takes two thirds of the time of method 2.
+            quality, method = (74, 2) if width <= THUMBNAIL else (86, 0)
+            drawn.save(packed, "WEBP", quality=quality, method=method)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise BrokenPicture("it cannot be unpacked; the file may be cut off") from error
     return Picture(packed.getvalue(), (width, height), "image/webp")

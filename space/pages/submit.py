@@ -1,66 +1,93 @@
-"""The submit page: drop a file, see the findings, name the judge, get a receipt and the scored row."""
+"""The submit page: a guide, a file with its findings, the judge's name, a receipt and the scored row."""
 
+import hashlib
 import logging
 from pathlib import Path
+from typing import Final
 
 import gradio as gr
 
-from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, SPLITS
-from leaderboard.board import Board
-from leaderboard.report_tables import interval, percent
-from space.board_view import Choice, view_board
+from dataset_script.vocabulary import SPLITS
+from space.address import wire_address
 from space.dropped_file import take_uploads_only
-from space.templating import render
+from space.page import Opening, Services, part, place
+from space.submit_html import (
+    elsewhere_html,
+    findings_html,
+    guide_html,
+    nothing_html,
+    problems_html,
+    receipt_html,
+    rehearsal_html,
+)
 from submissions.declaration import INPUTS, KINDS, DeclarationError, declare
 from submissions.predictions import Upload
-from submissions.service import Receipt, SubmissionRefused, SubmissionService
+from submissions.service import SubmissionRefused, SubmissionService
 
 logger = logging.getLogger(__name__)
 
 YES, NO = "Yes, they were used", "No, they were not used"
 DROP_AGAIN = "Uploads are kept for an hour at most: drop the file again."
-SPLIT_TITLES = {
-    "test": "test: scored, recorded, ranked",
-    "dev": "dev: a rehearsal with full detail, not recorded",
-}
-LEAD = """
-<p class="lead">One row a trajectory: <code>trajectory_id</code> and <code>success</code>, as JSONL, CSV or
-Parquet, {limit:.0f} MB at most. <code>python -m submissions template --split test</code> writes one to fill
-in. Checking reads no label and costs nothing.</p>
-"""
+SPLIT_TITLES: Final = {"test": "test: scored and ranked", "dev": "dev: a rehearsal"}
+BUTTON_TITLES: Final = {"test": "Submit", "dev": "Rehearse"}
 
 
-def build_submit_page(service: SubmissionService) -> None:
+def open_submit(services: Services, query: str) -> Opening:
+    """What stands on the page at once; nothing of it depends on the address."""
+    service = services.submissions
+    html = (
+        f'<div data-part="submit-guide">{guide_html(service)}</div>'
+        f'<div data-part="submit-elsewhere">{elsewhere_html(service)}</div>'
+    )
+    return Opening(html, hashlib.sha256(html.encode()).hexdigest())
+
+
+def build_submit_page(services: Services) -> None:
     """Lay the page out in the current Blocks and wire it to the service."""
-    gr.HTML("<h1>Submit a judge's verdicts</h1>" + LEAD.format(limit=service.settings.max_upload_bytes / 1e6))
-    gr.HTML(_read_only_notice(service), elem_id="read-only")
-    with gr.Row():
-        with gr.Column(scale=1):
+    service = services.submissions
+    place("submit-guide", elem_id="submit-guide")
+    with gr.Row(elem_classes="submit-file"):
+        with gr.Column(scale=2, min_width=300):
             file = take_uploads_only(
-                gr.File(label="Prediction file", file_count="single", elem_id="prediction-file")
+                gr.File(label="Prediction file", file_count="single", elem_id="prediction-file", height=150)
             )
-            split = gr.Radio([(SPLIT_TITLES[s], s) for s in reversed(SPLITS)], value="test", label="Split")
-            findings = gr.HTML(elem_id="check-result")
-        with gr.Column(scale=1):
-            account = gr.Textbox(label="Your name", max_lines=1, max_length=80, elem_id="account")
-            judge = gr.Textbox(label="Name of the judge", max_lines=1, max_length=80, elem_id="judge")
-            with gr.Row():
-                kind = gr.Dropdown(list(KINDS), value=None, label="Kind", elem_id="kind")
-                inputs = gr.Dropdown(list(INPUTS), value=None, label="What it sees", elem_id="inputs")
-            model = gr.Textbox(label="Model", max_lines=1, max_length=120, elem_id="model")
-            authors = gr.Textbox(label="Authors", max_lines=1, max_length=300, elem_id="authors")
-            link = gr.Textbox(
-                label="Link", placeholder="https://", max_lines=1, max_length=300, elem_id="link"
-            )
-            used = gr.Radio(
-                [NO, YES],
-                value=None,
-                label="Were test labels used to build or tune the judge?",
-                elem_id="test-labels",
-            )
-            button = gr.Button("Submit", variant="primary", elem_id="submit-button")
-    outcome = gr.HTML(elem_id="outcome")
-    declared = [account, judge, kind, inputs, model, authors, link, used]
+            titles = [(SPLIT_TITLES[name], name) for name in reversed(SPLITS)]
+            split = gr.Radio(titles, value="test", label="Split", elem_id="split")
+        with gr.Column(scale=3, min_width=300):
+            findings = part(nothing_html(), elem_id="check-result")
+    with gr.Column(elem_id="declaration") as declaration:
+        declared = _declaration_fields()
+    button = gr.Button(BUTTON_TITLES["test"], variant="primary", elem_id="submit-button")
+    outcome = part(elem_id="outcome")
+    place("submit-elsewhere", elem_id="submit-elsewhere")
+    _wire(service, file, split, declared, (declaration, button), findings, outcome)
+
+
+def _declaration_fields() -> list[gr.Component]:
+    """What a submitter says of the judge, in the order of `FIELDS`."""
+    with gr.Row():
+        account = gr.Textbox(label="Your name", max_lines=1, max_length=80, elem_id="account")
+        judge = gr.Textbox(label="Name of the judge", max_lines=1, max_length=80, elem_id="judge")
+        kind = gr.Dropdown(list(KINDS), value=None, label="Kind", elem_id="kind", min_width=140)
+        inputs = gr.Dropdown(list(INPUTS), value=None, label="What it sees", elem_id="inputs", min_width=140)
+    with gr.Row():
+        model = gr.Textbox(label="Model (optional)", max_lines=1, max_length=120, elem_id="model")
+        authors = gr.Textbox(label="Authors (optional)", max_lines=1, max_length=300, elem_id="authors")
+        link = gr.Textbox(
+            label="Link (optional)", placeholder="https://", max_lines=1, max_length=300, elem_id="link"
+        )
+    used = gr.Radio(
+        [NO, YES],
+        value=None,
+        label="Were test labels used to build or tune the judge?",
+        elem_id="test-labels",
+    )
+    return [account, judge, kind, inputs, model, authors, link, used]
+
+
+def _wire(service: SubmissionService, file, split, declared, followers, findings, outcome) -> None:
+    """Events: the address sets the split, a file is checked at once, the button submits or rehearses."""
+    _, button = followers
 
     def check(path: str | None, chosen: str) -> str:
         return check_html(service, path, chosen)
@@ -68,21 +95,29 @@ def build_submit_page(service: SubmissionService) -> None:
     def submit(path: str | None, chosen: str, *fields) -> str:
         return submission_html(service, path, chosen, fields)
 
+    def follow(chosen: str):
+        can_submit = chosen == "dev" or service.read_only_reason is None
+        return gr.Column(visible=chosen == "test"), gr.Button(BUTTON_TITLES[chosen], interactive=can_submit)
+
     quiet = {"api_visibility": "private", "show_progress": "minimal"}
+    at_once = {**quiet, "show_progress": "hidden", "trigger_mode": "always_last"}
+    ready = wire_address(gr.context.Context.root_block, {"split": split})
+    ready.then(follow, split, list(followers), **at_once)
+    split.input(follow, split, list(followers), **at_once)
     changes = [file.change, split.change]
     gr.on(changes, check, [file, split], findings, trigger_mode="always_last", **quiet)
-    gr.on(changes, lambda: "", None, outcome, trigger_mode="always_last", **quiet)
+    gr.on(changes, lambda: "", None, outcome, **at_once)
     button.click(submit, [file, split, *declared], outcome, concurrency_limit=4, **quiet)
 
 
 def check_html(service: SubmissionService, path: str | None, split: str) -> str:
-    """What a dropped file shows: its findings; nothing while there is no file."""
+    """What a dropped file shows: its findings; without a file, what will be seen there."""
     if path is None:
-        return ""
+        return nothing_html()
     try:
         return findings_html(_upload(service, path, split))
     except FileNotFoundError:
-        return _problems("The file is no longer here.", [DROP_AGAIN])
+        return problems_html("The file is no longer here.", [DROP_AGAIN])
 
 
 def submission_html(service: SubmissionService, path: str | None, split: str, fields: tuple) -> str:
@@ -90,15 +125,15 @@ def submission_html(service: SubmissionService, path: str | None, split: str, fi
     try:
         upload, declaration, problems = _understood(service, path, split, fields)
         if problems:
-            return _problems("Nothing was submitted yet.", problems)
+            return problems_html("Nothing was submitted yet.", problems)
         if split == "dev":
-            return _report(service.rehearse(upload))
-        return _receipt(service.submit(upload, declaration), service.board())
+            return rehearsal_html(service.rehearse(upload))
+        return receipt_html(service.submit(upload, declaration), service.board())
     except SubmissionRefused as error:
-        return _problems("Nothing was submitted.", [str(error)])
+        return problems_html("Nothing was submitted.", [str(error)])
     except Exception:
         logger.exception("submitting failed")
-        return _problems(
+        return problems_html(
             "Something failed on our side.",
             ["If the file was recorded it will be scored; sending it again makes no second entry."],
         )
@@ -125,18 +160,6 @@ def _understood(service: SubmissionService, path: str | None, split: str, fields
     return upload, declaration, problems
 
 
-def findings_html(upload: Upload) -> str:
-    """The findings of a checked file and its rows by benchmark."""
-    return render(
-        "findings.html",
-        result=upload.check,
-        file_name=upload.file_name,
-        split=upload.check.split,
-        titles=BENCHMARK_TITLES,
-        percent=percent,
-    )
-
-
 def _upload(service: SubmissionService, path: str, split: str) -> Upload:
     """The dropped file, checked; never more of it is read than may be accepted."""
     with Path(path).open("rb") as file:
@@ -148,36 +171,3 @@ def _declaration(fields: tuple):
     names = ("account", "judge", "kind", "inputs", "model", "authors", "link")
     *texts, used = fields
     return declare(**dict(zip(names, texts, strict=True)), test_labels_used={YES: True, NO: False}.get(used))
-
-
-def _receipt(receipt: Receipt, board: Board) -> str:
-    row = next(row for row in board.rows if row.id == receipt.submission_id)
-    success = row.labels["success"]
-    if success["rank"]:
-        rank = next(line.rank_text for line in view_board(board, Choice()).rows if line.row.id == row.id)
-        place = f"Its place by precision on success: {rank}."
-    elif success["best"]:
-        place = "It has no place: a judge that never says yes has no precision."
-    else:
-        place = "The judge has a better submission on the board."
-    return render("receipt.html", receipt=receipt, place=place) + _report({"labels": row.labels})
-
-
-def _report(report: dict) -> str:
-    return render(
-        "report.html",
-        report=report,
-        titles=BENCHMARK_TITLES,
-        label_titles=LABEL_TITLES,
-        percent=percent,
-        interval=interval,
-    )
-
-
-def _problems(title: str, problems: list[str]) -> str:
-    return render("problems.html", title=title, problems=problems)
-
-
-def _read_only_notice(service: SubmissionService) -> str:
-    reason = service.read_only_reason
-    return _problems("Submitting is off; checking and rehearsing on dev work.", [reason]) if reason else ""

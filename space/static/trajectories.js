@@ -133,6 +133,7 @@ window.arbTrajectories = (() => {
     const more = read.querySelector(".goal-more");
     if (more) more.hidden = text.scrollHeight <= text.clientHeight + 2;
     document.title = title_of(read.dataset.title);
+    show_strip(read);
     settle(Number(read.dataset.place));
   }
 
@@ -147,6 +148,19 @@ window.arbTrajectories = (() => {
     story().dataset.place = String(next);
     document.getElementById("step-told").textContent = `Step ${next} of ${all.length}`;
     settle(next);
+  }
+
+  // The strip's pictures come after the large one: they would be made at the same time, and hold it up.
+  function show_strip(read) {
+    const large = read.querySelector(".step:not([hidden]) .picture img");
+    const rest = () => {
+      for (const image of read.querySelectorAll("img[data-later]")) {
+        image.src = image.dataset.later;
+        image.removeAttribute("data-later");
+      }
+    };
+    if (!large || large.complete) rest();
+    else for (const end of ["load", "error"]) large.addEventListener(end, rest, { once: true });
   }
 
   // What follows from the step that is shown: the strip, the buttons, the pictures to either side, the tree.
@@ -164,10 +178,16 @@ window.arbTrajectories = (() => {
       const to = place + Number(button.dataset.walk);
       button.disabled = to < 1 || to > all.length;
     }
-    for (const near of [place, place + 1, place - 1]) {
-      const image = all[near - 1]?.querySelector("img");
-      if (image) image.loading = "eager";
-    }
+    const shown = all[place - 1]?.querySelector("img");
+    const fetch_neighbours = () => {
+      for (const near of [place + 1, place - 1]) {
+        const image = all[near - 1]?.querySelector("img");
+        if (image) image.loading = "eager";
+      }
+    };
+    if (shown) shown.loading = "eager";
+    if (!shown || shown.complete) fetch_neighbours();
+    else shown.addEventListener("load", fetch_neighbours, { once: true });
     const outline = all[place - 1]?.querySelector(".outline");
     const frame = all[place - 1]?.querySelector(".shot");
     if (outline && frame && frame.scrollHeight > frame.clientHeight) {

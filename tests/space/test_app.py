@@ -109,7 +109,7 @@ def test_without_labels_the_app_starts_read_only_and_says_why(settings, uploads)
     with TestClient(create_app(changed)) as client:
         assert client.get("/healthz").json()["submissions"] == "off"
         assert len(client.get("/api/board.json").json()["rows"]) == 1
-        assert "no labels are configured" in client.get("/config").text
+        assert "no labels are configured" in client.get("/submit").text
 
 
 # What can be called
@@ -123,6 +123,9 @@ def test_openapi_lists_the_meant_routes_and_no_other(client):
         "/api/screenshot": ["get"],
         "/api/goal_image": ["get"],
         "/api/tree": ["get"],
+        "/api/template": ["get"],
+        "/api/check": ["post"],
+        "/api/submissions": ["post"],
         "/healthz": ["get"],
     }
 

@@ -66,6 +66,8 @@ def test_a_long_history_shows_the_first_places_and_the_latest_changes():
     assert len(found.changes) == SHOWN_CHANGES
     assert found.more_changes == 24 - SHOWN_CHANGES
     for line in found.lines:
+        across = [float(x) for x in re.findall(r"(?:M|H|,[\d.]+ )([\d.]+)", line.path)]
+        assert across == sorted(across)  # no line runs back in time
         numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", line.path)]
         assert min(numbers) >= 0
         assert max(numbers) <= max(found.width, found.height)

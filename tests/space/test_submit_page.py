@@ -1,9 +1,12 @@
+import json
 import logging
 import re
 
 import pytest
 
-from space.pages.submit import NO, YES, findings_html, submission_html
+from dataset_script.prediction_file.excerpts import excerpt
+from space.pages.submit import NO, YES, check_html, submission_html
+from space.submit_html import elsewhere_html, findings_html, guide_html
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.submissions.synthetic import FORM, verdicts
@@ -204,3 +207,54 @@ def test_the_receipt_of_a_judge_that_never_says_yes_does_not_speak_of_a_better_o
     html = submission_html(service, dropped(verdicts(service.suite, misses=10)), "test", form())
     assert "better submission" not in html
     assert 'id="receipt"' in html
+
+
+def test_the_guide_names_the_files_to_fill_in_and_what_is_public(service):
+    html = guide_html(service)
+    for split in ("test", "dev"):
+        for name in ("jsonl", "csv", "parquet"):
+            assert f'href="/api/template?split={split}&amp;format={name}"' in html
+    assert "5 MB at most" in shown_text(html)
+    assert 'id="read-only"' not in html
+
+
+def test_a_read_only_space_says_so_above_the_form(settings):
+    service = SubmissionService(settings.model_copy(update={"labels": "none"}))
+    text = shown_text(guide_html(service))
+    assert "Submitting is off now; checking works." in text
+    assert "no labels are configured" in text
+
+
+def test_whether_verdicts_become_public_depends_on_the_suite(service, settings):
+    # The small suite has no suite.toml: its labels are private.
+    assert "The file itself stays on this server." in shown_text(guide_html(service))
+    official = SubmissionService(
+        settings.model_copy(update={"suite": "agent-reward-bench", "labels": "none"})
+    )
+    assert "its verdicts and reasoning are shown" in shown_text(guide_html(official))
+
+
+def test_the_lines_for_curl_are_five(service):
+    (lines,) = re.findall(r'<pre id="curl-text"[^>]*>(.*?)</pre>', elsewhere_html(service), re.S)
+    assert len(lines.splitlines()) == 5
+
+
+def test_a_files_rows_are_shown_with_its_findings_as_text(service, hostile):
+    row = json.dumps({"trajectory_id": "nowhere", "success": hostile}, ensure_ascii=False)
+    html = findings_html(service.check(f"{row}\n".encode(), "a.jsonl", "test"))
+    assert f"line 1{excerpt(row)}" in shown_text(html)
+
+
+def test_without_a_file_the_page_says_what_will_be_seen(service):
+    assert "Nothing dropped yet." in shown_text(check_html(service, None, "test"))
+
+
+def test_a_rehearsal_says_that_nothing_was_recorded(service, dropped):
+    html = submission_html(service, dropped(verdicts(service.suite, "dev")), "dev", form())
+    assert "nothing was recorded" in shown_text(html)
+
+
+def test_the_receipt_leads_to_the_judges_page(service, dropped):
+    html = submission_html(service, dropped(verdicts(service.suite)), "test", form())
+    (row,) = service.board().rows
+    assert f'href="/judge?id={row.id}"' in html

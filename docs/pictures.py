@@ -1,0 +1,83 @@
+"""The README's pictures, taken from a running Space: ``make pictures``.
+
+Beside ``../shared`` the three real judges there are submitted first; else the board is shown as it is.
+"""
+
+import io
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+from bench.readers import chromium_path
+from bench.served import free_port, serving
+from dataset_script.settings import Settings
+from dataset_script.suite import load_suite
+from submissions.declaration import declare
+from submissions.service import SubmissionService
+
+DOCS = Path(__file__).parent
+VERDICTS = DOCS.parents[1] / "shared" / "data" / "agent-reward-bench" / "verdicts"
+JUDGES = {
+    "aer-c": ("AER-C", "LLM judge", "caption"),
+    "nnetnav": ("NNetNav", "LLM judge", "changes"),
+    "rule-based": ("Rule-based", "Rule-based", "other"),
+}
+WIDTH, HEIGHT, COLOURS = 1280, 860, 128
+
+
+def main() -> None:
+    """Take every picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        state = Path(folder) / "state"
+        ids = submit_real_judges(SubmissionService(Settings(state_dir=state)))
+        port = free_port()
+        environment = {"ARB_STATE_DIR": str(state), "ARB_PORT": str(port)}
+        log = Path(folder) / "space.log"
+        with serving(log, ["space", "serve"], port, **environment) as url, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium_path())
+            page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+            for name, address in addresses(ids).items():
+                take(page, url + address, DOCS / f"{name}.png")
+            browser.close()
+
+
+def submit_real_judges(service: SubmissionService) -> list[str]:
+    """The ids of the submissions; none where the files are not here."""
+    found = []
+    for file, (judge, kind, inputs) in JUDGES.items():
+        path = VERDICTS / f"{file}.jsonl"
+        if path.is_file():
+            upload = service.check(path.read_bytes(), path.name, "test")
+            said = declare(
+                account="Released verdicts", judge=judge, kind=kind, inputs=inputs, test_labels_used=False
+            )
+            found.append(service.submit(upload, said).submission_id)
+    return found
+
+
+def addresses(ids: list[str]) -> dict[str, str]:
+    """What each picture shows."""
+    compared = ids or ["paper/gpt-4o-tree", "paper/claude-3.7-sonnet-screenshot"]
+    run = load_suite("sample").split("dev")[0].trajectory_id
+    return {
+        "leaderboard": "/",
+        "compare": f"/compare?judges={','.join(compared)}",
+        "trajectory": f"/trajectories?id={run}&step=2",
+    }
+
+
+def take(page: Page, url: str, path: Path) -> None:
+    """One picture of what fits the window, in few colours: the pages have few."""
+    page.goto(url)
+    page.wait_for_function("!document.body.classList.contains('is-opening')")
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(500)
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"{path.name}: {path.stat().st_size // 1000} kB")
+
+
+if __name__ == "__main__":
+    main()

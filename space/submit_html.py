@@ -1,0 +1,91 @@
+"""The parts of the submit page as HTML: guide, findings, receipt, report, problems."""
+
+from collections.abc import Sequence
+
+from dataset_script.prediction_file.findings import counted
+from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
+from leaderboard.board import Board
+from leaderboard.report_tables import interval, percent
+from space.address import link_to
+from space.board_view import Choice, view_board
+from space.columns_told import COLUMNS_TOLD
+from space.templating import render
+from space.upload_view import view_upload
+from submissions.declaration import INPUTS, KINDS
+from submissions.predictions import Upload
+from submissions.service import Receipt, SubmissionService
+
+FORMATS = (("jsonl", "JSONL"), ("csv", "CSV"), ("parquet", "Parquet"))
+
+
+def guide_html(service: SubmissionService) -> str:
+    """What stands above the form: four steps, the files to fill in, and whether anything can be submitted."""
+    return render(
+        "submit_guide.html",
+        formats=FORMATS,
+        columns=COLUMNS_TOLD.items(),
+        limit=f"{service.settings.max_upload_bytes / 1e6:g} MB",
+        verdicts_are_shown=service.suite.labels_are_public,
+        read_only_reason=service.read_only_reason,
+    )
+
+
+def elsewhere_html(service: SubmissionService) -> str:
+    """The same by command and by curl; the page puts its own address in the place of this machine's."""
+    settings = service.settings
+    return render(
+        "submit_elsewhere.html",
+        address=f"http://{settings.host}:{settings.port}",
+        kind=KINDS[0],
+        inputs=INPUTS[0],
+    )
+
+
+def nothing_html() -> str:
+    """What stands in the place of findings before a file was dropped."""
+    return render("submit_nothing.html")
+
+
+def findings_html(upload: Upload) -> str:
+    """The findings of a checked file with their rows, and what was understood of it."""
+    view = view_upload(upload)
+    return render("submit_findings.html", upload=upload, view=view, percent=percent, counted=counted)
+
+
+def receipt_html(receipt: Receipt, board: Board) -> str:
+    """What was recorded, where it stands, and its figures."""
+    row = next(row for row in board.rows if row.id == receipt.submission_id)
+    success = row.labels["success"]
+    if success["rank"]:
+        rank = next(line.rank_text for line in view_board(board, Choice()).rows if line.row.id == row.id)
+        place = f"Its place by precision on success: {rank}."
+    elif success["best"]:
+        place = "It has no place: a judge that never says yes has no precision."
+    else:
+        place = "The judge has a better submission on the board."
+    page = link_to("/judge", id=row.id)
+    return render("receipt.html", receipt=receipt, place=place, page=page) + report_html(
+        {"labels": row.labels}
+    )
+
+
+def report_html(report: dict) -> str:
+    """The figures of a score report by benchmark, a table a label."""
+    return render(
+        "report.html",
+        report=report,
+        titles=BENCHMARK_TITLES,
+        label_titles=LABEL_TITLES,
+        percent=percent,
+        interval=interval,
+    )
+
+
+def rehearsal_html(report: dict) -> str:
+    """The report of a dev file, and that it was not recorded."""
+    return render("submit_rehearsed.html") + report_html(report)
+
+
+def problems_html(title: str, problems: Sequence[str]) -> str:
+    """Everything that keeps a file from being taken."""
+    return render("problems.html", title=title, problems=problems)
