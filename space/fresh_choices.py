@@ -5,6 +5,7 @@ as JSON, and the browser hands them to the control without another trip to the s
 """
 
 import json
+from collections.abc import Sequence
 
 from leaderboard.board import Board
 from space.row_names import choices_of
@@ -13,7 +14,12 @@ from space.templating import render
 
 def choices_html(board: Board, element_id: str) -> str:
     """The rows of the board as JSON in an element that shows nothing."""
-    return render("fresh_choices.html", element_id=element_id, choices=choices_of(board))
+    return listed_html(choices_of(board), element_id)
+
+
+def listed_html(choices: Sequence[tuple[str, str]], element_id: str) -> str:
+    """Choices as (words, id) in the same way."""
+    return render("fresh_choices.html", element_id=element_id, choices=choices)
 
 
 def take_choices(page, dropdown, element_id: str) -> None:

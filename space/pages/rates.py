@@ -7,12 +7,14 @@ import gradio as gr
 from dataset_script.vocabulary import BENCHMARKS
 from leaderboard.rates import OVERALL
 from space.address import Choosable, choices_in, wire_address
+from space.fresh_choices import listed_html, take_choices
 from space.page import Opening, Services, place
 from space.rates_source import PRINTED, RateSources
 from space.rates_view import benchmark_title, view_rates, view_training
 from space.templating import render
 from submissions.service import SubmissionService
 
+CHOICES = "rates-choices"
 DEFAULT = tuple(row_id for row_id, _, _ in PRINTED)
 
 
@@ -37,8 +39,7 @@ def build_rates_page(services: Services) -> None:
 
     page = gr.context.Context.root_block
     quiet = {"api_visibility": "private", "show_progress": "hidden", "trigger_mode": "always_last"}
-    # Submissions that came after the start of the server are choices too.
-    page.load(lambda: gr.Dropdown(choices=sources.choices()), None, by, **quiet)
+    take_choices(page, by, CHOICES)  # submissions that came after the start of the server too
     wire_address(page, {"benchmark": benchmark, "by": by}, any_text={"by"})
     gr.on([benchmark.input, by.input], draw, [benchmark, by], body, **quiet)
 
@@ -53,7 +54,7 @@ def open_rates(services: Services, query: str) -> Opening:
     chosen, _ = choices_in(query, spec)
     head = render("rates_head.html", labels_are_public=service.labels_for_public_figures() is not None)
     html = (
-        f'<div data-part="rates-head">{head}</div>'
+        f'<div data-part="rates-head">{head}{listed_html(RateSources(service).choices(), CHOICES)}</div>'
         f'<div data-part="rates-body">{body_html(service, chosen["benchmark"], chosen["by"])}</div>'
     )
     return Opening(html, hashlib.sha256(html.encode()).hexdigest())

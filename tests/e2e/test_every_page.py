@@ -59,8 +59,10 @@ def open_page(page, url: str) -> list[str]:
     page.goto(url)
     page.wait_for_function("!document.body.classList.contains('is-opening')")
     page.wait_for_load_state("networkidle")
-    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")  # what is drawn when it comes near
-    page.locator("[aria-label='Empty value']").wait_for(state="detached", timeout=20_000)
+    undrawn = page.locator("[aria-label='Empty value']")  # Gradio's, until a plot that comes near is drawn
+    if undrawn.count():
+        undrawn.first.scroll_into_view_if_needed()
+        undrawn.wait_for(state="detached", timeout=60_000)
     page.evaluate("window.scrollTo(0, 0)")
     return failed
 
