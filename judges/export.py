@@ -42,6 +42,8 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
     run = read_run(run_folder)
     facts = run.get("judge", {})
     judge = judge or facts.get("released_folder") or folder_name(run["configuration"]["judge"])
+    if judge in (".", "..") or not re.fullmatch(r"[\w.+-]+", judge):
+        raise ExportError(f"--judge-folder {judge!r}: a folder's name has letters, digits, and . _ + - alone")
     if judge == RULE_BASED and facts.get("asks_models"):
         raise ExportError(f"--judge-folder {judge}: is the rule-based judge's; name another")
     if not facts.get("asks_models") and judge != RULE_BASED:
@@ -76,7 +78,8 @@ def document(record: Record, judge: str, run: Mapping[str, Any]) -> dict[str, An
         return {**head, "judge_model_name": "judge", "cost": 0, "trajectory_info": info}
     call = _telling_call(record, judge)
     if call is None:
-        return None if _replies(record) else {**head, "error": error_of(record)}
+        has_failed = record["state"] in ("error", "too_long")
+        return {**head, "error": error_of(record)} if has_failed else None
     model = run["configuration"]["models"].get(call["role"], {})
     return {
         **head,

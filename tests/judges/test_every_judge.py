@@ -5,8 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from dataset_script.sources.released import ReleasedSource
 from dataset_script.suite import load_suite
-from dataset_script.vocabulary import STATES
+from dataset_script.vocabulary import LABELS, STATES
 from judges.__main__ import app
 from judges.registry import judges
 from leaderboard.__main__ import app as leaderboard
@@ -41,7 +42,7 @@ def run_check_and_score(judge, suite, out, *arguments) -> dict:
     assert checked["acceptable"], checked["findings"]
     trajectories = load_suite(suite).split("dev")
     assert (checked["rows"], checked["coverage"]) == (len(trajectories), 1.0)
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows = rows_of(out)
     assert [row["trajectory_id"] for row in rows] == [each.trajectory_id for each in trajectories]
     assert all((row["state"] == "ok") == (row["success"] is not None) for row in rows)
     assert {row["state"] for row in rows} <= set(STATES)
@@ -55,6 +56,23 @@ def test_over_the_sample_every_judge_gives_a_file_that_is_accepted_and_scored(ju
     )
     assert report["labels"]["success"]["overall"]["no_verdict"] == 0
     assert report["labels"]["success"]["overall"]["n"] > 0
+    if getattr(judges()[judge], "models", {}) or judge == "Rule-based":
+        assert exported(tmp_path) == {
+            row["trajectory_id"]: tuple(row.get(label) for label in LABELS) for row in rows_of(tmp_path)
+        }
+
+
+def rows_of(run) -> list[dict]:
+    return [json.loads(line) for line in (run / "predictions.jsonl").read_text().splitlines()]
+
+
+def exported(run) -> dict[str, tuple]:
+    """The verdicts that the released layout's own reader finds in what `export` writes."""
+    invoked(app, "export", run, "--released-layout", "--out", run / "released")
+    (run / "released" / "cleaned").mkdir()  # what makes a folder a source in the released layout
+    source = ReleasedSource(run / "released")
+    read = {file.trajectory_id: source.read_judgment(file) for file in source.list_judgments().files}
+    return {name: tuple(getattr(each, label) for label in LABELS) for name, each in read.items()}
 
 
 @pytest.mark.shared

@@ -107,6 +107,23 @@ def test_a_verdict_that_no_reply_says_is_left_out_and_named(tmp_path):
     assert read == {}
 
 
+def test_what_failed_half_way_is_an_error_file_though_some_replies_came(tmp_path):
+    broken = answered(
+        Answer("error"), Reply("a page", key="1"), Reply(None, "error", error="503: overloaded", key="2")
+    )
+    result, read = exported(run_of(tmp_path / "run", [broken]), tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert read[ID.format(1)].state == "error"
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "..", "a/b", ""])
+def test_a_judges_folder_stays_where_it_belongs(tmp_path, name):
+    run = run_of(tmp_path / "run", [answered(Answer("ok", True), Reply(YES, key="k"))], released=None)
+    result, _ = exported(run, tmp_path / "out", "--judge-folder", name)
+    assert (result.exit_code == 2) is bool(name)  # an empty one is none: the judge's name is taken
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_the_rule_based_judgments_are_given_by_their_rewards(tmp_path):
     records = [
         answered(Answer("ok", True), number=1, reward=1.0),

@@ -50,6 +50,18 @@ def test_the_board_is_served_as_it_is(client, filled):
     assert [found["judge"] for found in answer.json()["rows"]] == ["Alpha", "Beta"]
 
 
+def test_the_board_is_served_again_without_making_or_waiting_and_anew_after_a_submission(
+    client, filled, monkeypatch
+):
+    first = plain(client, "/api/board.json")
+    with monkeypatch.context() as patched:
+        patched.setattr(filled, "board", lambda: pytest.fail("the records were read"))
+        assert plain(client, "/api/board.json").content == first.content
+    send(filled, verdicts(filled.suite, misses=3), judge="Gamma")
+    found = plain(client, "/api/board.json").json()["rows"]
+    assert {row["judge"] for row in found} == {"Alpha", "Beta", "Gamma"}
+
+
 def test_a_client_that_has_the_board_gets_no_body(client):
     first = plain(client, "/api/board.json")
     again = plain(client, "/api/board.json", **{"if-none-match": first.headers["etag"]})
