@@ -1,0 +1,29 @@
+"""What one does on the submit page, for its tests."""
+
+import json
+
+
+def drop(page, space, file) -> None:
+    page.goto(space.url + "/submit")
+    page.locator("#prediction-file input[type=file]").set_input_files(file)
+    page.wait_for_selector("#check-result .notice")
+
+
+def declare(page, judge: str, kind: str = "LLM judge", inputs: str = "caption") -> None:
+    page.get_by_label("Your name").fill("Ada Lovelace")
+    page.get_by_label("Name of the judge").fill(judge)
+    page.locator("#kind input").click()
+    page.get_by_role("option", name=kind).click()
+    page.locator("#inputs input").click()
+    page.get_by_role("option", name=inputs, exact=True).click()
+    page.get_by_label("No, they were not used").check()
+
+
+def submit(page) -> None:
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_selector("#outcome .notice")
+
+
+def scored_rows(space) -> dict:
+    board = json.loads(space.get("/api/board.json"))
+    return {row["judge"]: row for row in board["rows"] if row["provenance"] == "scored"}
