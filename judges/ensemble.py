@@ -1,26 +1,25 @@
 """A judge asked several times: its samples are put to a vote."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from judges.askings import changed, side_by_side
-from judges.base import JUDGE_ROLE, Asking, Call, Judge, View, Wants
+from judges.base import JUDGE_ROLE, Asking, Call, View
 from judges.voting import Rule, voted
+from judges.wrapped import Wrapped
 
 PREPARATIONS: Final = ("caption", "change", "key points", "rating")
 """Purposes of calls that are asked once for all samples, as are those of other roles than the judge's."""
 
 
 @dataclass(frozen=True)
-class Sampled:
+class Sampled(Wrapped):
     """A judge asked ``n`` times; its answers are put to a vote by ``rule`` (see `voting.voted`).
 
     Captions and the like are asked for once. Of what the judge asks for its verdict, each sample is a call of
     its own, all of them under way at once.
     """
 
-    judge: Judge
     n: int
     rule: Rule = "majority"
 
@@ -34,34 +33,9 @@ class Sampled:
         return f"{self.judge.name}{samples_suffix(self.n, self.rule)}"
 
     @property
-    def inputs(self) -> str:
-        """The judge's."""
-        return self.judge.inputs
-
-    @property
     def calls(self) -> str:
         """How many calls a trajectory takes."""
         return str(self.n) if self.judge.calls == "1" else f"{self.judge.calls}, the verdict {self.n} times"
-
-    @property
-    def source(self) -> str:
-        """The judge's."""
-        return self.judge.source
-
-    @property
-    def wants(self) -> Wants:
-        """The judge's."""
-        return self.judge.wants
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        """The judge's."""
-        return self.judge.models
-
-    @property
-    def prompts_hash(self) -> str:
-        """The judge's."""
-        return self.judge.prompts_hash
 
     def ask(self, view: View) -> Asking:
         """All samples side by side; calls that are the same are made once."""

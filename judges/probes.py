@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
-from judges.base import Asking, Image, Judge, View, ViewStep, Wants
+from judges.base import Asking, Image, View, ViewStep
+from judges.wrapped import Wrapped
 
 CLAIM: Final = "the task was completed successfully"
 ANSWERS: Final = ("send_msg_to_user(", "report_infeasible(")
@@ -107,10 +108,9 @@ PROBES: Final[Mapping[str, Probe]] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class ProbedJudge:
+class ProbedJudge(Wrapped):
     """A judge that is shown runs with a probe's change."""
 
-    judge: Judge
     probe: Probe
     goals: tuple[Goal, ...] = ()
 
@@ -123,26 +123,6 @@ class ProbedJudge:
     def inputs(self) -> str:
         """What the judge sees, and what was changed."""
         return f"{self.judge.inputs}; {self.probe.title}"
-
-    @property
-    def calls(self) -> str:
-        """As many as the judge takes."""
-        return self.judge.calls
-
-    @property
-    def source(self) -> str:
-        """The judge's."""
-        return self.judge.source
-
-    @property
-    def wants(self) -> Wants:
-        """The judge's."""
-        return self.judge.wants
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        """The judge's."""
-        return self.judge.models
 
     @property
     def prompts_hash(self) -> str:

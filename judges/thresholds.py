@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from judges.base import Asking, Judge, View, Wants
+from judges.base import Asking, Judge, View
 from judges.command_options import OptionsError
 from judges.engine.run_folder import differing
 from judges.voting import probability
+from judges.wrapped import Wrapped
 
 FORMAT: Final = 1
 OF_THE_JUDGE: Final = (
@@ -50,46 +51,13 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class Thresholded:
-    """A judge whose score decides. An answer without a score counts as 1 for yes and 0 for no."""
+class Thresholded(Wrapped):
+    """A judge whose score decides. An answer without a score counts as 1 for yes and 0 for no.
 
-    judge: Judge
+    It keeps its name: the run's configuration has the threshold.
+    """
+
     value: float
-
-    @property
-    def name(self) -> str:
-        """The judge's: the run's configuration has the threshold."""
-        return self.judge.name
-
-    @property
-    def inputs(self) -> str:
-        """The judge's."""
-        return self.judge.inputs
-
-    @property
-    def calls(self) -> str:
-        """The judge's."""
-        return self.judge.calls
-
-    @property
-    def source(self) -> str:
-        """The judge's."""
-        return self.judge.source
-
-    @property
-    def wants(self) -> Wants:
-        """The judge's."""
-        return self.judge.wants
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        """The judge's."""
-        return self.judge.models
-
-    @property
-    def prompts_hash(self) -> str:
-        """The judge's."""
-        return self.judge.prompts_hash
 
     def ask(self, view: View) -> Asking:
         """The judge's answer, with success by its score; no verdict stays none."""
