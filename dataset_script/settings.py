@@ -12,7 +12,16 @@
 | DATABASE_URL | SQLite in the state folder | records database, as a SQLAlchemy URL |
 | ARB_MAX_UPLOAD_BYTES | 5000000 | the largest prediction file accepted |
 | ARB_HOST, ARB_PORT | 127.0.0.1, 7860 | where the Space listens |
-| HF_TOKEN | none | token for a private label repository |
+| ARB_SECRET | a file in the state folder | what receipts are signed with and noise is drawn from |
+| ARB_MAINTAINERS | none | names of the accounts that may moderate, with commas between |
+| ARB_STATE_LASTS | yes, but not on a Space | whether the disk of the state folder outlives a restart |
+| ARB_RECORDS_REPO | none | private dataset repository that keeps the records, `OWNER/NAME` |
+| ARB_BOARD_REPO | none | public dataset repository that gets the board, `OWNER/NAME` |
+| ARB_CHECKS_A_MINUTE | 60 | how many files one address may have checked in a minute |
+| ARB_METRICS_TOKEN | none | bearer token that opens `/metrics` |
+| HF_TOKEN | none | token for the private repositories of labels and records |
+| SPACE_ID, SPACE_HOST | set by the Hub | that this is a Space, and its address |
+| OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_SCOPES, OPENID_PROVIDER_URL | set by the Hub | sign-in on a Space |
 """
 
 from pathlib import Path
@@ -41,7 +50,39 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(default=5_000_000, gt=0)
     host: str = "127.0.0.1"
     port: int = Field(default=7860, ge=0, le=65_535)
+    secret: SecretStr | None = None
+    maintainers: str = ""
+    state_lasts: bool | None = None
+    records_repo: str | None = None
+    board_repo: str | None = None
+    checks_a_minute: int = Field(default=60, gt=0)
+    metrics_token: SecretStr | None = None
+    space_id: str | None = Field(default=None, validation_alias=AliasChoices("space_id", "SPACE_ID"))
+    space_host: str | None = Field(default=None, validation_alias=AliasChoices("space_host", "SPACE_HOST"))
+    oauth_client_id: str | None = Field(
+        default=None, validation_alias=AliasChoices("oauth_client_id", "OAUTH_CLIENT_ID")
+    )
+    oauth_client_secret: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("oauth_client_secret", "OAUTH_CLIENT_SECRET")
+    )
+    oauth_scopes: str = Field(
+        default="openid profile", validation_alias=AliasChoices("oauth_scopes", "OAUTH_SCOPES")
+    )
+    openid_provider_url: str = Field(
+        default="https://huggingface.co",
+        validation_alias=AliasChoices("openid_provider_url", "OPENID_PROVIDER_URL"),
+    )
     hf_token: SecretStr | None = Field(default=None, validation_alias=AliasChoices("hf_token", "HF_TOKEN"))
+
+    @property
+    def maintainer_names(self) -> frozenset[str]:
+        """The accounts that may moderate."""
+        return frozenset(name.strip() for name in self.maintainers.split(",") if name.strip())
+
+    @property
+    def disk_is_lasting(self) -> bool:
+        """Whether what is written to the state folder is there after a restart; a Space's disk is not."""
+        return self.space_id is None if self.state_lasts is None else self.state_lasts
 
     def records_url(self) -> str:
         """The SQLAlchemy URL of the records: DATABASE_URL, else a SQLite file in the state folder."""
@@ -50,5 +91,5 @@ class Settings(BaseSettings):
 
 def variable_of(field: str) -> str:
     """The environment variable that sets a field of Settings, for messages."""
-    own_names = {"database_url": "DATABASE_URL", "hf_token": "HF_TOKEN"}
-    return own_names.get(field, f"ARB_{field.upper()}")
+    has_own_name = field.startswith(("database_", "hf_", "space_", "oauth_", "openid_"))
+    return field.upper() if has_own_name else f"ARB_{field.upper()}"

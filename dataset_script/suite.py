@@ -3,19 +3,22 @@
 A shipped suite is a folder under ``suites/``: ``trajectories.csv`` (trajectory_id, split),
 ``dev_labels.csv``, the published dev labels that the dataset carries too, ``tasks.csv`` (see `tasks`), and
 ``about.md``, what its dataset's card has to say, and ``suite.toml``: ``labels = "public"`` where anyone can
-have the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden. A
-maintainer's own suite is a folder of the same shape anywhere; only ``trajectories.csv`` has to be there.
+have the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden, and its
+``[rules]`` (see `suite_rules`). A maintainer's own suite is a folder of the same shape anywhere; only
+``trajectories.csv`` has to be there.
 """
 
 import csv
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+from dataset_script.suite_rules import SuiteRules, read_rules
 from dataset_script.trajectory_ids import TrajectoryId, reading_key
 from dataset_script.vocabulary import LABELS, SPLITS
 
@@ -50,6 +53,7 @@ class Suite:
     """What a reader of its data has to know (``about.md``), in Markdown: the card carries it."""
     labels_are_public: bool = False
     """Whether anyone can have the test labels anyway: then figures may be shown in full detail."""
+    rules: SuiteRules = field(default_factory=SuiteRules)
 
     @cached_property
     def _by_key(self) -> Mapping[str, Trajectory]:
@@ -110,27 +114,37 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     if not rows or not {"trajectory_id", "split"} <= columns:
         raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
     about = folder / "about.md"
+    are_public, rules = _policy(folder / "suite.toml")
     return Suite(
         name=folder.resolve().name,
         trajectories=_trajectories(rows, path.name),
         dev_labels_path=folder / "dev_labels.csv",
         tasks_path=folder / "tasks.csv",
         about=about.read_text(encoding="utf-8").strip() if about.is_file() else "",
-        labels_are_public=_labels_are_public(folder / "suite.toml"),
+        labels_are_public=are_public,
+        rules=rules,
     )
 
 
-def _labels_are_public(path: Path) -> bool:
-    """What ``suite.toml`` says of the labels; private when there is no such file."""
-    if not path.is_file():
-        return False
+def _policy(path: Path) -> tuple[bool, SuiteRules]:
+    """What ``suite.toml`` says: whether the labels are public, and the rules; without one, private ones."""
+    said: dict[str, Any] = {}
+    if path.is_file():
+        try:
+            said = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
+    labels = said.get("labels", "private")
+    problems = []
+    if labels not in ("public", "private"):
+        problems.append(f'labels {labels!r}: write labels = "public" or labels = "private"')
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8")).get("labels", "private")
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
-    if said not in ("public", "private"):
-        raise SuiteError(f'{path.name}, labels {said!r}: write labels = "public" or labels = "private"')
-    return said == "public"
+        rules = read_rules(said.get("rules", {}))
+    except ValueError as error:
+        problems.append(str(error))
+    if problems:
+        raise SuiteError(f"{path.name}, {'; '.join(problems)}")
+    return labels == "public", rules
 
 
 def read_rows(path: Path) -> tuple[list[dict[str, str]], set[str]]:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from dataset_script.vocabulary import LABELS
@@ -32,6 +33,10 @@ class ScoredRecord:
     submitted_at: str
     report: Mapping[str, Any] = field(repr=False)
     counts_by_task: Mapping[str, Any] = field(repr=False)
+    is_verified: bool = False
+    is_label_exposed: bool = False
+    ranking: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Overall CELLs by label that rank in place of the report's: those of a half that is not shown."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class BoardRow:
     note: str
     labels: Mapping[str, Any]
     cost: Mapping[str, float | int] | None = None
+    marks: tuple[str, ...] = ()
+    """What maintainers found: ``verified`` (run again by others), ``labels exposed`` (test labels got in)."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +107,18 @@ class Board:
 
 
 def make_board(
-    suite: str, records: Sequence[ScoredRecord], published: Iterable[PublishedRow], label_version: str | None
+    suite: str,
+    records: Sequence[ScoredRecord],
+    published: Iterable[PublishedRow],
+    label_version: str | None,
+    references: Sequence[BoardRow] = (),
 ) -> Board:
     """The board of records and published rows under a label version.
 
     Order: precision, then recall, then the earlier submission. A judge is ranked by its best submission for
     each label; its others are kept without a rank. Self-reported and reference rows have none either.
-    Records of another label version are left out: they wait for a new score.
+    Records of another label version are left out: they wait for a new score. ``references`` are rows made
+    elsewhere (`leaderboard.ceiling`); one takes the place of the published row of its id.
     """
     current = [record for record in records if record.report["label_version"] == label_version]
     attempts: dict[tuple[str, str], int] = {}
@@ -114,10 +126,13 @@ def make_board(
         key = (record.account, record.judge)
         attempts[key] = attempts.get(key, 0) + 1
     rows = [_scored_row(record, attempts[record.account, record.judge]) for record in current]
-    rows += [_published_row(row) for row in published]
+    replaced = {row.id for row in references}
+    rows += [_published_row(row) for row in published if row.row_id not in replaced]
+    rows += references
     task_counts = {record.id: record.counts_by_task for record in current}
+    hidden = {record.id: record.ranking for record in current if record.ranking is not None}
     for label in LABELS:
-        _rank(rows, label, task_counts)
+        _rank(rows, label, task_counts, hidden)
     return Board(suite, label_version, tuple(sorted(rows, key=lambda row: _order_within(row, "success"))))
 
 
@@ -132,7 +147,13 @@ def _scored_row(record: ScoredRecord, attempts: int) -> BoardRow:
             for label, found in record.report["labels"].items()
         },
         cost=record.report.get("cost"),
+        marks=_marks(record),
     )  # fmt: skip
+
+
+def _marks(record: ScoredRecord) -> tuple[str, ...]:
+    found = {"verified": record.is_verified, "labels exposed": record.is_label_exposed}
+    return tuple(mark for mark, is_so in found.items() if is_so)
 
 
 def _published_row(row: PublishedRow) -> BoardRow:
@@ -145,42 +166,61 @@ def _published_row(row: PublishedRow) -> BoardRow:
     )  # fmt: skip
 
 
-def _rank(rows: Sequence[BoardRow], label: str, task_counts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Fill in ``best`` and ``rank`` of the rows being built, for one label."""
+def _rank(
+    rows: Sequence[BoardRow],
+    label: str,
+    task_counts: Mapping[str, Mapping[str, Any]],
+    hidden: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Fill in ``best`` and ``rank`` of the rows being built, for one label; ``hidden`` cells rank first."""
+    ranking = {row.id: _ranking_cell(row, label, hidden) for row in rows}
     seen: set[tuple[str, str]] = set()
     ranked = []
     candidates = [row for row in rows if row.labels.get(label) and row.provenance in RANKED_PROVENANCES]
-    for row in sorted(candidates, key=lambda row: _order(row, label)):
+    for row in sorted(candidates, key=lambda row: _order(row, ranking[row.id])):
+        if row.id in hidden:
+            row.labels[label]["ranked_by"] = "a half of the tasks that is not shown"
         judge = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
         if judge in seen:
             continue
         seen.add(judge)
         row.labels[label]["best"] = True
-        if row.labels[label]["overall"]["precision"] is not None:  # a judge that never says yes has no place
+        if ranking[row.id].get("precision") is not None:  # a judge that never says yes has no place
             ranked.append(row)
-    contenders = _contenders(ranked, label, task_counts)
+    contenders = _contenders([(row.id, ranking[row.id]) for row in ranked], label, task_counts)
     for row, rank in zip(ranked, rank_contenders(contenders), strict=True):
         row.labels[label]["rank"] = asdict(rank)
 
 
+def _ranking_cell(row: BoardRow, label: str, hidden: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The CELL that a row is ranked by; empty where it has none."""
+    if row.id in hidden:
+        return hidden[row.id].get(label) or {}
+    return (row.labels.get(label) or {}).get("overall") or {}
+
+
 def _contenders(
-    ranked: Sequence[BoardRow], label: str, task_counts: Mapping[str, Mapping[str, Any]]
+    cells: Sequence[tuple[str, Mapping[str, Any]]],
+    label: str,
+    task_counts: Mapping[str, Mapping[str, Any]],
 ) -> list[Contender]:
-    counts = {row.id: found for row in ranked if (found := task_counts.get(row.id, {}).get(label))}
+    counts = {name: found for name, _ in cells if (found := task_counts.get(name, {}).get(label))}
     samples = dict(zip(counts, precision_samples_of_all(list(counts.values())), strict=True))
-    cells = [(row.id, row.labels[label]["overall"]) for row in ranked]
-    return [Contender(cell["precision"], cell["precision_ci"], samples.get(row_id)) for row_id, cell in cells]
+    return [Contender(cell["precision"], cell["precision_ci"], samples.get(name)) for name, cell in cells]
 
 
-def _order(row: BoardRow, label: str) -> tuple:
+def _order(row: BoardRow, cell: Mapping[str, Any]) -> tuple:
     """Precision, then recall, both falling and undefined last; then date and id."""
-    overall = (row.labels.get(label) or {}).get("overall") or {}
-    falling = [-1.0 if overall.get(figure) is None else overall[figure] for figure in ("precision", "recall")]
+    falling = [-1.0 if cell.get(figure) is None else cell[figure] for figure in ("precision", "recall")]
     return (-falling[0], -falling[1], row.date, row.id)
 
 
 def _order_within(row: BoardRow, label: str) -> tuple:
-    return (row.provenance == "reference", *_order(row, label))
+    """By rank where that comes from figures that are not shown, else by the figures."""
+    found = row.labels.get(label) or {}
+    rank = found.get("rank")
+    place = (rank["place"] if rank else inf) if "ranked_by" in found else 0
+    return (row.provenance == "reference", place, *_order(row, found.get("overall") or {}))
 
 
 def _canonical(value: Any) -> bytes:

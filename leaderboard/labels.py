@@ -4,13 +4,12 @@ Messages name rows and fields, never a value, and a label set's repr shows no la
 nor a log can carry one.
 """
 
-import csv
 import hashlib
-import io
+import hmac
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -20,36 +19,13 @@ import numpy as np
 from dataset_script.settings import Settings
 from dataset_script.suite import Suite, SuiteError, Trajectory, load_dev_labels
 from dataset_script.vocabulary import LABELS
+from leaderboard.annotations import QUESTIONS, UNSURE, Annotation, AnnotationsInvalid
 from leaderboard.label_source import ANNOTATIONS_IN_WHEEL, LabelsUnavailable, locate_labels
+from leaderboard.released_annotations import parse_released, write_released
 
-UNSURE: Final = -1
+NO_ANSWER: Final = -1
 NO_OPTIMALITY: Final = 0
-_YES_NO = MappingProxyType({"yes": 1, "no": 0, "unsure": UNSURE})
-
-# Column of the file, field of ours, words it may hold. Optimality counts 1 (failure) to 4 (optimal).
-RELEASED_COLUMNS: Final = (
-    (
-        "trajectory_success",
-        "success",
-        MappingProxyType({"successful": 1, "unsuccessful": 0, "unsure": UNSURE}),
-    ),
-    ("trajectory_side_effect", "side_effect", _YES_NO),
-    ("trajectory_looping", "repetition", _YES_NO),
-    (
-        "trajectory_optimality",
-        "optimality",
-        MappingProxyType(
-            {
-                "1. complete failure": 1,
-                "2. suboptimal": 2,
-                "3. somewhat optimal": 3,
-                "4. completely optimal": 4,
-                "unsure": NO_OPTIMALITY,
-            }
-        ),
-    ),
-)
-_ID_COLUMNS: Final = ("benchmark", "model_name", "task_id")
+PARQUET: Final = ".parquet"
 
 
 class LabelsInvalid(Exception):
@@ -78,19 +54,63 @@ class LabelSet:
         return f"LabelSet({self.suite}/{self.split}, {len(self.trajectories)} rows, version {self.version})"
 
 
-def load_labels(suite: Suite, split: str, settings: Settings, fetch: bool = True) -> LabelSet:
+def load_labels(
+    suite: Suite, split: str, settings: Settings, fetch: bool = True, version_key: bytes | None = None
+) -> LabelSet:
     """The labels of a split: dev from the suite's published file where it has one, else from the source.
 
+    With ``version_key`` the version is keyed: whoever guesses the labels cannot confirm the guess by it.
     Raises LabelsUnavailable when the source cannot be had, LabelsInvalid when it cannot be read.
     """
     if split == "dev" and suite.dev_labels_path.is_file():
         return _label_set(suite, split, "published", _published(suite))
-    rows = _released(_read(locate_labels(settings, fetch)))
-    return _label_set(suite, split, settings.labels.partition(":")[0], rows)
+    path = locate_labels(settings, fetch)
+    source = settings.labels.partition(":")[0]
+    return _label_set(suite, split, source, _read(path), _first_row(path), version_key)
 
 
-def _published(suite: Suite) -> list[tuple[str, tuple[int, ...]]]:
-    """(trajectory id, values in the order of RELEASED_COLUMNS) of the suite's own dev labels."""
+def load_annotations(
+    suite: Suite, settings: Settings, split: str | None = None, file: Path | None = None, fetch: bool = True
+) -> tuple[Annotation, ...]:
+    """Every annotation of a split, or of the whole suite, in the order of the file, by released ids.
+
+    From ``file`` (the released CSV format or our Parquet) where one is given, else from where `load_labels`
+    has them; the whole suite's come from the source alone, where one person has one name. Raises as it does.
+    """
+    if file is not None:
+        annotations, first_row = _read(file, file.name), _first_row(file)
+    elif split == "dev" and suite.dev_labels_path.is_file():
+        annotations, first_row = _published(suite), 1
+    else:
+        path = locate_labels(settings, fetch)
+        annotations, first_row = _read(path), _first_row(path)
+    wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
+    found = _in_suite(suite, annotations, first_row, "labels" if file is None else file.name)
+    return tuple(a for a in found if a.trajectory_id in wanted)
+
+
+def write_annotations(annotations: Sequence[Annotation], path: Path) -> None:
+    """Write annotations whole or not at all: our Parquet where the name ends so, else the released CSV.
+
+    Only its owner may read the file. Raises AnnotationsInvalid for what the format cannot hold, and OSError.
+    """
+    if path.suffix == PARQUET:
+        from leaderboard.parquet_annotations import write_parquet
+
+        content = write_parquet(annotations)
+    else:
+        content = write_released(annotations).encode("utf-8")
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        temporary.touch(mode=0o600)
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _published(suite: Suite) -> tuple[Annotation, ...]:
+    """The suite's own dev labels; what is null there is an Unsure."""
     try:
         found = load_dev_labels(suite)
     except SuiteError as error:
@@ -98,72 +118,97 @@ def _published(suite: Suite) -> list[tuple[str, tuple[int, ...]]]:
     except UnicodeDecodeError:
         name = suite.dev_labels_path.name
         raise LabelsInvalid(f"{name}: is not UTF-8 text; save it as UTF-8 CSV") from None
-    rows = []
-    for row in found:
-        answers = (getattr(row, name) for name in LABELS)
-        values = [UNSURE if answer is None else int(answer) for answer in answers]
-        rows.append((row.trajectory_id, (*values, row.optimality or NO_OPTIMALITY)))
-    return rows
+    words = {True: "yes", False: "no", None: UNSURE}
+    return tuple(
+        Annotation(
+            row.trajectory_id,
+            row.annotator,
+            **{name: words[getattr(row, name)] for name in LABELS},
+            optimality=UNSURE if row.optimality is None else str(row.optimality),
+        )
+        for row in found
+    )
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, name: str = "labels") -> tuple[Annotation, ...]:
+    """The annotations of a file, by its ending: the wheel, our Parquet, else the released CSV."""
     try:
-        if path.suffix == ".whl":
-            with zipfile.ZipFile(path) as wheel:
-                return wheel.read(ANNOTATIONS_IN_WHEEL).decode("utf-8")
-        return path.read_text(encoding="utf-8-sig")
+        if path.suffix == PARQUET:
+            from leaderboard.parquet_annotations import parse_parquet
+
+            return parse_parquet(path.read_bytes())
+        return parse_released(_text_of(path))
     except UnicodeDecodeError:
         raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
     except (OSError, KeyError, zipfile.BadZipFile):
         raise LabelsUnavailable(f"{path.name}: cannot be read; fetch it again") from None
+    except AnnotationsInvalid as problems:
+        raise LabelsInvalid(f"{name}: {problems}") from None
 
 
-def _released(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """(trajectory id, values in the order of RELEASED_COLUMNS) of every row, in the order of the file."""
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    problems: list[str] = []
-    found = []
-    try:
-        missing = {*_ID_COLUMNS, *(name for name, _, _ in RELEASED_COLUMNS)} - set(reader.fieldnames or ())
-        if missing:
-            raise LabelsInvalid(f"labels: the columns {', '.join(sorted(missing))} are missing")
-        for number, row in enumerate(reader, start=2):
-            values = [words.get((row[name] or "").strip().lower()) for name, _, words in RELEASED_COLUMNS]
-            problems += [
-                f"row {number}, {name}: not one of the words of the released format"
-                for (name, _, _), value in zip(RELEASED_COLUMNS, values, strict=True)
-                if value is None
-            ]
-            found.append(("/".join((row[name] or "").strip() for name in _ID_COLUMNS), tuple(values)))
-    except csv.Error:
-        raise LabelsInvalid(f"labels: line {reader.line_num} cannot be read as CSV") from None
-    if problems:
-        raise LabelsInvalid("labels: " + "; ".join(problems))
-    return found
+def _text_of(path: Path) -> str:
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            return wheel.read(ANNOTATIONS_IN_WHEEL).decode("utf-8")
+    with path.open(encoding="utf-8-sig", newline="") as file:  # newline: a name may hold a line break
+        return file.read()
 
 
-def _label_set(suite: Suite, split: str, source: str, rows: Sequence[tuple[str, tuple]]) -> LabelSet:
-    by_id: dict[str, list[tuple]] = {}
-    unknown = []
-    for number, (spelled, values) in enumerate(rows, start=2):
-        trajectory = suite.find(spelled)
+def _first_row(path: Path) -> int:
+    """The number of a file's first row in messages: a CSV's header is row 1."""
+    return 1 if path.suffix == PARQUET else 2
+
+
+def _in_suite(
+    suite: Suite, annotations: Sequence[Annotation], first_row: int, name: str = "labels"
+) -> tuple[Annotation, ...]:
+    """The annotations under the suite's spelling of their ids; raises LabelsInvalid naming every stranger."""
+    found, unknown = [], []
+    for number, annotation in enumerate(annotations, start=first_row):
+        trajectory = suite.find(annotation.trajectory_id)
         if trajectory is None:
-            unknown.append(f"row {number}: {spelled[:200]!r} is not in the suite {suite.name}")
+            spelled = annotation.trajectory_id[:200]
+            unknown.append(f"row {number}: {spelled!r} is not in the suite {suite.name}")
         else:
-            # Rows keep the file's order: the first annotation of a trajectory is its primary one.
-            by_id.setdefault(trajectory.trajectory_id, []).append(values)
+            found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
+    if unknown and not found:
+        raise LabelsInvalid(f"{name}: no trajectory of the suite {suite.name} is in it; check ARB_SUITE")
+    if unknown:
+        raise LabelsInvalid(f"{name}: " + "; ".join(unknown))
+    return tuple(found)
+
+
+def _values(annotation: Annotation) -> tuple[int, ...]:
+    """The codes of a label set, in the order of QUESTIONS."""
+    codes = {"yes": 1, "no": 0}
+    answers = (codes.get(annotation.answer(label) or UNSURE, NO_ANSWER) for label in LABELS)
+    is_graded = annotation.optimality not in (None, UNSURE)
+    return (*answers, int(annotation.optimality) if is_graded else NO_OPTIMALITY)
+
+
+def _label_set(
+    suite: Suite,
+    split: str,
+    source: str,
+    rows: Sequence[Annotation],
+    first_row: int = 1,
+    version_key: bytes | None = None,
+) -> LabelSet:
     trajectories = suite.split(split)
-    if not any(t.trajectory_id in by_id for t in trajectories):
+    named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
+    if not any(t.trajectory_id in named for t in trajectories):
         what = f"no label of the {split} split of the suite {suite.name} is in it"
         raise LabelsInvalid(f"labels ({source}): {what}; check ARB_SUITE and ARB_LABELS")
-    if unknown:
-        raise LabelsInvalid("labels: " + "; ".join(unknown))
+    by_id: dict[str, list[tuple]] = {}
+    # Rows keep the file's order: the first annotation of a trajectory is its primary one.
+    for annotation in _in_suite(suite, rows, first_row):
+        by_id.setdefault(annotation.trajectory_id, []).append(_values(annotation))
     annotations = [by_id.get(t.trajectory_id, []) for t in trajectories]
     return LabelSet(
         suite=suite.name,
         split=split,
         source=source,
-        version=_version(trajectories, annotations),
+        version=_version(trajectories, annotations, version_key),
         trajectories=trajectories,
         primary=_arrays(annotations, 0),
         second=_arrays(annotations, 1),
@@ -172,14 +217,16 @@ def _label_set(suite: Suite, split: str, source: str, rows: Sequence[tuple[str, 
 
 
 def _arrays(annotations: list[list[tuple]], which: int) -> Mapping[str, np.ndarray]:
-    none = (UNSURE, UNSURE, UNSURE, NO_OPTIMALITY)
+    none = (NO_ANSWER, NO_ANSWER, NO_ANSWER, NO_OPTIMALITY)
     values = np.array([found[which] if len(found) > which else none for found in annotations], dtype=np.int8)
     values = values.reshape(len(annotations), len(none))
     values.setflags(write=False)
-    return MappingProxyType({name: values[:, place] for place, name in enumerate((*LABELS, "optimality"))})
+    return MappingProxyType({name: values[:, place] for place, name in enumerate(QUESTIONS)})
 
 
-def _version(trajectories: tuple[Trajectory, ...], annotations: list[list[tuple]]) -> str:
-    """12 hex digits of the SHA-256 of every annotation in id order: same content, same version."""
-    content = [[t.trajectory_id, found] for t, found in zip(trajectories, annotations, strict=True)]
-    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()[:12]
+def _version(trajectories: tuple[Trajectory, ...], annotations: list[list[tuple]], key: bytes | None) -> str:
+    """12 hex digits of the SHA-256, or HMAC, of every annotation in id order: same content, same version."""
+    said = [[t.trajectory_id, found] for t, found in zip(trajectories, annotations, strict=True)]
+    content = json.dumps(said, separators=(",", ":")).encode()
+    digest = hashlib.sha256(content) if key is None else hmac.new(key, content, hashlib.sha256)
+    return digest.hexdigest()[:12]

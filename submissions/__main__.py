@@ -94,7 +94,7 @@ def template_command(
 def submit_command(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
     space: Annotated[str, typer.Option(help="The Space's address.")] = "http://127.0.0.1:7860",
-    account: Annotated[str, typer.Option(help="Your name.")] = "",
+    account: Annotated[str, typer.Option(help="Your name; with a token it is known.")] = "",
     judge: Annotated[str, typer.Option(help="The judge's name.")] = "",
     kind: Annotated[str, typer.Option(help="Such as 'LLM judge'.")] = "",
     inputs: Annotated[str, typer.Option(help="What it sees, such as 'tree'.")] = "",
@@ -107,6 +107,10 @@ def submit_command(
             "--test-labels-used/--no-test-labels-used", help="Were they used to build or tune the judge?"
         ),
     ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="Your Hugging Face token, for a Space; HF_TOKEN if left out.", show_default=False),
+    ] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -118,22 +122,26 @@ def submit_command(
     chosen = read_suite(suite, settings)
     from submissions.declaration import DeclarationError, declare
     from submissions.predictions import read_upload
-    from submissions.sending import SendingFailed, problems_in, send_submission
+    from submissions.sending import SendingFailed, may_carry_token, problems_in, send_submission
 
     texts = {
         "account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model,
         "authors": authors, "link": link,
     }  # fmt: skip
+    if not token and settings.hf_token is not None and may_carry_token(space):
+        token = settings.hf_token.get_secret_value()
     checked = read_upload(file, None, settings, suite=chosen, split="test").check
     problems = [finding.message for finding in checked.findings if finding.level == "error"]
     try:
-        declare(**texts, test_labels_used=test_labels_used)
+        known = account or ("the account of the token" if token else "")
+        declare(**{**texts, "account": known}, test_labels_used=test_labels_used)
     except DeclarationError as error:
         problems += [message for _, message in error.problems]
     if problems:
         stop("\n".join(["nothing was sent:", *(f"  {problem}" for problem in problems)]), code=1)
     try:
-        sent = send_submission(space, file, {**texts, "test_labels_used": str(test_labels_used).lower()})
+        declared = {**texts, "test_labels_used": str(test_labels_used).lower()}
+        sent = send_submission(space, file, declared, token=token)
     except SendingFailed as problem:
         stop(str(problem), code=1)
     if not sent.is_taken:

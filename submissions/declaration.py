@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 KINDS = ("LLM judge", "Trained judge", "Ensemble", "Rule-based", "Human", "Other")
 INPUTS = (
@@ -69,6 +69,14 @@ class Declaration(BaseModel):
     authors: Annotated[PlainText, Field(max_length=300)] = ""
     link: Annotated[PlainText, Field(max_length=300), AfterValidator(_web_address)] = ""
     test_labels_used: bool
+
+
+def judge_name(said: str) -> str:
+    """A judge's name as it is kept; raises DeclarationError where it is none."""
+    try:
+        return TypeAdapter(Name).validate_python(said if said.strip() else "?")
+    except ValidationError as error:
+        raise DeclarationError([("judge", f"Name of the judge: {_message(error.errors()[0])}")]) from None
 
 
 _TITLES = {

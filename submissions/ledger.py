@@ -1,74 +1,93 @@
-"""Entries in the records and questions to them; what they mean is the service's business."""
+"""Entries in the records that come of a file: submitted, held, scored, given back."""
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.orm import Session
 
-from leaderboard.board import ScoredRecord
-from submissions.database import snapshot, transaction
+from dataset_script.suite import Suite
+from dataset_script.suite_rules import SuiteRules
+from submissions.chain import Record, records_of_submission, take_turn
+from submissions.database import transaction
 from submissions.declaration import Declaration
+from submissions.limits import Allowance, allowance, limit_message
+from submissions.lookup import counted_submissions, current_standings, is_scored
 from submissions.predictions import Upload
-from submissions.records import Account, Judge, Score, Submission
+from submissions.projection import DECLARED, add_record, find_judge
+from submissions.records import Submission
 
-ATTEMPTS = 5
+THE_SERVER = "the server"
+"""Who acts where no account does."""
+
+
+class LimitReached(Exception):
+    """An account has no file left for now; the message says until when."""
+
+    def __init__(self, found: Allowance, rules: SuiteRules) -> None:
+        self.allowance = found
+        super().__init__(limit_message(found, rules))
+
+
+class AccountBanned(Exception):
+    """A maintainer has closed the account to submissions."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A submission in the records: its row, the record that it is made from, and whether it is new."""
+
+    submission: Submission
+    record: Record
+    is_new: bool
 
 
 def record_submission(
-    engine: Engine, suite: str, upload: Upload, declaration: Declaration, clock: Callable[[], datetime]
-) -> tuple[Submission, bool]:
-    """The record of a judge's file, made unless it is there; and whether it is new."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with transaction(engine) as session:
-                return _find_or_add_submission(session, suite, upload, declaration, clock)
-        except IntegrityError:
-            # A twin was first with account, judge or submission; the next round finds what it wrote.
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError("unreachable")
+    engine: Engine,
+    suite: Suite,
+    upload: Upload,
+    declaration: Declaration,
+    label_version: str,
+    clock: Callable[[], datetime],
+    reasons_to_hold: Sequence[str] = (),
+) -> Recorded:
+    """The record of a judge's test file, made unless it is there; limits are counted in the same transaction.
+
+    Raises LimitReached and AccountBanned for a new file; one that is there already is told of as it is.
+    """
+    with transaction(engine) as session:
+        take_turn(session)
+        found = current_standings(session)
+        account = declaration.account
+        judge = found.first_name_of(account, declaration.judge)
+        existing = _existing(session, suite.name, account, judge, upload)
+        if existing is not None:
+            return Recorded(existing, records_of_submission(session, existing.id)[0], is_new=False)
+        if account in found.banned:
+            raise AccountBanned(f"the account {account} is closed to submissions; a maintainer says why")
+        now = clock()
+        came = counted_submissions(session, suite.name, account, label_version, found)
+        left = allowance(came, suite.rules, now)
+        if left.next_at is not None:
+            raise LimitReached(left, suite.rules)
+        body = _body(suite.name, upload, declaration, judge, label_version)
+        record = add_record(session, "submitted", account, now, body)
+        if reasons_to_hold:
+            held = {"submission_id": body["submission_id"], "reasons": list(reasons_to_hold)}
+            add_record(session, "held", THE_SERVER, now, held)
+        return Recorded(session.get_one(Submission, body["submission_id"]), record, is_new=True)
 
 
-def unscored_submissions(engine: Engine, suite: str, label_version: str, policy: str) -> Sequence[Submission]:
-    """The submissions of a suite that have no score under a label version, in the order they came."""
-    scored = select(Score.submission_id).where(Score.label_version == label_version, Score.policy == policy)
-    waiting = (
-        select(Submission)
-        .where(Submission.suite == suite, Submission.id.not_in(scored))
-        .order_by(Submission.submitted_at, Submission.id)
-    )
-    with snapshot(engine) as session:
-        return session.scalars(waiting).all()
-
-
-def find_submission(engine: Engine, suite: str, submission_id: str) -> Submission | None:
-    """A submission of a suite by its id; None where there is no such one."""
-    if not re.fullmatch("[0-9a-f]{12}", submission_id):  # PostgreSQL refuses some texts outright
-        return None
-    with snapshot(engine) as session:
-        found = session.get(Submission, submission_id)
-        return found if found is not None and found.suite == suite else None
-
-
-def is_scored(engine: Engine, submission_id: str, label_version: str, policy: str) -> bool:
-    """Whether a submission has its score under a label version."""
-    found = select(Score.id).where(
-        Score.submission_id == submission_id, Score.label_version == label_version, Score.policy == policy
-    )
-    with snapshot(engine) as session:
-        return session.scalar(found) is not None
-
-
-def add_score(engine: Engine, score: Score) -> bool:
-    """Write a score; False when another process wrote that one first."""
-    wanted = (score.submission_id, score.label_version, score.policy)
+def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> bool:
+    """Write a score (the body of a record ``scored``); False when another process wrote that one first."""
+    wanted = (score["submission_id"], score["label_version"], score["policy"])
     try:
         with transaction(engine) as session:
-            session.add(score)
+            add_record(session, "scored", account, at, score)
     except IntegrityError:
         if not is_scored(engine, *wanted):
             raise
@@ -76,107 +95,45 @@ def add_score(engine: Engine, score: Score) -> bool:
     return True
 
 
-def state_of_scores(session: Session) -> tuple[int, int | None]:
-    """What changes with every new score: they are only ever added."""
-    return tuple(session.execute(select(func.count(Score.id), func.max(Score.id))).one())
+def give_back(engine: Engine, submission_id: str, reason: str, at: datetime) -> None:
+    """Let a submission not count towards the limits: a fault of ours kept it from its score."""
+    with transaction(engine) as session:
+        take_turn(session)
+        if not current_standings(session).of(submission_id).is_refunded:
+            body = {"submission_id": submission_id, "reason": reason}
+            add_record(session, "refunded", THE_SERVER, at, body)
 
 
-def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:
-    """What a board stands on while the labels are away: the version with the most scores, then the newest.
-
-    A re-scoring that was broken off has fewer than the version before it.
-    """
-    versions = (
-        select(Score.label_version)
-        .join(Submission)
-        .where(Submission.suite == suite, Score.policy == policy)
-        .group_by(Score.label_version)
-        .order_by(func.count().desc(), func.max(Score.id).desc())
-    )
-    return session.scalar(versions.limit(1))
-
-
-def scored_records(
-    session: Session, suite: str, label_version: str | None, policy: str
-) -> list[ScoredRecord]:
-    """The submissions of a suite scored under a label version, in the order they came."""
-    found = session.scalars(
-        select(Score)
-        .join(Submission)
-        .where(
-            Submission.suite == suite, Score.label_version == (label_version or ""), Score.policy == policy
+def _existing(session: Session, suite: str, account: str, judge: str, upload: Upload) -> Submission | None:
+    owner = find_judge(session, account, judge)
+    if owner is None:
+        return None
+    return session.scalar(
+        select(Submission).where(
+            Submission.judge_id == owner.id,
+            Submission.suite == suite,
+            Submission.split == upload.check.split,
+            Submission.file_sha256 == upload.sha256,
         )
-        .options(joinedload(Score.submission).joinedload(Submission.judge).joinedload(Judge.account))
-        .order_by(Submission.submitted_at, Submission.id)
-    )
-    return [_scored_record(score) for score in found]
-
-
-def _find_or_add_submission(
-    session: Session, suite: str, upload: Upload, declaration: Declaration, clock: Callable[[], datetime]
-) -> tuple[Submission, bool]:
-    judge = _find_or_add_judge(session, declaration, clock())
-    identity = f"{judge.id}/{suite}/{upload.check.split}/{upload.sha256}"
-    submission_id = hashlib.sha256(identity.encode()).hexdigest()[:12]
-    existing = session.get(Submission, submission_id)
-    if existing is not None:
-        return existing, False
-    record = _submission(submission_id, judge, suite, upload, declaration, clock())
-    session.add(record)
-    session.flush()
-    return record, True
-
-
-def _find_or_add_judge(session: Session, declaration: Declaration, now: datetime) -> Judge:
-    account = session.scalar(select(Account).where(Account.name == declaration.account))
-    if account is None:
-        account = Account(name=declaration.account, created_at=now)
-        session.add(account)
-        session.flush()
-    judge = session.scalar(
-        select(Judge).where(Judge.account_id == account.id, Judge.name == declaration.judge)
-    )
-    if judge is None:
-        judge = Judge(account_id=account.id, name=declaration.judge, created_at=now)
-        session.add(judge)
-        session.flush()
-    return judge
-
-
-def _submission(
-    submission_id: str, judge: Judge, suite: str, upload: Upload, declaration: Declaration, now: datetime
-) -> Submission:
-    return Submission(
-        id=submission_id,
-        judge_id=judge.id,
-        suite=suite,
-        split=upload.check.split,
-        file_sha256=upload.sha256,
-        content_hash=upload.check.aligned.content_hash(),
-        file_name=upload.file_name,
-        size_bytes=len(upload.content),
-        rows=upload.check.rows,
-        coverage=upload.check.coverage,
-        submitted_at=now,
-        **declaration.model_dump(exclude={"account", "judge"}),
     )
 
 
-def _scored_record(score: Score) -> ScoredRecord:
-    submission = score.submission
-    return ScoredRecord(
-        id=submission.id,
-        judge=submission.judge.name,
-        account=submission.judge.account.name,
-        kind=submission.kind,
-        inputs=submission.inputs,
-        model=submission.model,
-        authors=submission.authors,
-        link=submission.link,
-        test_labels_used=submission.test_labels_used,
-        file_sha256=submission.file_sha256,
-        # To the microsecond: the earlier of two equal submissions ranks first.
-        submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
-        report=score.report,
-        counts_by_task=score.counts_by_task,
-    )
+def _body(
+    suite: str, upload: Upload, declaration: Declaration, judge: str, label_version: str
+) -> dict[str, Any]:
+    parts = (declaration.account, judge, suite, upload.check.split, upload.sha256)
+    return {
+        "submission_id": hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12],
+        "account": declaration.account,
+        "judge": judge,
+        "suite": suite,
+        "split": upload.check.split,
+        "file_sha256": upload.sha256,
+        "content_hash": upload.check.aligned.content_hash(),
+        "file_name": upload.file_name,
+        "size_bytes": len(upload.content),
+        "rows": upload.check.rows,
+        "coverage": upload.check.coverage,
+        "label_version": label_version,
+        **{name: getattr(declaration, name) for name in DECLARED},
+    }

@@ -1,4 +1,8 @@
-"""What is kept: accounts, judges, submissions and scores. A row is written once and never edited."""
+"""The tables: the records (`chain`), and what is looked up of them: accounts, judges, submissions, scores.
+
+The records are the truth; every other row is made from one, in the same transaction (`projection`). A row is
+written once and never edited.
+"""
 
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -38,6 +42,29 @@ class Base(DeclarativeBase):
     """The tables; ``migrations/`` brings a database to them."""
 
     type_annotation_map: ClassVar = {dict[str, Any]: JSON, datetime: Moment}
+
+
+class Entry(Base):
+    """One record: ``body`` is its canonical JSON as it was hashed, ``subject`` the submission it is about."""
+
+    __tablename__ = "records"
+    sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(32), index=True)
+    at: Mapped[datetime]
+    actor: Mapped[str] = mapped_column(String(80))
+    body: Mapped[str] = mapped_column(Text)
+    previous: Mapped[str] = mapped_column(String(64))
+    hash: Mapped[str] = mapped_column(String(64), unique=True)
+    subject: Mapped[str | None] = mapped_column(String(16), index=True)
+
+
+class Commit(Base):
+    """A commit on the Hub that holds every record up to a sequence."""
+
+    __tablename__ = "commits"
+    through_sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    commit: Mapped[str] = mapped_column(String(64))
+    committed_at: Mapped[datetime]
 
 
 class Account(Base):
@@ -82,13 +109,19 @@ class Submission(Base):
     authors: Mapped[str] = mapped_column(Text)
     link: Mapped[str] = mapped_column(Text)
     test_labels_used: Mapped[bool]
+    label_version: Mapped[str] = mapped_column(String(16), default="")
     submitted_at: Mapped[datetime]
     judge: Mapped[Judge] = relationship()
     scores: Mapped[list["Score"]] = relationship(back_populates="submission")
 
 
 class Score(Base):
-    """A submission scored under one label version. ``counts_by_task`` never leaves the server."""
+    """A submission scored under one label version.
+
+    ``counts_by_task`` never leaves the server, nor does ``report`` where the labels are private; ``digests``
+    tell sets of verdicts apart, for the noise (`submissions.probing.digests`); ``halves`` is empty but where
+    a suite ranks by a hidden half (`submissions.probing.ranking_half`).
+    """
 
     __tablename__ = "scores"
     __table_args__ = (UniqueConstraint("submission_id", "label_version", "policy"),)
@@ -98,5 +131,7 @@ class Score(Base):
     policy: Mapped[str] = mapped_column(String(16))
     report: Mapped[dict[str, Any]]
     counts_by_task: Mapped[dict[str, Any]]
+    digests: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    halves: Mapped[dict[str, Any]] = mapped_column(default=dict)
     scored_at: Mapped[datetime]
     submission: Mapped[Submission] = relationship(back_populates="scores")

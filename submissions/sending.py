@@ -1,9 +1,11 @@
 """Sending a prediction file to a Space over HTTP, from the command line."""
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
@@ -29,13 +31,35 @@ class _TryAgain(Exception):
     pass
 
 
+def may_carry_token(space: str) -> bool:
+    """Whether a token may be sent to this address: by HTTPS, or without leaving this machine."""
+    try:
+        parts = urlsplit(space)
+        is_https = parts.scheme == "https"
+        return (
+            is_https
+            or parts.hostname == "localhost"
+            or ipaddress.ip_address(parts.hostname or "").is_loopback
+        )
+    except ValueError:
+        return False
+
+
 def send_submission(
-    space: str, path: Path, declared: Mapping[str, str], client: httpx.Client | None = None
+    space: str,
+    path: Path,
+    declared: Mapping[str, str],
+    client: httpx.Client | None = None,
+    token: str | None = None,
 ) -> Sent:
     """Send a file with its declaration to ``space`` (its address), again when the way there failed.
 
-    Raises SendingFailed when there is no answer, or one that is not a Space's.
+    ``token`` says who sends it, on a Space. Raises SendingFailed when there is no answer, or one that is not
+    a Space's, and before anything is sent where the address may carry no token.
     """
+    if token is not None and not may_carry_token(space):
+        raise SendingFailed(f"no token is sent to {space}: it would go there unencrypted; use https://")
+    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     address = f"{space.rstrip('/')}/api/submissions"
     trying = Retrying(
         stop=stop_after_attempt(ATTEMPTS),
@@ -45,15 +69,22 @@ def send_submission(
     )
     with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
         try:
-            return trying(_send, opened, address, path, declared)
+            return trying(_send, opened, address, path, declared, headers)
         except _TryAgain as problem:
             raise SendingFailed(f"{space} cannot be reached: {problem}; send the file again later") from None
 
 
-def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str, str]) -> Sent:
+def _send(
+    client: httpx.Client,
+    address: str,
+    path: Path,
+    declared: Mapping[str, str],
+    headers: Mapping[str, str],
+) -> Sent:
     try:
         with path.open("rb") as file:
-            answer = client.post(address, data=dict(declared), files={"file": (path.name, file)})
+            files = {"file": (path.name, file)}
+            answer = client.post(address, data=dict(declared), files=files, headers=headers)
     except httpx.TransportError as error:
         raise _TryAgain(str(error) or type(error).__name__) from None
     except httpx.InvalidURL as error:

@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -14,58 +13,57 @@ from dataset_script.prediction_file.aligned import AlignedPredictions
 from dataset_script.settings import Settings
 from dataset_script.suite import OFFICIAL, Suite, load_suite
 from leaderboard.board import Board, make_board
-from leaderboard.costs import with_cost
-from leaderboard.label_source import LabelsUnavailable
-from leaderboard.labels import LabelSet, LabelsInvalid, load_labels
+from leaderboard.labels import LabelSet
 from leaderboard.published_rows import load_published_rows
-from leaderboard.report import counts_by_task, score_report
+from leaderboard.report import score_report
+from submissions.accounts import Actor, age_problem, is_same_name
+from submissions.acts import Acts, Decision
 from submissions.current_board import CurrentBoard
-from submissions.database import open_database
+from submissions.database import open_database, snapshot
 from submissions.declaration import Declaration
-from submissions.ledger import (
-    add_score,
+from submissions.disclosed import Discloser
+from submissions.durability import AtOnce, Durability, nothing_lasts
+from submissions.label_shelf import LabelShelf
+from submissions.ledger import AccountBanned, LimitReached, Recorded, give_back, record_submission
+from submissions.limits import Allowance, allowance
+from submissions.lookup import (
+    counted_submissions,
+    current_standings,
     find_submission,
     fullest_label_version,
-    is_scored,
-    record_submission,
-    scored_records,
-    state_of_scores,
-    unscored_submissions,
+    scores_of,
+    state_of_records,
 )
 from submissions.predictions import Upload, read_upload
-from submissions.records import Score, Submission
+from submissions.probing.form_checks import reasons_to_hold
+from submissions.receipts import Receipt, Signer, receipt_of
+from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.scorer import POLICY, Scorer
+from submissions.secret import ServerSecret
 from submissions.store import FileStore
+from submissions.told import ToldSubmission, tell
 from submissions.verdicts import VerdictShelf, read_kept_verdicts
 
 logger = logging.getLogger(__name__)
-POLICY = "strict"
-PUBLIC_SOURCES = ("wheel", "none")
-"""Label sources whose troubles anyone may read of; those of a private one are for the log."""
-
-
-class SubmissionRefused(Exception):
-    """A submission that was not taken; the message says why and what to do. Nothing was recorded."""
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What a submitter gets: enough to find the submission and to prove what was sent, and when."""
-
-    submission_id: str
-    judge: str
-    account: str
-    file_sha256: str
-    submitted_at: datetime
-    label_version: str
-    is_new: bool
+DURABLE_WITHIN_SECONDS = 20.0
+"""How long an answer waits for the record to last before it says ``waiting``."""
 
 
 class SubmissionService:
-    """The records, the labels and the board of one suite. One instance a process; safe for threads."""
+    """The records, the labels and the board of one suite. One instance a process; safe for threads.
 
-    def __init__(self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    ``durability`` is where records last; by default where the settings say that the database does.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        durability: Durability | None = None,
+    ) -> None:
         self.settings = settings
-        self._clock = clock
+        self.clock = clock
+        self.durability = durability or AtOnce()
         self._opening = threading.RLock()
         self._shelf = VerdictShelf()
 
@@ -75,49 +73,53 @@ class SubmissionService:
         return load_suite(self.settings.suite)
 
     @cached_property
-    def _engine(self) -> Engine:
+    def engine(self) -> Engine:
+        """The database of the records, brought up to date at first use."""
         with self._opening:  # migrations run one at a time in a process
             return open_database(self.settings.records_url())
 
     @cached_property
-    def _files(self) -> FileStore:
+    def files(self) -> FileStore:
+        """The uploaded files."""
         return FileStore(self.settings.state_dir / "files")
 
     @cached_property
-    def _test_labels(self) -> LabelSet | LabelsUnavailable | LabelsInvalid:
-        with self._opening:
-            return self._load("test")
+    def labels(self) -> LabelShelf:
+        """The labels of both splits."""
+        return LabelShelf(self.suite, self.settings)
 
     @cached_property
-    def _dev_labels(self) -> LabelSet | LabelsUnavailable | LabelsInvalid:
-        with self._opening:
-            return self._load("dev")
+    def secret(self) -> ServerSecret:
+        """What keys are made of; raises SecretUnavailable."""
+        return ServerSecret.of(self.settings)
 
-    def _load(self, split: str) -> LabelSet | LabelsUnavailable | LabelsInvalid:
-        try:
-            return load_labels(self.suite, split, self.settings)
-        except (LabelsUnavailable, LabelsInvalid) as reason:
-            logger.warning("%s labels of %s cannot be used: %s", split, self.suite.name, reason)
-            return reason
+    @cached_property
+    def signer(self) -> Signer:
+        """What receipts are signed with."""
+        return Signer(self.secret)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What writes scores."""
+        half = self.suite.rules.ranking_half and not self.suite.labels_are_public
+        key = self.secret.key("ranking-half") if half else None
+        return Scorer(self.engine, self.files, self.suite, self.settings, self.clock, key)
+
+    @cached_property
+    def discloser(self) -> Discloser:
+        """What tells of scores."""
+        key = None if self.suite.labels_are_public else self.secret.key("noise")
+        return Discloser(self.suite, key)
 
     @property
     def read_only_reason(self) -> str | None:
         """Why nothing can be submitted, in words that anyone may read; None when it can."""
-        return None if isinstance(self._test_labels, LabelSet) else self._public(self._test_labels)
-
-    def _public(self, reason: LabelsUnavailable | LabelsInvalid) -> str:
-        """The reason itself, but nothing of a private source: neither its place nor what its rows hold."""
-        if isinstance(reason, LabelsUnavailable) and self.settings.labels in PUBLIC_SOURCES:
-            return str(reason)
-        return (
-            f"the labels of {self.suite.name} cannot be read; whoever runs this Space finds the reason "
-            "in its log"
-        )
+        return nothing_lasts(self.settings) or self.labels.why_none("test")
 
     @property
     def label_version(self) -> str | None:
         """The version of the test labels; None where there are none."""
-        return self._test_labels.version if isinstance(self._test_labels, LabelSet) else None
+        return self.labels.test.version if self.labels.test else None
 
     def check(self, content: bytes, file_name: str, split: str) -> Upload:
         """Read and check a prediction file against a split; reads no label, records nothing."""
@@ -127,84 +129,137 @@ class SubmissionService:
         """The full score report of an acceptable dev file; not recorded. Raises SubmissionRefused."""
         if not upload.check.acceptable or upload.check.split != "dev":
             raise SubmissionRefused("only an acceptable dev file can be rehearsed; mend the findings first")
-        if not isinstance(self._dev_labels, LabelSet):
-            raise SubmissionRefused(f"rehearsing is off: {self._public(self._dev_labels)}")
-        return score_report(upload.check.aligned, self._dev_labels, POLICY)
+        if self.labels.dev is None:
+            raise SubmissionRefused(f"rehearsing is off: {self.labels.why_none('dev')}")
+        return score_report(upload.check.aligned, self.labels.dev, POLICY)
 
-    def submit(self, upload: Upload, declaration: Declaration) -> Receipt:
+    def submit(self, upload: Upload, declaration: Declaration, actor: Actor | None = None) -> Receipt:
         """Record an acceptable test file and score it at once.
 
-        The same file of the same judge is one submission, however often it is sent. Raises SubmissionRefused.
+        The same file of the same judge is one submission, however often it is sent. ``actor`` None: the
+        declared name acts, as it may on loopback. Raises SubmissionRefused, NotAllowed, TooMany.
         """
-        labels = self._test_labels
-        if not isinstance(labels, LabelSet):
+        actor = actor or Actor(declaration.account)
+        declaration = declaration.model_copy(update={"account": actor.name})
+        labels = self.labels.test
+        if labels is None or self.read_only_reason:
             raise SubmissionRefused(f"submitting is off: {self.read_only_reason}")
         if not upload.check.acceptable or upload.check.split != "test":
             raise SubmissionRefused("the file is not acceptable for the test split; mend the findings first")
-        self._files.keep(upload.content)
-        record, is_new = record_submission(self._engine, self.suite.name, upload, declaration, self._clock)
-        self._score(record.id, upload, labels)
-        return Receipt(
-            record.id,
-            declaration.judge,
-            declaration.account,
-            upload.sha256,
-            record.submitted_at,
-            labels.version,
-            is_new,
-        )
+        if problem := age_problem(actor, self.suite.rules, self.clock().date()):
+            raise NotAllowed(problem)
+        self.files.keep(upload.content)
+        recorded = self._record(upload, declaration, labels)
+        self._score_now(recorded, upload, labels)
+        return self.receipt(recorded)
+
+    def _record(self, upload: Upload, declaration: Declaration, labels: LabelSet) -> Recorded:
+        hidden = not self.suite.labels_are_public
+        said = upload.check.aligned
+        reasons = reasons_to_hold(said, self.suite.split("test"), self.suite.rules) if hidden else ()
+        try:
+            return record_submission(
+                self.engine, self.suite, upload, declaration, labels.version, self.clock, reasons
+            )
+        except LimitReached as error:
+            raise TooMany(str(error), error.allowance.next_at) from None
+        except AccountBanned as error:
+            raise NotAllowed(str(error)) from None
+
+    def _score_now(self, recorded: Recorded, upload: Upload, labels: LabelSet) -> None:
+        """Score unless it is held; a fault of ours gives the file back to its account."""
+        submission = recorded.submission
+        with snapshot(self.engine) as session:
+            standing = current_standings(session).of(submission.id)
+        if standing.is_held or standing.is_rejected:
+            return
+        try:
+            self.scorer.score(submission.id, recorded.record.actor, upload, labels)
+        except Exception:
+            give_back(self.engine, submission.id, "scoring failed on our side", self.clock())
+            raise
+
+    def receipt(self, recorded: Recorded, timeout_s: float = DURABLE_WITHIN_SECONDS) -> Receipt:
+        """The signed receipt of a submission, once its records last or ``timeout_s`` has passed."""
+        with snapshot(self.engine) as session:
+            last = state_of_records(session)
+            is_held = current_standings(session).of(recorded.submission.id).is_held
+        lasts = self.durability.wait(last, timeout_s)
+        status = "waiting" if not lasts else "held" if is_held else "accepted"
+        return receipt_of(recorded.record, recorded.is_new, status, self.signer)
+
+    def submission(self, submission_id: str, actor: Actor) -> ToldSubmission:
+        """What the owner of a submission, or a maintainer, may see of it.
+
+        Raises KeyError where there is no such submission, NotAllowed for anybody else.
+        """
+        record = find_submission(self.engine, self.suite.name, submission_id)
+        if record is None:
+            raise KeyError(submission_id)
+        is_owner = is_same_name(record.judge.account.name, actor.name)
+        if not (is_owner or actor.is_maintainer):
+            raise NotAllowed("only its owner and maintainers may see this submission")
+        with snapshot(self.engine) as session:
+            return tell(
+                session, record, "maintainer" if actor.is_maintainer else "owner",
+                self.discloser, self.label_version, self.durability, self.signer,
+            )  # fmt: skip
+
+    @cached_property
+    def acts(self) -> Acts:
+        """What owners and maintainers do."""
+        return Acts(self.engine, self.suite, self.clock)
+
+    def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> None:
+        """A maintainer's decision; a submission that is released is scored at once. Raises as `Acts` does."""
+        self.acts.decide(decision, submission_id, actor, reason)
+        if decision == "released":
+            self.finish_scoring()
+
+    def allowance(self, account: str) -> Allowance | None:
+        """What is left to an account under the test labels as they are; None where there are none."""
+        if self.label_version is None:
+            return None
+        with snapshot(self.engine) as session:
+            came = counted_submissions(
+                session, self.suite.name, account, self.label_version, current_standings(session)
+            )
+        return allowance(came, self.suite.rules, self.clock())
 
     def finish_scoring(self) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.
 
-        Called at the start: a process killed between recording and scoring leaves such ones. One that cannot
-        be scored (its kept file is damaged) is named in the log and keeps nobody else from the board.
+        Called at the start: a process killed between recording and scoring leaves such ones.
         """
-        self._files.remove_leftovers()
-        labels = self._test_labels
-        if not isinstance(labels, LabelSet):
-            return 0
-        found = unscored_submissions(self._engine, self.suite.name, labels.version, POLICY)
-        return sum(self._finish(record, labels) for record in found)
-
-    def _finish(self, record: Submission, labels: LabelSet) -> bool:
-        """Score one recorded submission from its kept file; whether that was possible."""
-        try:
-            content = self._files.read(record.file_sha256)
-        except (OSError, ValueError):
-            logger.error("submission %s cannot be scored: its kept file is missing or damaged", record.id)
-            return False
-        # It was within the limit of its day.
-        settings = self.settings.model_copy(
-            update={"max_upload_bytes": max(len(content), self.settings.max_upload_bytes)}
-        )
-        upload = read_upload(content, record.file_name, settings, suite=self.suite, split=record.split)
-        if not upload.check.acceptable:
-            codes = ", ".join(finding.code for finding in upload.check.findings if finding.level == "error")
-            logger.error(
-                "submission %s cannot be scored: its file is not acceptable now (%s)", record.id, codes
-            )
-            return False
-        self._score(record.id, upload, labels)
-        return True
+        self.files.remove_leftovers()
+        return self.scorer.finish(self.labels.test) if self.labels.test else 0
 
     @cached_property
     def _current(self) -> CurrentBoard:
         with self._opening:
-            return CurrentBoard(self._engine, self._state_of_board, self._make_board)
+            return CurrentBoard(self.engine, self._state_of_board, self._make_board, self._round)
+
+    def _round(self) -> int:
+        return 0 if self.suite.labels_are_public else self.discloser.round(self.clock())
 
     def _state_of_board(self, session: Session) -> tuple:
         version = self.label_version or fullest_label_version(session, self.suite.name, POLICY)
-        return version, *state_of_scores(session)
+        return version, state_of_records(session), self._round()
 
     def _make_board(self, session: Session, state: tuple) -> Board:
-        records = scored_records(session, self.suite.name, state[0], POLICY)
+        scores = scores_of(session, self.suite.name, state[0], POLICY)
+        records = self.discloser.board_records(scores, current_standings(session), self.clock())
         published = load_published_rows() if self.suite.name == OFFICIAL else ()
         return make_board(self.suite.name, records, published, state[0])
 
     def board(self) -> Board:
         """The board of the records as they are now; made anew only when a record was added."""
         return self._current.get()
+
+    def board_under(self, label_version: str | None) -> Board:
+        """The board of the scores under a label version, as the records are now."""
+        with snapshot(self.engine) as session:
+            return self._make_board(session, (label_version,))
 
     def board_at_hand(self) -> Board | None:
         """The same where it takes microseconds, so that an event loop may ask; else None: call `board`."""
@@ -219,10 +274,10 @@ class SubmissionService:
         return self._shelf.get(submission_id, lambda: self._read_verdicts(submission_id))
 
     def _read_verdicts(self, submission_id: str) -> AlignedPredictions:
-        record = find_submission(self._engine, self.suite.name, submission_id)
+        record = find_submission(self.engine, self.suite.name, submission_id)
         if record is None:
             raise KeyError(submission_id)
-        return read_kept_verdicts(self._files, record.file_sha256, self.suite, record.split)
+        return read_kept_verdicts(self.files, record.file_sha256, self.suite, record.split)
 
     def labels_for_public_figures(self) -> LabelSet | None:
         """The test labels, for figures over many trajectories, where the suite's labels are public.
@@ -230,21 +285,4 @@ class SubmissionService:
         None where they are hidden, or cannot be read. They go into functions of `leaderboard` that give
         counts and figures; no page shows one.
         """
-        is_open = self.suite.labels_are_public and isinstance(self._test_labels, LabelSet)
-        return self._test_labels if is_open else None
-
-    def _score(self, submission_id: str, upload: Upload, labels: LabelSet) -> None:
-        """Score a submission under ``labels`` unless that score is there already."""
-        if is_scored(self._engine, submission_id, labels.version, POLICY):
-            return
-        aligned = upload.check.aligned
-        score = Score(
-            submission_id=submission_id,
-            label_version=labels.version,
-            policy=POLICY,
-            report=with_cost(score_report(aligned, labels, POLICY), aligned.cost_usd),
-            counts_by_task=dict(counts_by_task(aligned, labels)),
-            scored_at=self._clock(),
-        )
-        if not add_score(self._engine, score):
-            logger.info("submission %s was scored by another process at the same time", submission_id)
+        return self.labels.test if self.suite.labels_are_public else None

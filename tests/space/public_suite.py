@@ -9,8 +9,7 @@ from tests.submissions.synthetic import send, settings_for, verdicts, write_suit
 
 def public_service(folder: Path) -> SubmissionService:
     """Nothing submitted yet; anyone may see figures over many labels."""
-    suite = write_suite(folder)
-    (suite / "suite.toml").write_text('labels = "public"\n')
+    write_suite(folder)
     return SubmissionService(settings_for(folder, folder / "state"))
 
 

@@ -13,7 +13,7 @@ TABLES = (Account, Judge, Submission, Score)
 
 def counts(service: SubmissionService) -> dict[str, int]:
     """How many entries each table has."""
-    with snapshot(service._engine) as session:
+    with snapshot(service.engine) as session:
         return {
             table.__tablename__: session.scalar(select(func.count()).select_from(table)) for table in TABLES
         }
@@ -26,7 +26,7 @@ def kept_files(service: SubmissionService) -> list[Path]:
 
 def score_of(service: SubmissionService, submission_id: str) -> Score:
     """The one score of a submission."""
-    with snapshot(service._engine) as session:
+    with snapshot(service.engine) as session:
         return session.scalars(select(Score).where(Score.submission_id == submission_id)).one()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from submissions import ledger
+from submissions import scorer as scorer_module
 from submissions import service as service_module
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import send, settings_for, verdicts
@@ -77,12 +78,12 @@ def _when_the_file_is_kept() -> None:
 
 
 def _before_the_record_is_committed() -> None:
-    real = ledger._find_or_add_submission
-    ledger._find_or_add_submission = lambda *arguments: (real(*arguments), _kill())
+    real = ledger.add_record
+    ledger.add_record = lambda *arguments: (real(*arguments), _kill())
 
 
 def _when_it_is_recorded() -> None:
-    service_module.score_report = _kill
+    scorer_module.score_report = _kill
 
 
 def _before_the_score_is_committed() -> None:
@@ -93,17 +94,17 @@ def _before_the_score_is_committed() -> None:
             session.flush()
             _kill()
 
-    real = ledger.add_score
+    real = ledger.record_score
 
-    def add_score(*arguments):
+    def record_score(*arguments):
         ledger.transaction = transaction
         return real(*arguments)
 
-    service_module.add_score = add_score
+    scorer_module.record_score = record_score
 
 
 def _when_it_is_scored() -> None:
-    service_module.Receipt = _kill
+    service_module.receipt_of = _kill
 
 
 MOMENTS = {

@@ -2,10 +2,12 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from dataset_script.settings import Settings
 from dataset_script.suite import Suite
+from dataset_script.suite_rules import SuiteRules
 from submissions.declaration import Declaration, declare
 from submissions.service import SubmissionService
 
@@ -25,6 +27,9 @@ RELEASED_HEADER = (
 )  # fmt: skip
 SECRET_ANNOTATOR = "Secret-Annotator"
 
+PLAIN_RULES = 'labels = "public"\n[rules]\nfiles_a_day = 1000\nfiles_a_year = 100000\n'
+"""Figures as they are, and as many files as a test sends."""
+
 FORM = {
     "account": "Ada",
     "judge": "First judge",
@@ -43,9 +48,13 @@ def is_success(place: int) -> bool:
 
 
 def write_suite(folder: Path) -> Path:
-    """``folder/small`` with its trajectories, and ``folder/labels.csv`` in the released format."""
+    """``folder/small`` with its trajectories, and ``folder/labels.csv`` in the released format.
+
+    Its labels are public, so that figures are exact, and an account may send what it likes (`PLAIN_RULES`).
+    """
     suite = folder / "small"
     suite.mkdir(parents=True)
+    (suite / "suite.toml").write_text(PLAIN_RULES)
     ids = {
         split: sorted(f"{benchmark}/{agent}/{task}" for benchmark, task in tasks for agent in AGENTS)
         for split, tasks in (("test", TASKS), ("dev", DEV_TASKS))
@@ -98,6 +107,14 @@ def verdicts(suite: Suite, split: str = "test", misses: int = 0, false_alarms: i
             answer, false_alarms = True, false_alarms - 1
         lines.append(json.dumps({"trajectory_id": trajectory.trajectory_id, "success": answer, **columns}))
     return ("\n".join(lines) + "\n").encode()
+
+
+def with_rules(service: SubmissionService, is_public: bool = True, **rules) -> SubmissionService:
+    """The same service under other rules of its suite; nothing may have been asked of it yet."""
+    suite = service.suite
+    changed = replace(suite, labels_are_public=is_public, rules=SuiteRules(**rules))
+    service.__dict__["suite"] = changed
+    return service
 
 
 def declaration(**changes) -> Declaration:

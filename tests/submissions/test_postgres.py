@@ -89,7 +89,7 @@ def test_threads_that_send_the_same_and_other_files_at_once_make_each_record_onc
         thread.join(timeout=60)
     assert problems == []
     assert len({receipt.submission_id for receipt in receipts}) == sum(r.is_new for r in receipts) == 8
-    with snapshot(service._engine) as session:
+    with snapshot(service.engine) as session:
         found = [
             session.scalar(select(func.count()).select_from(t)) for t in (Account, Judge, Submission, Score)
         ]

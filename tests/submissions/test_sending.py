@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from submissions import sending
 from submissions.__main__ import app
-from submissions.sending import SendingFailed, problems_in, send_submission
+from submissions.sending import SendingFailed, may_carry_token, problems_in, send_submission
 from tests.submissions.synthetic import verdicts
 
 DECLARED = {"account": "Ann", "judge": "Alpha"}
@@ -92,3 +92,77 @@ def test_the_command_says_that_nobody_answers(file, suite_folder):
     done = CliRunner().invoke(app, ["submit", str(file), *options])
     assert done.exit_code == 1
     assert "cannot be reached" in done.output
+
+
+# The token
+
+
+UNSAFE = (
+    "http://ada-board.hf.space", "http://localhost.evil.example", "http://192.168.1.2:7860", "ada-board.hf.space",
+    "http://127.0.0.1@evil.example", "", "http://[::1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "space",
+    ["https://ada-board.hf.space", "http://127.0.0.1:7860", "http://localhost:7860", "http://[::1]:1/"],
+)
+def test_a_token_goes_by_https_or_stays_on_this_machine(space):
+    assert may_carry_token(space)
+
+
+@pytest.mark.parametrize("space", UNSAFE)
+def test_a_token_goes_nowhere_else_and_then_nothing_is_sent(file, space):
+    client, seen = client_that()
+    with pytest.raises(SendingFailed, match="no token is sent"):
+        send_submission(space, file, DECLARED, client, token="hf_mine")
+    assert seen == []
+
+
+def test_the_token_is_a_header_and_no_part_of_the_form(file):
+    asked = []
+
+    def answer(request):
+        asked.append((request.headers.get("authorization"), request.read()))
+        return httpx.Response(201, json={"is_new": True})
+
+    client = httpx.Client(transport=httpx.MockTransport(answer))
+    send_submission("https://space.example", file, DECLARED, client, token="hf_mine")
+    ((header, body),) = asked
+    assert header == "Bearer hf_mine"
+    assert b"hf_mine" not in body
+
+
+def options_for(space: str, suite_folder) -> list[str]:
+    return [
+        "--suite", str(suite_folder / "small"), "--space", space, "--judge", "Alpha", "--kind", "LLM judge",
+        "--inputs", "tree", "--no-test-labels-used",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["option", "environment"])
+def test_with_a_token_no_name_is_asked_for_and_the_token_is_never_printed(
+    file, suite_folder, monkeypatch, way
+):
+    sent = []
+
+    def send(space, path, declared, client=None, token=None):
+        sent.append((declared["account"], token))
+        raise SendingFailed("nobody is there")
+
+    monkeypatch.setattr(sending, "send_submission", send)
+    options = options_for("https://space.example", suite_folder)
+    if way == "option":
+        options += ["--token", "hf_mine"]
+    else:
+        monkeypatch.setenv("HF_TOKEN", "hf_mine")
+    done = CliRunner().invoke(app, ["submit", str(file), *options])
+    assert sent == [("", "hf_mine")]
+    assert "hf_mine" not in done.output
+
+
+def test_a_token_of_the_environment_is_not_sent_unencrypted(file, suite_folder, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_mine")
+    done = CliRunner().invoke(app, ["submit", str(file), *options_for("http://space.example", suite_folder)])
+    assert done.exit_code == 1
+    assert "Your name: fill it in" in done.output  # nobody is known there

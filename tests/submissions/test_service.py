@@ -31,14 +31,14 @@ def test_a_submission_gives_a_receipt_for_exactly_the_file_that_was_sent(setting
     assert receipt.submitted_at == noon
     assert receipt.label_version == load_labels(service.suite, "test", settings).version
     assert receipt.is_new
-    assert service._files.read(receipt.file_sha256) == content
+    assert service.files.read(receipt.file_sha256) == content
 
 
 def test_the_record_holds_what_was_declared_and_what_was_sent(service):
     content = verdicts(service.suite, misses=2)
     upload = service.check(content, "../../my verdicts.jsonl", "test")
     receipt = service.submit(upload, declaration(test_labels_used=True))
-    with snapshot(service._engine) as session:
+    with snapshot(service.engine) as session:
         record = session.get(Submission, receipt.submission_id)
         assert (record.judge.name, record.judge.account.name) == (FORM["judge"], FORM["account"])
         declared = {name: getattr(record, name) for name in ("kind", "inputs", "model", "authors", "link")}

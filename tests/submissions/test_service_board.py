@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from dataset_script.settings import Settings
 from leaderboard import board as board_module
 from submissions import service as service_module
+from submissions.scorer import Scorer
 from submissions.service import SubmissionService
 from tests.submissions.recorded import again, counts
 from tests.submissions.synthetic import (
@@ -75,7 +76,7 @@ def test_the_board_does_not_depend_on_the_order_in_which_scores_were_written(
             ticking[0] = datetime(2026, 1, 1, n, tzinfo=UTC)
             with monkeypatch.context() as patched:
                 if late and n == 0:
-                    patched.setattr(mine, "_score", lambda *arguments: None)
+                    patched.setattr(Scorer, "score", lambda *arguments: None)
                 send(mine, verdicts(mine.suite, misses=n), judge=f"Judge {n}")
         mine.finish_scoring()
         boards.append(mine.board().to_bytes())

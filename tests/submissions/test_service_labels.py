@@ -3,6 +3,7 @@ import logging
 import pytest
 
 from dataset_script.settings import Settings
+from submissions.scorer import Scorer
 from submissions.service import SubmissionRefused, SubmissionService
 from tests.submissions.recorded import again, counts
 from tests.submissions.synthetic import (
@@ -104,16 +105,18 @@ def test_new_labels_score_every_submission_anew_and_keep_the_old_scores(service,
     assert again(service).board().to_bytes() == old.to_bytes()
 
 
-def test_without_labels_the_board_stands_on_the_newest_full_label_version(service, relabelled):
+def test_without_labels_the_board_stands_on_the_newest_full_label_version(service, relabelled, monkeypatch):
     for misses in (1, 2):
         send(service, verdicts(service.suite, misses=misses))
     old = service.board().to_bytes()
     corrected = SubmissionService(relabelled)
 
-    score, budget = corrected._score, iter((True,))
-    corrected._score = lambda *arguments: score(*arguments) if next(budget, False) else 1 / 0
-    with pytest.raises(ZeroDivisionError):
-        corrected.finish_scoring()
+    score, budget = Scorer.score, iter((True,))
+    with monkeypatch.context() as patched:
+        broken = lambda *arguments: score(*arguments) if next(budget, False) else 1 / 0  # noqa: E731
+        patched.setattr(Scorer, "score", broken)
+        with pytest.raises(ZeroDivisionError):
+            corrected.finish_scoring()
     without = service.settings.model_copy(update={"labels": "none"})
     assert SubmissionService(without).board().to_bytes() == old  # the re-scoring was broken off
 

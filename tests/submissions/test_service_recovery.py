@@ -3,7 +3,8 @@ import os
 
 import pytest
 
-from submissions import service as service_module
+from submissions import scorer as scorer_module
+from submissions.scorer import Scorer
 from tests.submissions.recorded import again, counts, kept_files
 from tests.submissions.synthetic import (
     send,
@@ -13,7 +14,7 @@ from tests.submissions.synthetic import (
 
 def test_a_submission_recorded_but_not_scored_is_scored_at_the_next_start(service, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(service, "_score", lambda *arguments: 1 / 0)
+        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             send(service, verdicts(service.suite, misses=5))
     assert counts(service)["submissions"] == 1
@@ -30,7 +31,7 @@ def test_a_submission_recorded_but_not_scored_is_scored_at_the_next_start(servic
 def test_a_submission_recorded_but_not_scored_is_scored_when_it_is_sent_again(service, monkeypatch):
     content = verdicts(service.suite)
     with monkeypatch.context() as patched:
-        patched.setattr(service, "_score", lambda *arguments: 1 / 0)
+        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             send(service, content)
     receipt = send(service, content)
@@ -42,9 +43,9 @@ def test_a_submission_recorded_but_not_scored_is_scored_when_it_is_sent_again(se
 def test_one_damaged_file_keeps_no_other_submission_from_its_score(service, monkeypatch, caplog, damage):
     bad, good = verdicts(service.suite, misses=1), verdicts(service.suite, misses=2)
     with monkeypatch.context() as patched:
-        patched.setattr(service, "_score", lambda *arguments: None)
+        patched.setattr(Scorer, "score", lambda *arguments: None)
         hurt, whole = send(service, bad), send(service, good, judge="Second judge")
-    path = service._files.path(hurt.file_sha256)
+    path = service.files.path(hurt.file_sha256)
     path.write_bytes(b"rubbish") if damage == "changed" else path.unlink()
 
     restarted = again(service)
@@ -60,7 +61,7 @@ def test_one_damaged_file_keeps_no_other_submission_from_its_score(service, monk
 
 def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(service, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(service, "_score", lambda *arguments: None)
+        patched.setattr(Scorer, "score", lambda *arguments: None)
         send(service, verdicts(service.suite))
     lowered = again(service, max_upload_bytes=100)
     assert lowered.finish_scoring() == 1
@@ -69,21 +70,21 @@ def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(se
 
 def test_a_file_that_the_checker_takes_no_more_is_named_in_the_log(service, monkeypatch, caplog):
     with monkeypatch.context() as patched:
-        patched.setattr(service, "_score", lambda *arguments: None)
+        patched.setattr(Scorer, "score", lambda *arguments: None)
         receipt = send(service, verdicts(service.suite))
-    strict = service_module.read_upload
+    strict = scorer_module.read_upload
 
     def stricter(content, *arguments, **options):
         return strict(content + b"{}\n", *arguments, **options)
 
-    monkeypatch.setattr(service_module, "read_upload", stricter)
+    monkeypatch.setattr(scorer_module, "read_upload", stricter)
     assert again(service).finish_scoring() == 0
     assert f"submission {receipt.submission_id} cannot be scored" in caplog.text
 
 
 def test_starting_removes_what_killed_processes_left_half_written(service):
     receipt = send(service, verdicts(service.suite))
-    left = service._files.path(receipt.file_sha256).with_name(".part-old")
+    left = service.files.path(receipt.file_sha256).with_name(".part-old")
     left.write_bytes(b"half")
     os.utime(left, (0, 0))
     again(service).finish_scoring()

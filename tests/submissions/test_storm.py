@@ -64,7 +64,7 @@ def fresh_board(folder: Path, state: Path, out: Path) -> bytes:
 
 def assert_records_are_whole(service: SubmissionService, acknowledged: list[dict]) -> None:
     """Every acknowledged submission once, each with one score, each file what its name says."""
-    with snapshot(service._engine) as session:
+    with snapshot(service.engine) as session:
         submissions = session.scalars(select(Submission)).all()
         names = {(judge.account_id, judge.name) for judge in session.scalars(select(Judge))}
         assert session.scalar(select(func.count()).select_from(Account)) == 1
@@ -76,7 +76,7 @@ def assert_records_are_whole(service: SubmissionService, acknowledged: list[dict
     assert len({(s.judge_id, s.file_sha256) for s in submissions}) == len(submissions)
     assert scores == Counter({(submission_id, service.label_version): 1 for submission_id in kept})
     for sha256 in kept.values():
-        assert hashlib.sha256(service._files.path(sha256).read_bytes()).hexdigest() == sha256
+        assert hashlib.sha256(service.files.path(sha256).read_bytes()).hexdigest() == sha256
     whole = [p for p in (service.settings.state_dir / "files").glob("*/*") if not p.name.startswith(".part-")]
     assert {path.name for path in whole} == set(kept.values())
 
@@ -146,7 +146,7 @@ def test_whenever_a_process_is_killed_the_records_are_whole(
     killed_at, suite_folder, moment, recorded, scored
 ):
     service = SubmissionService(settings_for(suite_folder, killed_at / moment))
-    with snapshot(service._engine) as session:
+    with snapshot(service.engine) as session:
         found = [session.scalar(select(func.count()).select_from(table)) for table in (Submission, Score)]
     assert found == [recorded, scored]
     assert service.finish_scoring() == recorded - scored

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,7 @@ def test_texts_that_are_too_many_cost_nobody_the_verdicts(service):
 def test_they_are_read_once_and_kept(service, monkeypatch):
     receipt = send(service, verdicts(service.suite))
     first = service.verdicts(receipt.submission_id)
-    monkeypatch.setattr(service._files, "read", None)  # would fail if it were called
+    monkeypatch.setattr(service.files, "read", None)  # would fail if it were called
     assert service.verdicts(receipt.submission_id) is first
 
 
@@ -72,7 +73,7 @@ def test_an_id_that_is_in_no_record_is_a_key_error(service, submission_id):
 
 def test_a_missing_or_damaged_file_is_told_without_its_place(service, settings):
     receipt = send(service, verdicts(service.suite))
-    kept = service._files.path(receipt.file_sha256)
+    kept = service.files.path(receipt.file_sha256)
     kept.write_bytes(kept.read_bytes().replace(b"true", b"null", 1))
     with pytest.raises(VerdictsUnavailable, match="missing here, or damaged") as reason:
         again(service).verdicts(receipt.submission_id)
@@ -115,20 +116,13 @@ def test_what_is_larger_than_the_shelf_is_given_all_the_same(service):
 # Labels for figures over many trajectories
 
 
-def test_labels_for_figures_are_given_only_where_the_suite_says_that_they_are_public(service, suite_folder):
-    assert service.suite.labels_are_public is False
-    assert service.labels_for_public_figures() is None
-    public = again(service)
-    public.__dict__["suite"] = _public(service.suite)
-    labels = public.labels_for_public_figures()
+def test_labels_for_figures_are_given_only_where_the_suite_says_that_they_are_public(service):
+    assert service.suite.labels_are_public
+    hidden = again(service)
+    hidden.__dict__["suite"] = replace(service.suite, labels_are_public=False)
+    assert hidden.labels_for_public_figures() is None
+    labels = service.labels_for_public_figures()
     assert np.flatnonzero(labels.primary["success"] == 1).tolist() == list(range(0, 30, 3))
     assert SECRET_ANNOTATOR not in repr(labels)
     without = again(service, labels="none")
-    without.__dict__["suite"] = _public(service.suite)
     assert without.labels_for_public_figures() is None
-
-
-def _public(suite):
-    from dataclasses import replace
-
-    return replace(suite, labels_are_public=True)

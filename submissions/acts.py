@@ -1,0 +1,171 @@
+"""What owners and maintainers do with submissions, judges and accounts; each act is a record."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from dataset_script.suite import Suite
+from submissions.accounts import Actor, is_same_name
+from submissions.chain import Record, records_after, take_turn
+from submissions.database import transaction
+from submissions.declaration import judge_name
+from submissions.limits import YEAR
+from submissions.lookup import current_standings
+from submissions.projection import add_record, find_judge
+from submissions.records import Submission
+from submissions.refusals import NotAllowed, SubmissionRefused
+from submissions.standing import Standing
+
+Decision = Literal["hidden", "shown", "verified", "rejected", "released", "label_exposed"]
+REASON_LENGTH: Final = 500
+
+
+@dataclass(frozen=True)
+class Acts:
+    """Writes acts into the records of a suite.
+
+    Every method gives the record, and raises KeyError for what is not in the records, NotAllowed for an actor
+    who may not, SubmissionRefused where the act makes no sense as things stand.
+    """
+
+    engine: Engine
+    suite: Suite
+    clock: Callable[[], datetime]
+
+    def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Record:
+        """Take a submission off the board for good; its record and its share of the limits stay."""
+        with transaction(self.engine) as session:
+            submission, standing = self._of(session, submission_id, owner=actor)
+            if standing.is_withdrawn:
+                raise SubmissionRefused("this submission is withdrawn already")
+            body = {"submission_id": submission.id, "reason": _reason(reason, required=False)}
+            return self._add(session, "withdrawn", actor, body)
+
+    def rename(self, account: str, judge: str, to: str, actor: Actor) -> Record:
+        """Give a judge another name; ``judge`` is the one it has now. Its submissions stay its own."""
+        with transaction(self.engine) as session:
+            take_turn(session)
+            found = current_standings(session)
+            first = found.first_name_of(account, judge)
+            owner = find_judge(session, account, first)
+            if owner is None:
+                raise KeyError(judge)
+            _must_own(owner.account.name, actor)
+            name = judge_name(to)
+            if name == judge:
+                raise SubmissionRefused("this is the name that the judge has")
+            taken = find_judge(session, account, found.first_name_of(account, name))
+            if taken is not None and taken.id != owner.id:
+                raise SubmissionRefused(f"{account} has another judge of that name; choose a different one")
+            return self._add(session, "renamed", actor, {"account": account, "judge": first, "to": name})
+
+    def publish(self, submission_id: str, actor: Actor) -> Record:
+        """Make the row of a submission public, where a suite's labels are private: so many a year."""
+        if self.suite.labels_are_public:
+            raise SubmissionRefused("rows of this suite are public from the start")
+        with transaction(self.engine) as session:
+            submission, standing = self._of(session, submission_id, owner=actor)
+            if standing.published_at is not None:
+                raise SubmissionRefused("this row is public already, or will be with the next round")
+            if not standing.is_on_the_board:
+                raise SubmissionRefused("this submission is held, hidden, rejected or withdrawn")
+            owner, most = submission.judge.account.name, self.suite.rules.public_rows_a_year
+            if self._published_this_year(session, owner) >= most:
+                raise SubmissionRefused(f"an account may make {most} rows public in a year; yours are used")
+            return self._add(session, "published", actor, {"submission_id": submission.id})
+
+    def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Record:
+        """A maintainer's decision on a submission. Rejecting one that was held gives the file back."""
+        _must_maintain(actor)
+        with transaction(self.engine) as session:
+            submission, standing = self._of(session, submission_id)
+            if problem := _makes_no_sense(decision, standing):
+                raise SubmissionRefused(problem)
+            body = {"submission_id": submission.id, "reason": _reason(reason)}
+            record = self._add(session, decision, actor, body)
+            if decision == "rejected" and standing.is_held and not standing.is_refunded:
+                back = {"submission_id": submission.id, "reason": "rejected before it was scored"}
+                self._add(session, "refunded", actor, back)
+            return record
+
+    def ban(self, account: str, actor: Actor, reason: str) -> Record:
+        """Close an account to submissions; what it submitted stays as it is."""
+        return self._close(account, actor, reason, "banned")
+
+    def unban(self, account: str, actor: Actor, reason: str) -> Record:
+        """Open it again."""
+        return self._close(account, actor, reason, "unbanned")
+
+    def _close(self, account: str, actor: Actor, reason: str, kind: Literal["banned", "unbanned"]) -> Record:
+        _must_maintain(actor)
+        if not account.strip():
+            raise SubmissionRefused("name the account")
+        with transaction(self.engine) as session:
+            take_turn(session)
+            is_banned = account in current_standings(session).banned
+            if is_banned == (kind == "banned"):
+                raise SubmissionRefused(f"the account {account} is {'' if is_banned else 'not '}banned")
+            return self._add(session, kind, actor, {"account": account, "reason": _reason(reason)})
+
+    def _of(
+        self, session: Session, submission_id: str, owner: Actor | None = None
+    ) -> tuple[Submission, Standing]:
+        """A submission and where it stands; nobody else adds a record until the transaction ends."""
+        take_turn(session)
+        submission = session.get(Submission, submission_id)
+        if submission is None or submission.suite != self.suite.name:
+            raise KeyError(submission_id)
+        if owner is not None:
+            _must_own(submission.judge.account.name, owner)
+        return submission, current_standings(session).of(submission_id)
+
+    def _published_this_year(self, session: Session, account: str) -> int:
+        since, count = self.clock() - YEAR, 0
+        for record in records_after(session, kinds=["published"]):
+            submission = session.get_one(Submission, record.body["submission_id"])
+            is_of_the_account = is_same_name(submission.judge.account.name, account)
+            count += is_of_the_account and submission.suite == self.suite.name and record.at > since
+        return count
+
+    def _add(self, session: Session, kind, actor: Actor, body: dict) -> Record:
+        return add_record(session, kind, actor.name, self.clock(), body)
+
+
+def _must_own(account: str, actor: Actor) -> None:
+    if not (actor.is_maintainer or is_same_name(account, actor.name)):
+        raise NotAllowed("only its owner and maintainers may do this")
+
+
+def _must_maintain(actor: Actor) -> None:
+    if not actor.is_maintainer:
+        raise NotAllowed("only maintainers may do this")
+
+
+def _makes_no_sense(decision: Decision, standing: Standing) -> str | None:
+    already = {
+        "hidden": standing.is_hidden,
+        "shown": not standing.is_hidden,
+        "verified": standing.is_verified,
+        "rejected": standing.is_rejected,
+        "label_exposed": standing.is_label_exposed,
+    }
+    if decision == "released":
+        return None if standing.is_held else "this submission is not held"
+    if already[decision]:
+        return f"this submission is {decision.replace('_', ' ')} already"
+    if standing.is_withdrawn:
+        return "this submission is withdrawn"
+    return None
+
+
+def _reason(said: str, required: bool = True) -> str:
+    reason = " ".join(said.split())
+    if required and not reason:
+        raise SubmissionRefused("say why: the reason is kept with the act")
+    if len(reason) > REASON_LENGTH:
+        raise SubmissionRefused(f"the reason is over {REASON_LENGTH} characters; shorten it")
+    return reason

@@ -1,0 +1,161 @@
+"""The records: every act, one after another, each holding the hash of the one before. Nothing is edited."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, get_args
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from submissions.records import Entry
+
+Kind = Literal[
+    "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
+    "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored",
+]  # fmt: skip
+KINDS: Final = frozenset(get_args(Kind))
+NO_HASH: Final = "0" * 64
+"""What the first record names as the one before."""
+
+_FIELDS: Final = frozenset(("sequence", "kind", "at", "actor", "body", "previous", "hash"))
+_APPENDING: Final = 20261121
+"""Of PostgreSQL's advisory locks, the one that is held while a record is added."""
+
+
+class ChainBroken(Exception):
+    """Records that are not what was written; the message names the record."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One act: what (``kind``), when, by whom, and its facts (``body``, JSON)."""
+
+    sequence: int
+    kind: str
+    at: datetime
+    actor: str
+    body: Mapping[str, Any]
+    previous: str
+    hash: str
+
+    def line(self) -> bytes:
+        """The record as a line of canonical JSON, without the line's end."""
+        return canonical({**_hashed(self), "hash": self.hash})
+
+
+def append(session: Session, kind: Kind, actor: str, at: datetime, body: Mapping[str, Any]) -> Record:
+    """Add a record behind the last one, in the session's transaction; writers take turns until its end."""
+    if kind not in KINDS:
+        raise ValueError(f"there is no kind of record {kind!r}")
+    take_turn(session)
+    sequence, previous = head(session)
+    record = Record(sequence + 1, kind, at, actor, json.loads(canonical(body)), previous, "")
+    record = Record(**{**vars(record), "hash": hash_of(record)})
+    insert(session, record)
+    return record
+
+
+def take_turn(session: Session) -> None:
+    """Let nobody else add a record until the transaction ends: what is counted now stays so."""
+    if session.get_bind().dialect.name == "postgresql":  # SQLite's writing transactions take turns anyway
+        session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
+
+
+def insert(session: Session, record: Record) -> None:
+    """Write a record that has its hash already: one from elsewhere, when the records are restored."""
+    session.add(
+        Entry(
+            sequence=record.sequence, kind=record.kind, at=record.at, actor=record.actor,
+            body=canonical(record.body).decode(), previous=record.previous, hash=record.hash,
+            subject=record.body.get("submission_id"),
+        )
+    )  # fmt: skip
+    session.flush()
+
+
+def head(session: Session) -> tuple[int, str]:
+    """Sequence and hash of the last record; 0 and 64 zeros where there is none."""
+    last = session.execute(
+        select(Entry.sequence, Entry.hash).order_by(Entry.sequence.desc()).limit(1)
+    ).one_or_none()
+    return (last[0], last[1]) if last is not None else (0, NO_HASH)
+
+
+def number_of_records(session: Session) -> int:
+    """The sequence of the last record: another number after every act."""
+    return session.scalar(select(func.max(Entry.sequence))) or 0
+
+
+def records_after(
+    session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
+) -> list[Record]:
+    """The records behind a sequence, in order; only those of some kinds, and ``most``, where these are said."""
+    wanted = select(Entry).where(Entry.sequence > sequence).order_by(Entry.sequence).limit(most)
+    if kinds is not None:
+        wanted = wanted.where(Entry.kind.in_(sorted(kinds)))
+    return [_record(entry) for entry in session.scalars(wanted)]
+
+
+def records_of_submission(session: Session, submission_id: str) -> list[Record]:
+    """Every record about a submission, in order; the first is the one by which it came."""
+    wanted = select(Entry).where(Entry.subject == submission_id).order_by(Entry.sequence)
+    return [_record(entry) for entry in session.scalars(wanted)]
+
+
+def parse_line(line: bytes) -> Record:
+    """The record of a line; raises ChainBroken where it is none, or its hash is not that of its content."""
+    try:
+        said = json.loads(line)
+        if not isinstance(said, dict) or said.keys() != _FIELDS or not isinstance(said["body"], dict):
+            raise ValueError("not the fields of a record")
+        record = Record(**{**said, "at": datetime.fromisoformat(said["at"])})
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ChainBroken(f"a line is no record ({error})") from None
+    if hash_of(record) != record.hash:
+        raise ChainBroken(f"record {record.sequence}: its content was changed (the hash differs)")
+    return record
+
+
+def check_chain(records: Sequence[Record]) -> list[str]:
+    """Everything that is wrong with a whole chain, from record 1; empty when it is as it was written."""
+    problems, previous = [], NO_HASH
+    for place, record in enumerate(records, start=1):
+        if record.sequence != place:
+            return [*problems, f"record {place} is missing: the next one is {record.sequence}"]
+        if record.previous != previous:
+            problems.append(f"record {place}: does not follow record {place - 1} (the hash before differs)")
+        if hash_of(record) != record.hash:
+            problems.append(f"record {place}: its content was changed (the hash differs)")
+        previous = record.hash
+    return problems
+
+
+def hash_of(record: Record) -> str:
+    """SHA-256, hexadecimal, of everything in a record but the hash itself."""
+    return hashlib.sha256(canonical(_hashed(record))).hexdigest()
+
+
+def canonical(value: Mapping[str, Any]) -> bytes:
+    """JSON in its one spelling: keys sorted, no spaces, UTF-8."""
+    said = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return said.encode()
+
+
+def _hashed(record: Record) -> dict[str, Any]:
+    return {
+        "sequence": record.sequence,
+        "kind": record.kind,
+        "at": record.at.isoformat(timespec="microseconds"),
+        "actor": record.actor,
+        "body": record.body,
+        "previous": record.previous,
+    }
+
+
+def _record(entry: Entry) -> Record:
+    return Record(
+        entry.sequence, entry.kind, entry.at, entry.actor, json.loads(entry.body), entry.previous, entry.hash
+    )

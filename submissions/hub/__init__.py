@@ -1,0 +1,1 @@
+"""Records on the Hub: a private repository keeps them, a public one gets the board."""

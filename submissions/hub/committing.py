@@ -1,0 +1,109 @@
+"""Bringing records to the Hub, commit by commit. One object a process; used by one thread."""
+
+import logging
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Engine
+
+from dataset_script.hub_calls import HubError
+from submissions.chain import records_after
+from submissions.database import snapshot, transaction
+from submissions.hub.batch import MOST_RECORDS, next_batch
+from submissions.hub.layout import WRITER, Span, writer_file
+from submissions.hub.notes import note_commit
+from submissions.hub.pace import HOUR, CommitPace
+from submissions.hub.repository import Head, HeadMoved, RecordsRepository
+from submissions.hub.restoring import Restorer
+
+logger = logging.getLogger(__name__)
+STARTS: Final = "A server starts to write"
+_NAME_BYTES: Final = 16
+
+
+class TakenOver(Exception):
+    """Another server writes to the repository now."""
+
+
+class Committer:
+    """Writes the records that the Hub does not hold yet, in batches.
+
+    Before the first batch it names itself in ``writer.json``, in a commit of its own: what a server before it
+    has still on the way is refused by the Hub from then on, since the head has moved. A commit whose answer
+    got lost is looked up: the head tells whether it was made.
+    """
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        repository: RecordsRepository,
+        restorer: Restorer,
+        pace: CommitPace,
+        clock: Callable[[], datetime],
+        pause: Callable[[float], object],
+    ) -> None:
+        self._engine, self._repository, self._restorer = engine, repository, restorer
+        self._pace, self._clock, self._pause = pace, clock, pause
+        self._name = secrets.token_hex(_NAME_BYTES)
+        self._head: Head | None = None
+        self._has_written = self._knows_pace = False
+
+    def read(self) -> None:
+        """Take over what the Hub holds, without writing there: for a process that is not the one that commits."""
+        self._restorer.bring(self._repository.head())
+
+    def connect(self) -> None:
+        """Take over what the Hub holds and become the one that writes there.
+
+        Raises HubError, Forked, RecordsDamaged, and TakenOver where another has become it meanwhile.
+        """
+        if self._head is not None:
+            return
+        head = self._repository.head()
+        if self._has_written and head.writer != self._name:
+            raise TakenOver
+        if not self._knows_pace:
+            self._pace.note(self._repository.commits_since(self._clock().timestamp() - HOUR))
+            self._knows_pace = True
+        self._restorer.bring(head)
+        if head.writer != self._name:
+            commit = self._commit(head, {WRITER: writer_file(self._name)}, STARTS)
+            head = Head(commit, head.spans, self._name)
+        self._head, self._has_written = head, True
+
+    def disconnect(self) -> None:
+        """Another process may write from now on; `connect` names this one anew."""
+        self._head, self._has_written = None, False
+
+    def commit_some(self) -> int:
+        """One commit of records that wait; how many they were, 0 where none can go. Raises as `connect`."""
+        self.connect()
+        head = self._head
+        with snapshot(self._engine()) as session:
+            records = records_after(session, head.last, most=MOST_RECORDS)
+        number, contents = next_batch(records, self._restorer.files, self._clock())
+        if not number:
+            return 0
+        span = Span(records[0].sequence, records[number - 1].sequence)
+        commit = self._commit(head, contents, f"Records {span.first} to {span.last}")
+        self._head = Head(commit, (*head.spans, span), self._name)
+        with transaction(self._engine()) as session:
+            note_commit(session, span.last, commit, self._clock())
+        return number
+
+    def _commit(self, head: Head, contents: dict[str, bytes], message: str) -> str:
+        while seconds := self._pace.seconds_to_wait():
+            logger.info("commits to the Hub go on in %.0f s: an hour has had its share", seconds)
+            self._pause(seconds)
+        self._head = None  # until an answer says otherwise
+        self._pace.note()
+        try:
+            return self._repository.commit(head.commit, contents, message)
+        except HeadMoved:
+            logger.info("the head of the repository of records has moved; looking at it")
+            raise
+        except HubError:
+            logger.info("a commit to the Hub was perhaps not made; looking at it")
+            raise

@@ -1,0 +1,94 @@
+"""Where records and files lie in the repository of records, and how they read. Pure.
+
+    records/0000/00000001-00000050.jsonl    the records 1 to 50, a canonical line each (`Record.line`)
+    files/ab/<sha256>                       an uploaded file, as it came
+    writer.json                             which server writes at present
+
+A path follows from what it holds, so that the same batch sent twice is one file.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from submissions.chain import ChainBroken, Record, parse_line
+
+WRITER: Final = "writer.json"
+RECORDS: Final = "records"
+_FOLDER_OF: Final = 10_000
+"""Records of one folder: the Hub wants no more files in a folder."""
+_RECORDS_PATH: Final = re.compile(rf"{RECORDS}/\d{{4,}}/(\d{{8,}})-(\d{{8,}})\.jsonl")
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """The records of one file: the first and the last sequence; ``size`` of the file in bytes."""
+
+    first: int
+    last: int
+    size: int = 0
+
+    @property
+    def path(self) -> str:
+        """Where the file lies."""
+        folder = (self.first - 1) // _FOLDER_OF
+        return f"{RECORDS}/{folder:04d}/{self.first:08d}-{self.last:08d}.jsonl"
+
+
+class RecordsDamaged(Exception):
+    """What the repository holds is no chain of records; the message says where."""
+
+
+def span_of(path: str, size: int = 0) -> Span | None:
+    """The records that a file of this path holds; None for another file."""
+    found = _RECORDS_PATH.fullmatch(path)
+    span = Span(int(found[1]), int(found[2]), size) if found else None
+    return span if span is not None and span.path == path and span.first <= span.last else None
+
+
+def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans from record 1 on. Raises RecordsDamaged where records are missing or there twice."""
+    last, ordered = 0, tuple(sorted(spans))
+    for span in ordered:
+        if span.first != last + 1:
+            raise RecordsDamaged(
+                f"the file {span.path} follows record {last}: records are missing there, or there twice"
+            )
+        last = span.last
+    return ordered
+
+
+def file_path(sha256: str) -> str:
+    """Where an uploaded file lies."""
+    return f"files/{sha256[:2]}/{sha256}"
+
+
+def to_lines(records: Sequence[Record]) -> bytes:
+    """The content of a file of records."""
+    return b"".join(record.line() + b"\n" for record in records)
+
+
+def read_lines(content: bytes, span: Span) -> list[Record]:
+    """The records of a file. Raises RecordsDamaged where they are not those of its span, unchanged."""
+    try:
+        records = [parse_line(line) for line in content.splitlines()]
+    except ChainBroken as problem:
+        raise RecordsDamaged(f"{span.path}: {problem}") from None
+    if [record.sequence for record in records] != list(range(span.first, span.last + 1)):
+        raise RecordsDamaged(f"{span.path}: it does not hold the records that its name says")
+    return records
+
+
+def writer_file(writer: str) -> bytes:
+    """The content of ``writer.json``."""
+    return json.dumps({"writer": writer}).encode() + b"\n"
+
+
+def read_writer(content: bytes) -> str | None:
+    """Who writes, by the content of ``writer.json``; None where it does not say."""
+    try:
+        return str(json.loads(content)["writer"])
+    except (ValueError, TypeError, KeyError):
+        return None

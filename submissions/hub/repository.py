@@ -1,0 +1,160 @@
+"""The repository of records on the Hub, through the Hub's own client. No rule of ours but its privacy."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dataset_script.hub_calls import HubError, in_words, status_of
+from dataset_script.sources.downloads import Downloads
+from submissions.hub.layout import RECORDS, WRITER, Span, in_order, read_writer, span_of
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+KIND: Final = "dataset"
+WORKERS: Final = 8
+_MOVED: Final = 412
+
+
+class HeadMoved(HubError):
+    """Somebody committed meanwhile: look at the head again."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the repository holds at a commit: files of records, and who writes there."""
+
+    commit: str
+    spans: tuple[Span, ...] = ()
+    writer: str | None = None
+
+    @property
+    def last(self) -> int:
+        """The sequence of the last record; 0 where there is none."""
+        return self.spans[-1].last if self.spans else 0
+
+
+class RecordsRepository:
+    """A private dataset repository. Every method may take seconds and raises HubError.
+
+    ``folder`` is for what is fetched: nobody else's, since the Hub's client hands out what lies there to any
+    token. ``say`` gets a line for each pause.
+    """
+
+    def __init__(self, hub: HfApi, repo: str, folder: Path, say: Callable[[str], None]) -> None:
+        self.hub, self.repo, self._folder, self._say = hub, repo, folder, say
+
+    def head(self) -> Head:
+        """What is there now; the repository is made where there is none. A public one is refused."""
+        from huggingface_hub import RepoFile
+        from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+
+        with _told(self.repo):
+            try:
+                found = self.hub.repo_info(self.repo, repo_type=KIND)
+            except RepositoryNotFoundError:
+                self.hub.create_repo(self.repo, repo_type=KIND, private=True, exist_ok=True)
+                found = self.hub.repo_info(self.repo, repo_type=KIND)
+            if not found.private:
+                raise HubError(f"{self.repo}: is public; records go into a private repository only")
+            listed = self.hub.list_repo_tree(
+                self.repo, RECORDS, repo_type=KIND, revision=found.sha, recursive=True
+            )
+            try:
+                files = [file for file in listed if isinstance(file, RepoFile)]
+            except EntryNotFoundError:
+                files = []
+            writer = None
+            if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
+                # The client would give the copy on disk when the Hub does not answer.
+                (self._folder / WRITER).unlink(missing_ok=True)
+                writer = read_writer(self.read([WRITER], found.sha)[WRITER].read_bytes())
+        spans = (span_of(file.path, file.size) for file in files)
+        return Head(found.sha, in_order(span for span in spans if span is not None), writer)
+
+    def sizes(self, folder: str, commit: str) -> dict[str, int]:
+        """The files of a folder at a commit, and how long they are."""
+        from huggingface_hub import RepoFile
+        from huggingface_hub.errors import EntryNotFoundError
+
+        with _told(self.repo):
+            listed = self.hub.list_repo_tree(
+                self.repo, folder, repo_type=KIND, revision=commit, recursive=True
+            )
+            try:
+                return {file.path: file.size for file in listed if isinstance(file, RepoFile)}
+            except EntryNotFoundError:
+                return {}
+
+    def read(
+        self,
+        paths: Mapping[str, int] | list[str],
+        commit: str,
+        progress: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> dict[str, Path]:
+        """Files of a commit, fetched into the private folder; what lies there already is not fetched again.
+
+        ``progress`` gets bytes done and in all; what it raises ends the fetching.
+        """
+        sizes = paths if isinstance(paths, Mapping) else dict.fromkeys(paths, 0)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fetching = Downloads(self.hub, self.repo, commit, self._folder, progress, self._say)
+        failed = fetching.run(sizes, there=(), workers=WORKERS)
+        for path, reason in failed.items():
+            raise HubError(f"{self.repo}: {path}: {reason}")
+        return {path: self._folder / path for path in sizes}
+
+    def clear(self) -> None:
+        """Remove what was fetched."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def commit(self, parent: str, contents: Mapping[str, bytes], message: str) -> str:
+        """Commit files onto ``parent``; the new commit's name. Raises HeadMoved where it is not the head.
+
+        After any other HubError the commit may have been made: look at the head.
+        """
+        from huggingface_hub import CommitOperationAdd
+
+        operations = [CommitOperationAdd(path, content) for path, content in contents.items()]
+        with _told(self.repo):
+            made = self.hub.create_commit(
+                self.repo, operations, commit_message=message, repo_type=KIND, parent_commit=parent
+            )
+        return made.oid
+
+    def commits_since(self, moment: float) -> list[float]:
+        """When commits were made from a moment on, in seconds since 1970, the last one first."""
+        from huggingface_hub.utils import build_hf_headers, paginate
+
+        # `list_repo_commits` would read the whole history, page after page.
+        address = f"{self.hub.endpoint}/api/{KIND}s/{self.repo}/commits/main"
+        found = []
+        with _told(self.repo):
+            for commit in paginate(address, {}, build_hf_headers(token=self.hub.token)):
+                made = datetime.fromisoformat(commit["date"]).timestamp()
+                if made < moment:
+                    break
+                found.append(made)
+        return found
+
+
+@contextlib.contextmanager
+def _told(repo: str) -> Iterator[None]:
+    """What the client raises, as HubError."""
+    from huggingface_hub.errors import HTTPError
+
+    try:
+        yield
+    except HTTPError as error:
+        kind = HeadMoved if status_of(error) == _MOVED else HubError
+        raise kind(f"{repo}: {in_words(error)}") from error
+    except RuntimeError as error:  # the client wraps what went wrong with an upload
+        if not isinstance(error.__cause__, HTTPError):
+            raise
+        raise HubError(f"{repo}: {in_words(error.__cause__)}") from error

@@ -1,0 +1,86 @@
+"""Of several processes with one database, the one that commits to the Hub."""
+
+import contextlib
+import fcntl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+_COMMITTING: Final = 20261122
+"""Of PostgreSQL's advisory locks, the one of the process that commits."""
+
+
+class Turn(Protocol):
+    """Held by one process at a time, let go when the process ends, however it ends."""
+
+    def take(self) -> bool:
+        """Whether this process holds it, taking it where nobody does. It does not wait."""
+
+    def give_back(self) -> None:
+        """Let another process take it."""
+
+
+class FileTurn:
+    """For processes over one state folder (SQLite): a lock on a file in it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, None
+
+    def take(self) -> bool:
+        """See Turn."""
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = self._path.open("ab")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.close()
+                return False
+            self._file = file
+        return True
+
+    def give_back(self) -> None:
+        """See Turn."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class DatabaseTurn:
+    """For processes anywhere over one PostgreSQL: a lock of a connection of its own."""
+
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine, self._connection = engine, None
+
+    def take(self) -> bool:
+        """See Turn. A connection that broke off has lost it."""
+        try:
+            if self._connection is None:
+                options = {"isolation_level": "AUTOCOMMIT"}
+                connection = self._engine().connect().execution_options(**options)
+                if not connection.scalar(text(f"SELECT pg_try_advisory_lock({_COMMITTING})")):
+                    connection.close()
+                    return False
+                self._connection = connection
+            else:
+                self._connection.execute(text("SELECT 1"))
+        except SQLAlchemyError:
+            self.give_back()
+            return False
+        return True
+
+    def give_back(self) -> None:
+        """See Turn."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(SQLAlchemyError):
+                connection.invalidate()  # ends the connection, and with it the lock
+                connection.close()
+
+
+def turn_of(engine: Callable[[], Engine], state_dir: Path, is_shared: bool) -> Turn:
+    """The turn of a database that other machines share, or of the one in the state folder."""
+    return DatabaseTurn(engine) if is_shared else FileTurn(state_dir / "hub.lock")

@@ -1,0 +1,140 @@
+"""Questions to the records; what the answers mean is the service's business."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session, joinedload
+
+from leaderboard.board import ScoredRecord
+from submissions.chain import number_of_records, records_after
+from submissions.database import snapshot
+from submissions.records import Account, Judge, Score, Submission
+from submissions.standing import DECIDING, Standings, standings
+
+
+def current_standings(session: Session) -> Standings:
+    """Where everything stands at the session's moment."""
+    return standings(records_after(session, kinds=DECIDING))
+
+
+def counted_submissions(
+    session: Session, suite: str, account: str, label_version: str, found: Standings
+) -> list[datetime]:
+    """When an account's test files came that count towards its limits: all but those given back to it."""
+    came = session.execute(
+        select(Submission.id, Submission.submitted_at)
+        .join(Judge)
+        .join(Account)
+        .where(
+            Account.name == account,
+            Submission.suite == suite,
+            Submission.split == "test",
+            Submission.label_version == label_version,
+        )
+    )
+    return [moment for submission_id, moment in came if not found.of(submission_id).is_refunded]
+
+
+def unscored_submissions(engine: Engine, suite: str, label_version: str, policy: str) -> Sequence[Submission]:
+    """The submissions of a suite that have no score under a label version, in the order they came."""
+    scored = select(Score.submission_id).where(Score.label_version == label_version, Score.policy == policy)
+    waiting = (
+        select(Submission)
+        .where(Submission.suite == suite, Submission.id.not_in(scored))
+        .options(joinedload(Submission.judge).joinedload(Judge.account))
+        .order_by(Submission.submitted_at, Submission.id)
+    )
+    with snapshot(engine) as session:
+        return session.scalars(waiting).all()
+
+
+def find_submission(engine: Engine, suite: str, submission_id: str) -> Submission | None:
+    """A submission of a suite by its id; None where there is no such one."""
+    if not re.fullmatch("[0-9a-f]{12}", submission_id):  # PostgreSQL refuses some texts outright
+        return None
+    whole = joinedload(Submission.judge).joinedload(Judge.account)
+    with snapshot(engine) as session:
+        found = session.get(Submission, submission_id, options=[whole])
+        return found if found is not None and found.suite == suite else None
+
+
+def is_scored(engine: Engine, submission_id: str, label_version: str, policy: str) -> bool:
+    """Whether a submission has its score under a label version."""
+    found = select(Score.id).where(
+        Score.submission_id == submission_id, Score.label_version == label_version, Score.policy == policy
+    )
+    with snapshot(engine) as session:
+        return session.scalar(found) is not None
+
+
+def state_of_records(session: Session) -> int:
+    """What changes with every act: records are only ever added."""
+    return number_of_records(session)
+
+
+def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:
+    """What a board stands on while the labels are away: the version with the most scores, then the newest.
+
+    A re-scoring that was broken off has fewer than the version before it.
+    """
+    versions = (
+        select(Score.label_version)
+        .join(Submission)
+        .where(Submission.suite == suite, Score.policy == policy)
+        .group_by(Score.label_version)
+        .order_by(func.count().desc(), func.max(Score.id).desc())
+    )
+    return session.scalar(versions.limit(1))
+
+
+def versions_scored(session: Session, suite: str, policy: str) -> list[str]:
+    """The label versions that submissions of a suite were scored under, in the order of first scores."""
+    versions = (
+        select(Score.label_version)
+        .join(Submission)
+        .where(Submission.suite == suite, Score.policy == policy)
+        .group_by(Score.label_version)
+        .order_by(func.min(Score.id))
+    )
+    return list(session.scalars(versions))
+
+
+def scores_of(session: Session, suite: str, label_version: str | None, policy: str) -> Sequence[Score]:
+    """The scores of a suite's submissions under a label version, in the order that these came."""
+    wanted = (
+        select(Score)
+        .join(Submission)
+        .where(
+            Submission.suite == suite, Score.label_version == (label_version or ""), Score.policy == policy
+        )
+        .options(joinedload(Score.submission).joinedload(Submission.judge).joinedload(Judge.account))
+        .order_by(Submission.submitted_at, Submission.id)
+    )
+    return session.scalars(wanted).all()
+
+
+def scored_record(score: Score, found: Standings) -> ScoredRecord:
+    """A score as the board takes it, under the name that its judge has now."""
+    submission = score.submission
+    account, judge = submission.judge.account.name, submission.judge.name
+    standing = found.of(submission.id)
+    return ScoredRecord(
+        id=submission.id,
+        judge=found.name_of(account, judge),
+        account=account,
+        kind=submission.kind,
+        inputs=submission.inputs,
+        model=submission.model,
+        authors=submission.authors,
+        link=submission.link,
+        test_labels_used=submission.test_labels_used,
+        file_sha256=submission.file_sha256,
+        # To the microsecond: the earlier of two equal submissions ranks first.
+        submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
+        report=score.report,
+        counts_by_task=score.counts_by_task,
+        is_verified=standing.is_verified,
+        is_label_exposed=standing.is_label_exposed,
+    )

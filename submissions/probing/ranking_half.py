@@ -1,0 +1,74 @@
+"""A hidden half of the tasks: rows are ranked by it, and figures are shown of the other half.
+
+For suites that expect many accounts that nobody vetted: whatever figures tell of the shown half, the ranking
+gains nothing from it. Its price is the interval, wider by sqrt(2).
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from dataset_script.prediction_file.aligned import AlignedPredictions
+from dataset_script.suite import Trajectory
+from leaderboard.labels import LabelSet
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Which rows of the split belong to each half: bool of shape (n,), every row in one of them."""
+
+    ranked: np.ndarray
+    shown: np.ndarray
+
+
+def halves(trajectories: Sequence[Trajectory], key: bytes) -> Halves:
+    """The halves of a split: of each benchmark's tasks half are hidden, with all runs of a task together.
+
+    Tasks are ordered by HMAC-SHA256 under ``key`` (the server's for "ranking-half") of benchmark and task,
+    and every second one is hidden; of an odd number the larger part is, so that a benchmark of one task is
+    ranked. The label version has no part in it: halves drawn anew after a correction would rank by tasks
+    whose figures had been shown.
+    """
+    tasks = sorted({(trajectory.benchmark, trajectory.task) for trajectory in trajectories})
+    drawn = sorted(tasks, key=lambda task: (task[0], _place(key, *task)))
+    hidden = set()
+    for benchmark in {benchmark for benchmark, _ in tasks}:
+        hidden.update([task for task in drawn if task[0] == benchmark][::2])
+    ranked = np.array([(t.benchmark, t.task) in hidden for t in trajectories], dtype=bool)
+    return Halves(ranked, ~ranked)
+
+
+def _place(key: bytes, benchmark: str, task: str) -> bytes:
+    return hmac.new(key, json.dumps([benchmark, task]).encode(), hashlib.sha256).digest()
+
+
+def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:
+    """The label set of some rows (bool of shape (n,)), under the same version: for `score_report`."""
+    return replace(
+        labels,
+        trajectories=trajectories_of(labels.trajectories, rows),
+        primary={name: column[rows] for name, column in labels.primary.items()},
+        second={name: column[rows] for name, column in labels.second.items()},
+        annotated_twice=labels.annotated_twice[rows],
+    )
+
+
+def trajectories_of(trajectories: Sequence[Trajectory], rows: np.ndarray) -> tuple[Trajectory, ...]:
+    """The trajectories of some rows, in their order: for `digests_of`."""
+    return tuple(trajectory for trajectory, inside in zip(trajectories, rows, strict=True) if inside)
+
+
+def predictions_of(aligned: AlignedPredictions, rows: np.ndarray) -> AlignedPredictions:
+    """The aligned predictions of some rows, with every column that the file has."""
+    changes = {}
+    for field in fields(AlignedPredictions):
+        column = getattr(aligned, field.name)
+        if isinstance(column, tuple):
+            changes[field.name] = tuple(cell for cell, inside in zip(column, rows, strict=True) if inside)
+        elif column is not None:
+            changes[field.name] = column[rows]
+    return replace(aligned, **changes)

@@ -1,0 +1,105 @@
+"""Receipts: what a submitter gets, signed, so that anyone can check one without asking the server.
+
+The signature is Ed25519 (RFC 8032) over the receipt's facts as canonical JSON; the private key is made from
+the server's secret, the public one stands on the About page.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from submissions.chain import Record, canonical
+from submissions.secret import ServerSecret
+
+SIGNED: Final = (
+    "submission_id", "suite", "split", "account", "judge", "file_sha256", "submitted_at", "label_version",
+    "record", "record_hash",
+)  # fmt: skip
+"""The facts that are signed: they never change."""
+
+Status = Literal["accepted", "waiting", "held"]
+"""``accepted``: the record lasts. ``waiting``: it is written here and waits for the place that lasts.
+``held``: it lasts, and a maintainer looks at the file before it is scored."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a submitter gets. ``record`` and ``record_hash`` are the place in the chain of records."""
+
+    submission_id: str
+    suite: str
+    split: str
+    account: str
+    judge: str
+    file_sha256: str
+    submitted_at: datetime
+    label_version: str
+    record: int
+    record_hash: str
+    is_new: bool
+    status: Status
+    signature: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The receipt as JSON: what is signed, the signature, and how things stand at the moment."""
+        return {
+            **_facts(self),
+            "signature": self.signature,
+            "is_new": self.is_new,
+            "status": self.status,
+        }
+
+
+class Signer:
+    """Signs receipts with a key of the server's secret."""
+
+    def __init__(self, secret: ServerSecret) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        self._key = Ed25519PrivateKey.from_private_bytes(secret.key("receipts"))
+
+    @property
+    def public_key(self) -> str:
+        """What receipts are checked with: 64 hexadecimal digits."""
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def signature(self, receipt: Receipt) -> str:
+        """The signature of a receipt's facts, hexadecimal."""
+        return self._key.sign(canonical(_facts(receipt))).hex()
+
+
+def receipt_of(submitted: Record, is_new: bool, status: Status, signer: Signer) -> Receipt:
+    """The receipt of a submission, from the record by which it came."""
+    body = submitted.body
+    facts = {name: body[name] for name in SIGNED if name in body}
+    receipt = Receipt(
+        **facts, submitted_at=submitted.at, record=submitted.sequence, record_hash=submitted.hash,
+        is_new=is_new, status=status,
+    )  # fmt: skip
+    return replace(receipt, signature=signer.signature(receipt))
+
+
+def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:
+    """What is wrong with a receipt in JSON, in a sentence; None where its signature holds."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    absent = [name for name in (*SIGNED, "signature") if name not in receipt]
+    if absent:
+        return f"the receipt has no {', '.join(absent)}"
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
+    except ValueError:
+        return "that is no public key: 64 hexadecimal digits, from the Space's About page"
+    try:
+        signed = canonical({name: receipt[name] for name in SIGNED})
+        key.verify(bytes.fromhex(receipt["signature"]), signed)
+    except (InvalidSignature, ValueError, TypeError):
+        return "the signature does not fit: the receipt was changed, or another server's key made it"
+    return None
+
+
+def _facts(receipt: Receipt) -> dict[str, Any]:
+    facts = {name: getattr(receipt, name) for name in SIGNED}
+    return {**facts, "submitted_at": receipt.submitted_at.isoformat(timespec="microseconds")}

@@ -1,0 +1,45 @@
+"""Receipts: signed, checked by anyone with the public key, useless when a fact is changed."""
+
+import json
+
+import pytest
+
+from submissions.receipts import SIGNED, problem_of
+from tests.submissions.recorded import again
+from tests.submissions.synthetic import send, verdicts
+
+
+@pytest.fixture
+def receipt(service):
+    return send(service, verdicts(service.suite))
+
+
+def test_a_receipt_is_checked_offline_with_the_public_key_alone(service, receipt):
+    said = json.loads(json.dumps(receipt.to_json()))
+    assert problem_of(said, service.signer.public_key) is None
+    assert said["status"] == "accepted"
+
+
+@pytest.mark.parametrize("fact", SIGNED)
+def test_a_receipt_with_one_fact_changed_is_refused(service, receipt, fact):
+    said = receipt.to_json()
+    assert "does not fit" in problem_of({**said, fact: "another"}, service.signer.public_key)
+    without = {name: value for name, value in said.items() if name != fact}
+    assert problem_of(without, service.signer.public_key) == f"the receipt has no {fact}"
+
+
+def test_another_servers_key_does_not_fit(service, receipt, settings, tmp_path):
+    other = again(service, state_dir=tmp_path / "other")
+    assert other.signer.public_key != service.signer.public_key
+    assert "another server's key" in problem_of(receipt.to_json(), other.signer.public_key)
+    assert "no public key" in problem_of(receipt.to_json(), "12")
+
+
+def test_the_key_stays_the_same_after_a_restart(service, receipt):
+    assert problem_of(receipt.to_json(), again(service).signer.public_key) is None
+
+
+def test_sent_again_the_file_has_the_same_signed_receipt(service, receipt):
+    second = send(service, verdicts(service.suite))
+    assert second.signature == receipt.signature
+    assert (receipt.is_new, second.is_new) == (True, False)
