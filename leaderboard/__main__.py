@@ -1,4 +1,4 @@
-"""``python -m leaderboard``: labels, score, calibrate, audit, tables."""
+"""``python -m leaderboard``: labels, score, calibrate, audit, tables, agreement, ceiling, annotations."""
 
 import json
 from pathlib import Path
@@ -16,12 +16,16 @@ from dataset_script.command_line import (
     read_suite,
     stop,
 )
+from leaderboard.agreement_commands import agreement, annotations, ceiling
 from leaderboard.calibrate_command import calibrate
 from leaderboard.table_commands import tables
 
 app = new_command()
 app.command()(calibrate)
 app.command()(tables)
+app.command()(agreement)
+app.command()(ceiling)
+app.command()(annotations)
 PolicyOption = Annotated[
     Literal["strict", "published"], typer.Option(help="strict: no verdict counts as no; published: left out.")
 ]

@@ -5,6 +5,7 @@ import io
 
 from dataset_script.vocabulary import LABELS
 from leaderboard.board import Board
+from leaderboard.inert_cells import inert
 
 DESCRIPTION = (
     "id", "judge", "account", "kind", "inputs", "model", "authors", "link", "date", "provenance", "source",
@@ -16,7 +17,6 @@ FIGURES = (
     "accuracy", "npv", "tnr", "kappa",
 )  # fmt: skip
 INTERVALS = ("precision_ci", "recall_ci", "f1_ci")
-FORMULA_SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def board_to_csv(board: Board) -> str:
@@ -38,21 +38,9 @@ def board_to_csv(board: Board) -> str:
             overall, rank = found["overall"], found["rank"] or {}
             by_benchmark = [found["by_benchmark"].get(name, {}).get("precision") for name in benchmarks]
             intervals = [end for name in INTERVALS for end in overall[name] or (None, None)]
-            described = [_safe(getattr(row, name)) for name in DESCRIPTION]
+            described = [inert(getattr(row, name)) for name in DESCRIPTION]
             note = "; ".join(filter(None, (row.note, found["note"])))
             writer.writerow([label, *(rank.get(name) for name in RANK), *described,
                              *(overall[name] for name in FIGURES), *intervals, *by_benchmark,
-                             _safe(note)])  # fmt: skip
+                             inert(note)])  # fmt: skip
     return output.getvalue()
-
-
-def _safe(value):
-    """The value, defused where a spreadsheet would take it for a formula.
-
-    The signs count also after blanks and in the wide form that East Asian keyboards write; a control
-    character at the start hides one from the eye.
-    """
-    if not isinstance(value, str):
-        return value
-    is_formula = value.lstrip().startswith(FORMULA_SIGNS) or value.startswith(("\t", "\r", "\n"))
-    return f"'{value}" if is_formula else value

@@ -73,11 +73,11 @@ def test_help_comes_without_any_heavy_import(package):
     assert done.stdout.strip() == "[]"
 
 
-def test_only_the_labels_module_names_the_columns_of_the_released_annotations():
+def test_only_one_module_names_the_columns_of_the_released_annotations():
     readers = [
         str(path.relative_to(REPOSITORY))
         for package in MAY_IMPORT
         for path in _modules(package)
         if "trajectory_success" in path.read_text(encoding="utf-8")
     ]
-    assert readers == ["leaderboard/labels.py"]
+    assert readers == ["leaderboard/released_annotations.py"]

@@ -1,0 +1,111 @@
+"""How far noise in the labels alone can move a judge's precision: a simulation with its verdicts kept.
+
+Every label is flipped with the probability with which two annotators were seen to differ, as if another
+person had given the labels, and precision is counted again. The flips know nothing of the judge; where people
+and judges stumble over the same runs, another person's labels would cost the judge less than this band says.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from leaderboard.judge_precision.intervals import percentile_intervals
+from leaderboard.labels import LabelSet
+
+FEWEST_DOUBLES: Final = 30
+"""A benchmark with fewer doubles takes the rate of all: one answer more or less would move its own by 3 %."""
+
+N_DRAWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """``differing`` of ``doubles`` in which two annotators both answered; ``rate`` as a fraction."""
+
+    differing: int
+    doubles: int
+
+    @property
+    def rate(self) -> float | None:
+        """The share that differs; None without doubles."""
+        return self.differing / self.doubles if self.doubles else None
+
+
+@dataclass(frozen=True)
+class DisagreementRates:
+    """How often two annotators differ on a label, overall and by benchmark."""
+
+    overall: Differing
+    by_benchmark: Mapping[str, Differing]
+
+    def of(self, benchmark: str | None) -> float | None:
+        """The rate to simulate with: the benchmark's own where it has enough doubles, else that of all."""
+        own = self.by_benchmark.get(benchmark) if benchmark is not None else None
+        return own.rate if own is not None and own.doubles >= FEWEST_DOUBLES else self.overall.rate
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBand:
+    """Fractions: the precision on the labels as they are, then the mean and the middle 95 % of the draws."""
+
+    precision: float
+    mean: float
+    low: float
+    high: float
+
+
+def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> DisagreementRates:
+    """The rates of one label over all trajectories of the sets that two annotated and answered."""
+    counts: dict[str, list[int]] = {}
+    for labels in label_sets:
+        first, second = labels.primary[label], labels.second[label]
+        for place in np.flatnonzero(labels.annotated_twice & (first >= 0) & (second >= 0)):
+            found = counts.setdefault(labels.trajectories[place].benchmark, [0, 0])
+            found[0] += int(first[place] != second[place])
+            found[1] += 1
+    overall = Differing(*(sum(column) for column in zip(*counts.values(), strict=True))) if counts else None
+    by_benchmark = {name: Differing(*found) for name, found in sorted(counts.items())}
+    return DisagreementRates(overall or Differing(0, 0), MappingProxyType(by_benchmark))
+
+
+def precision_under_noise(
+    tp: np.ndarray, fp: np.ndarray, rates: np.ndarray, n_draws: int = N_DRAWS, seed: int = 0
+) -> NoiseBand | None:
+    """The band of a judge with ``tp`` and ``fp`` (cells,), whole numbers; labels flip at ``rates`` (cells,).
+
+    A flip turns a TP into an FP and the other way round; what the judge called successful stays, so the
+    expected precision is sum(tp (1 - rate) + fp rate) / sum(tp + fp). Seeded. None where the judge never
+    says yes.
+    """
+    said_yes = int(np.sum(tp) + np.sum(fp))
+    if not said_yes:
+        return None
+    generator = np.random.default_rng(seed)
+    size = (n_draws, len(tp))
+    kept = generator.binomial(tp, 1 - rates, size=size) + generator.binomial(fp, rates, size=size)
+    drawn = kept.sum(axis=1) / said_yes
+    low, high = percentile_intervals(drawn[:, None])[0]
+    return NoiseBand(float(np.sum(tp)) / said_yes, float(drawn.mean()), low, high)
+
+
+def noise_band(
+    found: Mapping[str, Any] | None, rates: DisagreementRates, n_draws: int = N_DRAWS, seed: int = 0
+) -> NoiseBand | None:
+    """The band of one label of a score report or a board row: ``{"overall": CELL, "by_benchmark": {…}}``.
+
+    By benchmark where the cells hold all of the overall counts, else overall. None where counts or rates
+    are not known, and where the judge never says yes.
+    """
+    if found is None or found["overall"]["tp"] is None or rates.overall.rate is None:
+        return None
+    cells = list(found["by_benchmark"].items())
+    is_split_up = all(
+        sum(cell[count] or 0 for _, cell in cells) == found["overall"][count] for count in ("tp", "fp")
+    )
+    if not is_split_up:
+        cells = [(None, found["overall"])]
+    tp, fp = (np.array([cell[count] or 0 for _, cell in cells], dtype=np.int64) for count in ("tp", "fp"))
+    return precision_under_noise(tp, fp, np.array([rates.of(name) for name, _ in cells]), n_draws, seed)
