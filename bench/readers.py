@@ -1,16 +1,17 @@
-"""Readers that open a page all at once: pages of one Chromium, each with an empty cache of its own."""
+"""Readers that open a page in Chromium, each with an empty cache of its own."""
 
-import asyncio
 import shutil
-import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 WAIT_SECONDS = 300
+WINDOW = {"width": 1280, "height": 900}
 WATCH = """
 (() => {
   const shown = (elements) => [...elements].filter((element) => element.getBoundingClientRect().height > 0);
   const look = () => {
-    if (document.body && (%s)) window.filledAt = performance.timeOrigin + performance.now();
+    if (document.body && (%s)) window.filledAfter = performance.now();
     else requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
@@ -35,52 +36,31 @@ class Target:
         return WATCH % self.is_filled
 
 
-@dataclass(frozen=True)
-class Sent:
-    """What one reader with an empty cache fetches until the page rests."""
-
-    bytes: int
-    requests: int
-
-
-async def read_at_once(browser, target: Target, n_readers: int) -> list[float]:
-    """Seconds from the click to the filled table, for each of ``n_readers`` that click at once."""
-    contexts = [await browser.new_context(viewport={"width": 1280, "height": 900}) for _ in range(n_readers)]
-    pages = [await context.new_page() for context in contexts]
+@asynccontextmanager
+async def fresh_page(browser, target: Target) -> AsyncIterator:
+    """A Playwright page with an empty cache that watches for the filled table; closed at the end."""
+    context = await browser.new_context(viewport=WINDOW)
     try:
-        for page in pages:
-            await page.add_init_script(target.watch)
-        return await asyncio.gather(*(_read(page, target) for page in pages))
+        page = await context.new_page()
+        await page.add_init_script(target.watch)
+        yield page
     finally:
-        for context in contexts:
-            await context.close()
+        await context.close()
 
 
-async def _read(page, target: Target) -> float:
-    clicked = time.time()
+async def open_until_filled(page, target: Target) -> tuple[float, float]:
+    """Open the target: when (seconds since 1970), and after how many seconds its table stood filled."""
     await page.goto(target.url, wait_until="commit", timeout=WAIT_SECONDS * 1000)
-    await page.wait_for_function("window.filledAt", timeout=WAIT_SECONDS * 1000, polling=250)
-    return await page.evaluate("window.filledAt") / 1000 - clicked
+    await page.wait_for_function("window.filledAfter", timeout=WAIT_SECONDS * 1000, polling=250)
+    opened, after = await page.evaluate("[performance.timeOrigin, window.filledAfter]")
+    return opened / 1000, after / 1000
 
 
-async def bytes_sent(browser, target: Target) -> Sent:
-    """What goes over the wire for one reader, as Chromium counts it: packed bodies and headers."""
-    context = await browser.new_context(viewport={"width": 1280, "height": 900})
-    page = await context.new_page()
-    sizes: list[float] = []
-    client = await context.new_cdp_session(page)
-    await client.send("Network.enable")
-    client.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
-    await page.add_init_script(target.watch)
-    await page.goto(target.url, wait_until="commit")
-    await page.wait_for_function("window.filledAt", timeout=WAIT_SECONDS * 1000)
-    for _ in range(60):  # rests when nothing came for a second and a half
-        before = len(sizes)
-        await asyncio.sleep(1.5)
-        if len(sizes) == before:
-            break
-    await context.close()
-    return Sent(int(sum(sizes)), len(sizes))
+async def read_in_chromium(browser, target: Target) -> float:
+    """Seconds from the start of the navigation to the filled table on the screen."""
+    async with fresh_page(browser, target) as page:
+        _, seconds = await open_until_filled(page, target)
+    return seconds
 
 
 def chromium_path() -> str | None:

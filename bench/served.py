@@ -74,16 +74,21 @@ class _Asker(asyncio.Protocol):
         if self._left:
             self._transport.write(self._request)
         else:
-            self._transport.close()
             self._done.set_result(None)
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_exception(error or ConnectionError("closed before the last answer"))
 
 
 async def requests_a_second(url: str, path: str, n_requests: int, n_connections: int) -> float:
     """How many times a second ``path`` is answered to clients that have its ETag (304, no body)."""
     with urllib.request.urlopen(url + path, timeout=60) as answer:
         tag = answer.headers["ETag"]
-    request = f"GET {path} HTTP/1.1\r\nHost: bench\r\nIf-None-Match: {tag}\r\n\r\n".encode()
-    port = int(url.rpartition(":")[2])
+    host = url.removeprefix("http://")
+    request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nIf-None-Match: {tag}\r\n\r\n".encode()
+    port = int(host.rpartition(":")[2])
     loop = asyncio.get_running_loop()
     done = [loop.create_future() for _ in range(n_connections)]
     begun = time.perf_counter()

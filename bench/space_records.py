@@ -7,11 +7,15 @@ name their costs. Scored one after another by as many processes as there are cor
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
 ACCOUNTS = 40
+FIRST, APART = datetime(2026, 1, 1, tzinfo=UTC), timedelta(hours=13)
+"""An account may send two files in 24 hours and twenty in a year: five hundred take nine months."""
+
 INPUTS = ("tree", "screenshot", "tree and screenshot", "steps only")
 MODELS = ("gpt-4o-2024-11-20", "Llama-3.3-70B-Instruct", "Qwen2.5-VL-72B-Instruct", "claude-3-7-sonnet")
 
@@ -31,15 +35,19 @@ def make_records(state: Path, n_submissions: int, workers: int | None = None) ->
 
 
 def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> None:
-    """Submit every ``workers``-th judge, beginning with ``part``."""
+    """Submit the judges of every ``workers``-th group of ten, beginning with ``part``, in their order."""
     from dataset_script.settings import Settings
     from submissions.service import SubmissionService
 
-    service = SubmissionService(Settings(state_dir=state))
+    moment = [FIRST]
+    service = SubmissionService(Settings(state_dir=state), clock=lambda: moment[0])
     labels = service.labels_for_public_figures()
     if labels is None:
         sys.exit(f"no records without labels: {service.read_only_reason}")
-    for number in range(part, n_submissions, workers):
+    for number in range(n_submissions):
+        if number // 10 % workers != part:
+            continue
+        moment[0] = FIRST + number * APART
         _submit(service, labels, number)
 
 

@@ -69,12 +69,13 @@ def wait_after(
     error: BaseException, pause: float, sleep: Callable[[float], None], say: Callable[[str], None]
 ) -> None:
     """Wait as long as the Hub asks for (at most its window of five minutes), else ``pause`` seconds."""
-    seconds = min(_asked_pause(error) or pause, LONGEST_PAUSE)
+    seconds = min(asked_pause(error) or pause, LONGEST_PAUSE)
     say(f"{in_words(error)}; trying again in {seconds:.0f} s")
     sleep(seconds)
 
 
-def _asked_pause(error: BaseException) -> float | None:
+def asked_pause(error: BaseException) -> float | None:
+    """How many seconds the Hub asks to wait; None where it names none."""
     from huggingface_hub.utils import parse_ratelimit_headers
 
     response = getattr(error, "response", None)
@@ -95,6 +96,7 @@ def in_words(error: BaseException) -> str:
     advice = {
         400: "it does not accept the request",
         401: "set HF_TOKEN to a token that it knows",
+        402: "the plan of its owner does not have this",
         403: "HF_TOKEN has no right to do this",
         404: "check the name and the revision, and that HF_TOKEN may read it",
         412: "the repository changed meanwhile",

@@ -3,7 +3,7 @@
 | variable | default | what it sets |
 |---|---|---|
 | ARB_SUITE | agent-reward-bench | the suite served: a shipped name, or a suite folder |
-| ARB_LABELS | wheel | where labels come from: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]` |
+| ARB_LABELS | wheel | labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]`, `records[:VERSION]` |
 | ARB_LABELS_REVISION | main | revision of the label repository (`hub:` only) |
 | ARB_CACHE_DIR | ~/.cache/agent-reward-bench | private cache (mode 0700) for fetched labels |
 | ARB_STATE_DIR | state | records and uploaded files |
@@ -21,7 +21,8 @@
 | ARB_METRICS_TOKEN | none | bearer token that opens `/metrics` |
 | HF_TOKEN | none | token for the private repositories of labels and records |
 | SPACE_ID, SPACE_HOST | set by the Hub | that this is a Space, and its address |
-| OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_SCOPES, OPENID_PROVIDER_URL | set by the Hub | sign-in on a Space |
+| OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET | set by the Hub | sign-in on a Space |
+| OAUTH_SCOPES, OPENID_PROVIDER_URL | set by the Hub | what sign-in asks for, and of whom |
 """
 
 from pathlib import Path

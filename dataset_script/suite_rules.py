@@ -20,10 +20,10 @@ class SuiteRules:
     """How old an account has to be before it submits to test."""
     age_exempt: tuple[str, ...] = ()
     """Accounts that need not be."""
-    private_noise: float = 5.0
+    private_noise: float = 6.0
     """Standard deviation of the noise on the true positives that a submitter sees."""
     public_noise: float = 3.0
-    """The same for public rows, and for each of their cells."""
+    """The same for the overall figures of public rows; their benchmarks have the larger of the two."""
     public_rows_a_year: int = 2
     """Rows that an account may make public in a year."""
     round_days: int = 30

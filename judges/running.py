@@ -117,7 +117,8 @@ def run_judge(
             sums = totals(folder.records())
             folder.note_run({"sessions": [*earlier, session], "totals": sums, "spent_usd": spent.total_usd})
         judged = sum(each in folder.states for each in selection.ids)
-        problem = next((error_of(each) for each in folder.records() if each["state"] == "error"), None)
+        in_error = (each for each, state in folder.states.items() if state == "error")
+        problem = next(map(error_of, folder.records(in_error)), None)
         return Outcome(ended, judged, len(selection.ids), len(selection.ids) - len(ids), sums, problem)
 
 

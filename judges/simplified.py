@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 
 from judges.base import JUDGE_ROLE, Answer, Asking, Call, Image, Message, View, Wants
@@ -82,19 +83,21 @@ class SimplifiedJudge:
             screenshot = last_step(view).screenshot
             parts += [prompts["screenshot"], screenshot] if screenshot else [prompts["no screenshot"]]
         parts.append(prompts["last"])
-        return (Message("system", self._system()), Message("user", content_of(parts)))
+        system = _system(self.has_axtree, self.has_screenshot, self.is_inverted)
+        return (Message("system", system), Message("user", content_of(parts)))
 
-    def _system(self) -> str:
-        prompts = read_prompts("simplified")
-        order = _INVERTED if self.is_inverted else _ORDER
-        both = {(True, True): "both", (True, False): "axtree", (False, True): "screenshot"}
-        kind = both.get((self.has_axtree, self.has_screenshot))
-        return prompts["system"].format(
-            evidence=prompts[f"evidence {kind}"] if kind else "",
-            in_evidence=prompts[f"in evidence {kind}"] if kind else "",
-            questions="\n\n".join(
-                f"Question {number}: {prompts[f'question {tag}']}"
-                for number, tag in enumerate(order, start=1)
-            ),
-            form="\n".join(f"<{tag}>answer</{tag}>" for tag in order),
-        )
+
+@cache
+def _system(has_axtree: bool, has_screenshot: bool, is_inverted: bool) -> str:
+    prompts = read_prompts("simplified")
+    order = _INVERTED if is_inverted else _ORDER
+    both = {(True, True): "both", (True, False): "axtree", (False, True): "screenshot"}
+    kind = both.get((has_axtree, has_screenshot))
+    return prompts["system"].format(
+        evidence=prompts[f"evidence {kind}"] if kind else "",
+        in_evidence=prompts[f"in evidence {kind}"] if kind else "",
+        questions="\n\n".join(
+            f"Question {number}: {prompts[f'question {tag}']}" for number, tag in enumerate(order, start=1)
+        ),
+        form="\n".join(f"<{tag}>answer</{tag}>" for tag in order),
+    )

@@ -96,9 +96,9 @@ class Views:
         if isinstance(self._source, PublishedSource):
             return self._source.identity(files[0])
         digest = hashlib.sha256()
+        identity = self._source.identity if isinstance(self._source, IdentifiesFiles) else lambda file: ""
         for file in files:
-            identity = self._source.identity(file) if isinstance(self._source, IdentifiesFiles) else ""
-            digest.update(f"{file.name}\n{identity}\n".encode())
+            digest.update(f"{file.name}\n{identity(file)}\n".encode())
         return digest.hexdigest()
 
     @cached_property

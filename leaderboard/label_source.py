@@ -56,7 +56,8 @@ def _locate(settings: Settings, fetch: bool) -> Path:
     if kind == "none":
         raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'); scoring test files is off")
     raise LabelsUnavailable(
-        f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE] or none"
+        f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE], none, or, for the "
+        "Space and `python -m submissions`, records[:VERSION]"
     )
 
 

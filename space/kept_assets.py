@@ -5,6 +5,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from space.inner_answer import ask
 from space.look import FOR_GOOD
+from space.operations.requests import ROUTE
 from space.prepared import Prepared
 
 FOLDERS = ("/assets/", "/static/")
@@ -30,6 +31,7 @@ class KeptAssets:
         if found is None:
             await self._app(scope, receive, send)
             return
+        scope[ROUTE] = f"/{scope['path'].split('/')[1]}/"
         for_good = FOR_GOOD if scope["path"].startswith("/assets/") else {}
         await found.answer(Request(scope), for_good)(scope, receive, send)
 

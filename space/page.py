@@ -6,20 +6,28 @@ from functools import cached_property
 
 import gradio as gr
 
+from space.auth.auth import Auth
 from space.board_pages import BoardPages
 from space.compare_html import ComparePages
 from space.explorer.explorer import Explorer
 from space.judge_html import JudgePages
+from space.operations.check_limit import CheckLimit
 from space.paper_source import PaperTables
 from submissions.service import SubmissionService
 
 
 @dataclass(frozen=True)
 class Services:
-    """What pages read from."""
+    """What pages read from; without ``checks`` as many files are checked as are sent."""
 
     submissions: SubmissionService
     trajectories: Explorer
+    checks: CheckLimit | None = None
+
+    @cached_property
+    def auth(self) -> Auth:
+        """Who is acting."""
+        return Auth(self.submissions.settings)
 
     @cached_property
     def boards(self) -> BoardPages:

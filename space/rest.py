@@ -1,14 +1,26 @@
-"""The REST answers beside the pages: the board as JSON and CSV, and a health check."""
+"""The REST answers beside the pages: the board as JSON and CSV, its judges, and a health check."""
 
+import json
 import threading
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from leaderboard.board_csv import board_to_csv
+from space.judges_answer import judges_answer
 from space.prepared import Prepared
 from submissions.service import SubmissionService
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One board as REST gives it."""
+
+    whole: Prepared
+    table: Prepared
+    judges: Prepared
 
 
 class BoardAnswers:
@@ -17,23 +29,27 @@ class BoardAnswers:
     def __init__(self, service: SubmissionService) -> None:
         self._service = service
         self._lock = threading.Lock()
-        self._kept: tuple[str, tuple[Prepared, Prepared]] | None = None
+        self._kept: tuple[str, Answers] | None = None
 
-    async def get(self) -> tuple[Prepared, Prepared]:
-        """JSON and CSV of the board as it is now; in a thread of its own where that takes time."""
+    async def get(self) -> Answers:
+        """The board as it is now; in a thread of its own where that takes time."""
         board = self._service.board_at_hand()
         kept = self._kept  # read once: a thread may put another one here
         if board is not None and kept is not None and kept[0] == board.digest:
             return kept[1]
         return await run_in_threadpool(self._make)
 
-    def _make(self) -> tuple[Prepared, Prepared]:
+    def _make(self) -> Answers:
         board = self._service.board()
         with self._lock:
             if self._kept is None or self._kept[0] != board.digest:
-                json_answer = Prepared.of(board.to_bytes(), "application/json")
-                csv_answer = Prepared.of(board_to_csv(board).encode(), "text/csv; charset=utf-8")
-                self._kept = (board.digest, (json_answer, csv_answer))
+                judges = json.dumps(judges_answer(board), ensure_ascii=False, allow_nan=False).encode()
+                answers = Answers(
+                    whole=Prepared.of(board.to_bytes(), "application/json"),
+                    table=Prepared.of(board_to_csv(board).encode(), "text/csv; charset=utf-8"),
+                    judges=Prepared.of(judges, "application/json"),
+                )
+                self._kept = (board.digest, answers)
             return self._kept[1]
 
 
@@ -45,13 +61,22 @@ def build_router(service: SubmissionService) -> APIRouter:
     @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, figures, intervals, digest")
     async def board_json(request: Request) -> Response:
-        return (await answers.get())[0].answer(request)
+        """Everything that the leaderboard shows, with the SHA-256 of it. Has an ETag: ask with
+        ``If-None-Match`` and get 304 while nothing changed."""
+        return (await answers.get()).whole.answer(request)
 
     @router.head("/api/board.csv", include_in_schema=False)
     @router.get("/api/board.csv", summary="The board as CSV, a line a row and label")
     async def board_csv(request: Request) -> Response:
         disposition = {"Content-Disposition": 'attachment; filename="agent-reward-bench-board.csv"'}
-        return (await answers.get())[1].answer(request, disposition)
+        return (await answers.get()).table.answer(request, disposition)
+
+    @router.head("/api/judges", include_in_schema=False)
+    @router.get("/api/judges", summary="The judges: who they are, their best row, its figures")
+    async def judges(request: Request) -> Response:
+        """In the order of the leaderboard. ``figures`` has for each label the judge's best row, its rank and
+        its overall figures as fractions; null where the judge gives no such verdicts. Has an ETag."""
+        return (await answers.get()).judges.answer(request)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Whether the Space serves, and whether it takes submissions")
@@ -62,6 +87,8 @@ def build_router(service: SubmissionService) -> APIRouter:
                 "status": "ok",
                 "suite": service.suite.name,
                 "submissions": "off" if service.read_only_reason else "open",
+                "waiting": service.durability.waiting(),
+                "records": service.waiting_told,
                 "label_version": service.label_version,
                 "board_digest": board.digest,
             }

@@ -15,6 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from space.inner_answer import InnerAnswer, ask
 from space.look import Look
+from space.operations.content_policy import content_policy, script_hashes
+from space.operations.requests import ROUTE
+from space.operations.security_headers import POLICY
 from space.page import Opening, Page, Services
 from space.prepared import Prepared, size_of
 from space.shelf import Shelf
@@ -33,18 +36,21 @@ NO_OPENING = Opening("", "")
 
 @dataclass(frozen=True)
 class Frame:
-    """A page's HTML around its opening, and what tells it from another one's."""
+    """A page's HTML around its opening, the policy for its scripts, what tells it from another one's."""
 
     before: str
     after: str
+    policy: str
     key: tuple
 
 
 class PageShell:
     """Middleware that answers GET and HEAD of every page in the table; all else passes through."""
 
-    def __init__(self, app: ASGIApp, pages: Sequence[Page], services: Services, look: Look) -> None:
-        self._app = app
+    def __init__(
+        self, app: ASGIApp, pages: Sequence[Page], services: Services, look: Look, on_space: bool = False
+    ) -> None:
+        self._app, self._on_space = app, on_space
         self._pages = {page.path: page for page in pages}
         self._services, self._look = services, look
         self._menu = tuple(page for page in pages if page.in_menu)
@@ -61,9 +67,10 @@ class PageShell:
         if frame is None:  # Gradio does not serve the page as usual: whatever it says, it says itself
             await self._app(scope, receive, send)
             return
+        scope[ROUTE] = page.path
         query = scope["query_string"].decode("latin-1")
         prepared = await run_in_threadpool(self._answer, page, frame, query)
-        await prepared.answer(Request(scope))(scope, receive, send)
+        await prepared.answer(Request(scope), {POLICY: frame.policy})(scope, receive, send)
 
     async def _frame(self, page: Page, scope: Scope) -> Frame | None:
         headers = dict(scope["headers"])
@@ -93,7 +100,8 @@ class PageShell:
         html = re.sub(r"(<body[^>]*>)", lambda found: found[1] + masthead + "\0", html, count=1)
         html = html.replace("</gradio-app>", "</gradio-app>" + render("colophon.html"), 1)
         before, _, after = html.partition("\0")
-        return Frame(before, after, key)
+        hashes = script_hashes(before + _shown("") + after)  # not of an opening: it shows what people wrote
+        return Frame(before, after, content_policy(self._on_space, hashes), key)
 
     def _answer(self, page: Page, frame: Frame, query: str) -> Prepared:
         opening = page.opening(self._services, query) if page.opening else NO_OPENING
@@ -101,5 +109,9 @@ class PageShell:
 
 
 def _with_opening(frame: Frame, opening: Opening) -> Prepared:
-    shown = render("opening.html", html=Markup(opening.html)) if opening.html else ""
+    shown = _shown(opening.html) if opening.html else ""
     return Prepared.of((frame.before + shown + frame.after).encode(), "text/html; charset=utf-8")
+
+
+def _shown(html: str) -> str:
+    return render("opening.html", html=Markup(html))

@@ -4,16 +4,20 @@ from collections.abc import Sequence
 
 from dataset_script.prediction_file.findings import counted
 from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
-from leaderboard.board import Board
+from leaderboard.board import Board, BoardRow
 from leaderboard.report_tables import interval, percent
 from space.address import link_to
 from space.board_view import Choice, view_board
 from space.columns_told import COLUMNS_TOLD
+from space.own.allowance_told import allowance_sentence, rules_sentence
+from space.own.receipt_link import receipt_link
+from space.standing_words import status_sentence
 from space.templating import render
 from space.upload_view import view_upload
 from submissions.declaration import INPUTS, KINDS
 from submissions.predictions import Upload
 from submissions.service import Receipt, SubmissionService
+from submissions.told import ToldSubmission
 
 FORMATS = (("jsonl", "JSONL"), ("csv", "CSV"), ("parquet", "Parquet"))
 
@@ -33,12 +37,24 @@ def guide_html(service: SubmissionService) -> str:
 def elsewhere_html(service: SubmissionService) -> str:
     """The same by command and by curl; the page puts its own address in the place of this machine's."""
     settings = service.settings
+    space_host = (settings.space_host or "").partition(",")[0]
     return render(
         "submit_elsewhere.html",
-        address=f"http://{settings.host}:{settings.port}",
+        address=f"https://{space_host}" if space_host else f"http://{settings.host}:{settings.port}",
+        asks_token=settings.space_id is not None,
         kind=KINDS[0],
         inputs=INPUTS[0],
     )
+
+
+def allowance_html(service: SubmissionService) -> str:
+    """What an account may submit; ``static/allowance.js`` says what is left to the reader's."""
+    return render("submit_allowance.html", limits=rules_sentence(service.suite.rules))
+
+
+def account_html() -> str:
+    """Under which account one submits on a Space; ``static/account.js`` shows which line holds."""
+    return render("submit_account.html")
 
 
 def nothing_html() -> str:
@@ -52,21 +68,33 @@ def findings_html(upload: Upload) -> str:
     return render("submit_findings.html", upload=upload, view=view, percent=percent, counted=counted)
 
 
-def receipt_html(receipt: Receipt, board: Board) -> str:
-    """What was recorded, where it stands, and its figures."""
-    row = next(row for row in board.rows if row.id == receipt.submission_id)
+def receipt_html(service: SubmissionService, receipt: Receipt, told: ToldSubmission) -> str:
+    """What was recorded and whether it lasts, where it stands, and the figures that its owner may see."""
+    board, left = service.board(), service.allowance(receipt.account)
+    row = next((row for row in board.rows if row.id == receipt.submission_id), None)
+    html = render(
+        "receipt.html",
+        receipt=receipt,
+        judge=told.judge,
+        sentence=status_sentence(receipt.status, told.standing.reasons),
+        is_private=not service.suite.labels_are_public,
+        is_scored=told.report is not None,
+        place=_place(board, row) if row is not None else "",
+        board_page=link_to("/judge", id=row.id) if row is not None else "",
+        receipt_link=receipt_link(receipt),
+        left=allowance_sentence(left, service.suite.rules) if left else "",
+    )
+    return html + (report_html(told.report) if told.report is not None else "")
+
+
+def _place(board: Board, row: BoardRow) -> str:
     success = row.labels["success"]
     if success["rank"]:
         rank = next(line.rank_text for line in view_board(board, Choice()).rows if line.row.id == row.id)
-        place = f"Its place by precision on success: {rank}."
-    elif success["best"]:
-        place = "It has no place: a judge that never says yes has no precision."
-    else:
-        place = "The judge has a better submission on the board."
-    page = link_to("/judge", id=row.id)
-    return render("receipt.html", receipt=receipt, place=place, page=page) + report_html(
-        {"labels": row.labels}
-    )
+        return f"Its place by precision on success: {rank}."
+    if success["best"]:
+        return "It has no place: a judge that never says yes has no precision."
+    return "The judge has a better submission on the board."
 
 
 def report_html(report: dict) -> str:

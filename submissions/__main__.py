@@ -1,4 +1,4 @@
-"""The command `python -m submissions`: check a prediction file, write one to fill in, submit one."""
+"""The command `python -m submissions`: check, fill in and submit files; look after the records."""
 
 import json
 import sys
@@ -17,13 +17,24 @@ from dataset_script.command_line import (
     read_suite,
     stop,
 )
+from submissions.record_commands import (
+    export,
+    label_versions,
+    publish_labels,
+    receipt,
+    rescore,
+    restore,
+    verify,
+)
 
 app = new_command()
+for command in (export, label_versions, publish_labels, receipt, rescore, restore, verify):
+    app.command()(command)
 
 
 @app.callback()
 def submissions() -> None:
-    """Prediction files: start from a template, check one, submit it to a Space."""
+    """Prediction files: start from a template, check one, submit it. Records: verify, rescore, export."""
 
 
 @app.command("check")
@@ -153,7 +164,9 @@ def submit_command(
     receipt = sent.answer
     verb = "submitted" if receipt["is_new"] else "was submitted before"
     typer.echo(f"{file.name} {verb}: {receipt['submission_id']}, SHA-256 {receipt['file_sha256']}")
-    typer.echo(f"{space.rstrip('/')}/judge?id={receipt['submission_id']}")
+    if receipt.get("told"):
+        typer.echo(receipt["told"])
+    typer.echo(f"{space.rstrip('/')}/mine/{receipt['submission_id']}")
 
 
 def _format_of(out: Path | None) -> Literal["jsonl", "csv", "parquet"]:

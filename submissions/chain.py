@@ -14,7 +14,7 @@ from submissions.records import Entry
 
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
-    "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored",
+    "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored", "labels_published",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
 NO_HASH: Final = "0" * 64
@@ -92,8 +92,20 @@ def number_of_records(session: Session) -> int:
 def records_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
 ) -> list[Record]:
-    """The records behind a sequence, in order; only those of some kinds, and ``most``, where these are said."""
+    """The records behind a sequence, in order; only of some kinds, and only ``most``, where these are said."""
     wanted = select(Entry).where(Entry.sequence > sequence).order_by(Entry.sequence).limit(most)
+    if kinds is not None:
+        wanted = wanted.where(Entry.kind.in_(sorted(kinds)))
+    return [_record(entry) for entry in session.scalars(wanted)]
+
+
+def records_before(
+    session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
+) -> list[Record]:
+    """The ``most`` records before a sequence, the newest first; None: from the last one on."""
+    wanted = select(Entry).order_by(Entry.sequence.desc()).limit(most)
+    if sequence is not None:
+        wanted = wanted.where(Entry.sequence < sequence)
     if kinds is not None:
         wanted = wanted.where(Entry.kind.in_(sorted(kinds)))
     return [_record(entry) for entry in session.scalars(wanted)]

@@ -1,5 +1,6 @@
 """What a submitter says of a judge, checked field by field."""
 
+import itertools
 import re
 import unicodedata
 from typing import Annotated, Literal
@@ -30,6 +31,10 @@ class DeclarationError(ValueError):
 
 # Letters and symbols to Unicode, but nothing is seen of them: fillers and the empty Braille cell.
 _BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")
+MARKS_ON_A_LETTER = 4
+"""No script in use needs more beside the letter itself; Hebrew with all its points has up to three."""
+# Nothing before an @ in the host: https://github.com@evil.example leads to evil.example.
+_WEB_ADDRESS = re.compile(r"(?i:https?)://[^\s<>\"'\\`/?#@]+([/?#][^\s<>\"'\\`]*)?")
 
 
 def _plain(text: str) -> str:
@@ -37,7 +42,16 @@ def _plain(text: str) -> str:
     text = text.strip()
     if not text.isprintable() or _BLANKS.search(text):
         raise ValueError("holds line breaks or invisible characters; write it on one line")
-    return re.sub(r" +", " ", unicodedata.normalize("NFC", text))
+    text = unicodedata.normalize("NFC", text)
+    if _most_marks(text) > MARKS_ON_A_LETTER:
+        raise ValueError("holds letters under piles of marks, which cover the lines around; leave them out")
+    return re.sub(r" +", " ", text)
+
+
+def _most_marks(text: str) -> int:
+    """How many marks stand on one letter at most."""
+    runs = itertools.groupby(text, lambda mark: unicodedata.category(mark) in ("Mn", "Me"))
+    return max((len(list(marks)) for is_mark, marks in runs if is_mark), default=0)
 
 
 def _named(text: str) -> str:
@@ -47,7 +61,7 @@ def _named(text: str) -> str:
 
 
 def _web_address(text: str) -> str:
-    if text and not re.fullmatch(r"(?i:https?)://[^\s<>\"'\\`]+", text):
+    if text and not _WEB_ADDRESS.fullmatch(text):
         raise ValueError("is not a web address; begin with https:// or leave it empty")
     return text
 

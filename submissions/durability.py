@@ -14,6 +14,14 @@ class Durability(Protocol):
     def waiting(self) -> int:
         """How many records do not last yet."""
 
+    @property
+    def closed(self) -> str | None:
+        """Why no record may be added now, in words that anyone may read; None where one may."""
+
+    @property
+    def told(self) -> str | None:
+        """A sentence for pages while records do not last yet; None where all do."""
+
 
 class AtOnce:
     """A database, or a disk that outlives a restart: what is committed there lasts."""
@@ -25,6 +33,9 @@ class AtOnce:
     def waiting(self) -> int:
         """None."""
         return 0
+
+    closed = None
+    told = None
 
 
 def nothing_lasts(settings: Settings) -> str | None:

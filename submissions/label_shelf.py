@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from functools import cached_property
 
 from dataset_script.settings import Settings
@@ -18,10 +19,16 @@ NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 
 
 class LabelShelf:
-    """Label sets, or the reason why there are none. Safe for threads."""
+    """Label sets, or the reason why there are none. Safe for threads.
 
-    def __init__(self, suite: Suite, settings: Settings) -> None:
+    ``located`` gives the settings that name the file, asked at the first reading.
+    """
+
+    def __init__(
+        self, suite: Suite, settings: Settings, located: Callable[[], Settings] | None = None
+    ) -> None:
         self._suite, self._settings = suite, settings
+        self._located = located or (lambda: settings)
         self._reading = threading.RLock()
 
     @cached_property
@@ -59,13 +66,14 @@ class LabelShelf:
 
     def _load(self, split: str) -> LabelSet | NoLabels:
         try:
-            return load_labels(self._suite, split, self._settings, version_key=self._version_key(split))
+            key = self.version_key(split)
+            return load_labels(self._suite, split, self._located(), version_key=key)
         except (LabelsUnavailable, LabelsInvalid, SecretUnavailable) as reason:
             logger.warning("%s labels of %s cannot be used: %s", split, self._suite.name, reason)
             return reason
 
-    def _version_key(self, split: str) -> bytes | None:
-        """Hidden labels have a keyed version: a plain hash of them would confirm a guess."""
+    def version_key(self, split: str) -> bytes | None:
+        """What keys the version of hidden labels, since a plain hash would confirm a guess; else None."""
         if split != "test" or self._suite.labels_are_public:
             return None
         return ServerSecret.of(self._settings).key("label-version")

@@ -33,6 +33,11 @@ def looks_like(name: str, others: Iterable[str]) -> str | None:
     return next((other for other in others if shapes & _shapes(other)), None)
 
 
+def shapes_of(name: str) -> frozenset[str]:
+    """What a name looks like: people take two names for each other that have one of these in common."""
+    return _shapes(name)
+
+
 def _shapes(name: str) -> frozenset[str]:
     """What a name looks like, as written and in small letters: two names are alike when they share one."""
     plain = _without_unseen(unicodedata.normalize("NFKC", _without_unseen(name)))

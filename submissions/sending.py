@@ -97,7 +97,7 @@ def _send(
         found = None
     if not isinstance(found, dict):
         raise SendingFailed(f"{address} answers {answer.status_code} and nothing that a Space of ours says")
-    return Sent(answer.status_code in (200, 201), found)
+    return Sent(answer.status_code in (200, 201, 202), found)
 
 
 def problems_in(answer: Mapping[str, Any]) -> list[str]:

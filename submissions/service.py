@@ -24,6 +24,7 @@ from submissions.declaration import Declaration
 from submissions.disclosed import Discloser
 from submissions.durability import AtOnce, Durability, nothing_lasts
 from submissions.label_shelf import LabelShelf
+from submissions.label_versions import located, serves_records
 from submissions.ledger import AccountBanned, LimitReached, Recorded, give_back, record_submission
 from submissions.limits import Allowance, allowance
 from submissions.lookup import (
@@ -38,6 +39,7 @@ from submissions.predictions import Upload, read_upload
 from submissions.probing.form_checks import reasons_to_hold
 from submissions.receipts import Receipt, Signer, receipt_of
 from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.revealed import LeakBudget
 from submissions.scorer import POLICY, Scorer
 from submissions.secret import ServerSecret
 from submissions.store import FileStore
@@ -66,6 +68,16 @@ class SubmissionService:
         self.durability = durability or AtOnce()
         self._opening = threading.RLock()
         self._shelf = VerdictShelf()
+        self._closing: list[Callable[[], object]] = []
+
+    def on_close(self, call: Callable[[], object]) -> None:
+        """Have ``call`` called at the end, in the order in which calls were named."""
+        self._closing.append(call)
+
+    def close(self) -> None:
+        """End what runs beside the service; see `submissions.opening`."""
+        while self._closing:
+            self._closing.pop(0)()
 
     @cached_property
     def suite(self) -> Suite:
@@ -86,7 +98,17 @@ class SubmissionService:
     @cached_property
     def labels(self) -> LabelShelf:
         """The labels of both splits."""
-        return LabelShelf(self.suite, self.settings)
+        if not serves_records(self.settings):
+            return LabelShelf(self.suite, self.settings)
+        return LabelShelf(
+            self.suite,
+            self.settings,
+            lambda: located(self.settings, self.suite.name, self.engine, self.files),
+        )
+
+    def forget_labels(self) -> None:
+        """Read the labels anew at their next use: others were published."""
+        self.__dict__.pop("labels", None)
 
     @cached_property
     def secret(self) -> ServerSecret:
@@ -111,10 +133,20 @@ class SubmissionService:
         key = None if self.suite.labels_are_public else self.secret.key("noise")
         return Discloser(self.suite, key)
 
+    @cached_property
+    def leak(self) -> LeakBudget:
+        """What was shown of private labels."""
+        return LeakBudget(self.engine, self.suite, self.discloser, self.clock)
+
     @property
     def read_only_reason(self) -> str | None:
         """Why nothing can be submitted, in words that anyone may read; None when it can."""
-        return nothing_lasts(self.settings) or self.labels.why_none("test")
+        return nothing_lasts(self.settings) or self.durability.closed or self.labels.why_none("test")
+
+    @property
+    def waiting_told(self) -> str | None:
+        """A sentence for pages while records wait for the place where they last; None while none do."""
+        return self.durability.told
 
     @property
     def label_version(self) -> str | None:

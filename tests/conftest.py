@@ -29,7 +29,7 @@ def _absent(what: str) -> None:
 def _no_settings_from_outside():
     """Tests do not see the caller's settings."""
     for name in list(os.environ):
-        if name.startswith("ARB_") or name in ("DATABASE_URL", "HF_TOKEN"):
+        if name.startswith(("ARB_", "SPACE_", "OAUTH_")) or name in ("DATABASE_URL", "HF_TOKEN"):
             del os.environ[name]
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"

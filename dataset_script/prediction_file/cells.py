@@ -50,7 +50,8 @@ _GRADE_WORDS: Final[Mapping[str, int]] = MappingProxyType(
     | {word: grade for grade, word in enumerate(_GRADES, 1)}
     | {f"{grade}. {word}": grade for grade, word in enumerate(_GRADES, 1)}
 )
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+# A digit can be matched in one way only: else a cell of 400 digits and a letter takes milliseconds.
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE: Final[Mapping[str, Problem]] = MappingProxyType(
     {"nan": NAN} | dict.fromkeys(("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"), INFINITE)
 )

@@ -12,6 +12,7 @@ from typing import Final
 from dataset_script.prediction_file.findings import Finding, row_finding
 from dataset_script.prediction_file.limits import ReadingLimits
 from dataset_script.prediction_file.raw import (
+    Header,
     RawTable,
     blank_rows,
     settle_header,
@@ -30,8 +31,9 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     """
     _allow_long_cells(limits.max_cell_chars)
     reader = _Records(text, _delimiter(text))
-    header_names: list[str] = []
-    kept: list[list[str]] = []
+    header: Header | None = None
+    width = 0
+    kept: list[list[str]] = []  # of the known columns only: the others may be many
     numbers: list[int] = []
     blank: list[int] = []
     uneven: list[tuple[int, int]] = []
@@ -40,22 +42,21 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
             return None, [too_many_rows(limits)]
         if not any(map(str.strip, record)):
             blank.append(number)
-        elif not header_names:
-            header_names = record
-        elif len(record) != len(header_names):
+        elif header is None:
+            header, width = settle_header(record, limits), len(record)
+        elif len(record) != width:
             uneven.append((number, len(record)))
         else:
-            kept.append(record)
+            kept.append([record[position] for position in header.known.values()])
             numbers.append(number)
     # Spreadsheets leave empty records at the end; only those between rows may have lost something.
     last = max([*numbers[-1:], *(number for number, _ in uneven[-1:])], default=0)
-    findings = reader.findings + _uneven(uneven, len(header_names))
+    findings = reader.findings + _uneven(uneven, width)
     findings += blank_rows([number for number in blank if number < last])
-    header = settle_header(header_names, limits)
+    header = header or settle_header([], limits)
     if not kept:
         return None, without_rows(header.findings + findings)
-    cells = list(zip(*kept, strict=True))
-    columns = {column: cells[position] for column, position in header.known.items()}
+    columns = dict(zip(header.known, zip(*kept, strict=True), strict=True))
     return RawTable(numbers, columns, complete=not reader.findings), header.findings + findings
 
 

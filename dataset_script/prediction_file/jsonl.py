@@ -41,9 +41,10 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
     """
     if text.lstrip()[:1] == "[":
         return None, [_array()]
-    lines = text.rstrip().split("\n")
-    if len(lines) > limits.max_rows:
+    body = text.rstrip()
+    if body.count("\n") >= limits.max_rows:
         return None, [too_many_rows(limits)]
+    lines = body.split("\n")
     decoder = _RowDecoder()
     rows: list[Mapping[str, object]] = []
     numbers: list[int] = []

@@ -18,8 +18,8 @@ from dataset_script.prediction_file.findings import Finding, error
 from dataset_script.prediction_file.limits import ReadingLimits
 from dataset_script.prediction_file.raw import RawTable
 
-_MAX_MEMORY_BYTES: Final = 2 << 30
-"""Of address space; reading a file at the size limit takes 320 MB of it, mostly the library itself."""
+_MAX_MEMORY_BYTES: Final = 1 << 30
+"""Of address space; a file at the limits takes 330 MB of it, and less than 600 MB with its reasoning."""
 _MAX_SECONDS: Final = 30
 
 _PROGRAM: Final = (
@@ -49,7 +49,8 @@ def read_parquet_apart(content: bytes, limits: ReadingLimits) -> tuple[RawTable 
         logger.error("no process to read Parquet in: %s", problem)
         return None, [_unreadable("the server has no room to read it now; try again later")]
     if done.returncode != 0:
-        logger.warning("reading Parquet ended with %d: %r", done.returncode, done.stderr[-500:])
+        # What it wrote to its standard error may quote the file, which is nothing for a log.
+        logger.warning("the process that reads Parquet ended with %d", done.returncode)
         return None, [_unreadable("the reader broke down over it")]
     return _unpack(json.loads(done.stdout))
 

@@ -69,7 +69,7 @@ def in_tags(said: str, name: str, names: str) -> Iterator[Found]:
     """
     tags = list(_tag_pattern(f"{name}|{names}").finditer(said))
     for number, tag in enumerate(tags):
-        if tag[1] or re.fullmatch(name, tag[2], re.IGNORECASE) is None:
+        if tag[1] or _name_pattern(name).fullmatch(tag[2]) is None:
             continue
         following = tags[number + 1] if number + 1 < len(tags) else None
         end = following.start() if following is not None else len(said)
@@ -143,6 +143,11 @@ def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Found]:
         start = first.start()
         signed = text[start - (start > 0 and text[start - 1] == "-") :]
         yield Found(signed.partition("\n")[0] if is_one_line else signed.rstrip(), place + start)
+
+
+@cache
+def _name_pattern(name: str) -> re.Pattern[str]:
+    return re.compile(name, re.IGNORECASE)
 
 
 @cache

@@ -87,7 +87,8 @@ class ReleasedSource:
             notes.append(Note("large_file", f"{size / 1e6:.0f} MB"))
         notes += _other_names(content, place)
         screenshots = self.root / "screenshots"
-        steps = tuple(_step(step, _screenshot(step, screenshots, place), notes) for step in content.steps)
+        folder = _folder_of(screenshots, place)
+        steps = tuple(_step(step, _screenshot(step, screenshots, folder), notes) for step in content.steps)
         missing = [str(step.num) for step in steps if step.screenshot is None]
         if missing and screenshots.is_dir():
             notes.append(Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}"))
@@ -146,11 +147,11 @@ def _folder_of(screenshots: Path, place: TrajectoryId) -> Path:
     return screenshots / place.folder / place.agent / place.task_id
 
 
-def _screenshot(step: CleanedStep, screenshots: Path, place: TrajectoryId) -> Path | None:
-    """Where the picture lies: at its place in the layout, else where the file says, never outside."""
+def _screenshot(step: CleanedStep, screenshots: Path, folder: Path) -> Path | None:
+    """Where the picture lies: in the run's ``folder``, else where the file says, never outside."""
     if step.screenshot_path in NO_SCREENSHOT:
         return None
-    usual = _folder_of(screenshots, place) / f"screenshot_step_{step.num}.png"
+    usual = folder / f"screenshot_step_{step.num}.png"
     if usual.is_file():
         return usual
     parts = PurePosixPath(step.screenshot_path).parts

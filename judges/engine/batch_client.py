@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from judges.engine.errors import classify
+from judges.engine.errors import classify_openai
 from judges.engine.providers import Access
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class BatchClient:
                     if line.strip():
                         yield line
         except Exception as problem:
-            raise classify(problem) from problem
+            raise classify_openai(problem) from problem
 
     async def close(self) -> None:
         """Close the connections."""
@@ -118,7 +118,7 @@ class BatchClient:
             try:
                 return await step()
             except Exception as problem:
-                failure = classify(problem)
+                failure = classify_openai(problem)
                 if failure.kind not in ("rate_limit", "transient") or tried == TRIES:
                     raise failure from problem
                 await self._sleep(failure.retry_after_s or WAITS_S[tried - 1])

@@ -29,6 +29,9 @@ REFRESH_AFTER_S: Final = 1.0
 
 _KEY_LENGTH: Final = 64
 
+_DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name != "is_from_cache"}
+"""What a line says of a reply, each with the value that need not be said."""
+
 
 class CallCache:
     """The replies in a folder, which is made when it is not there. Raises OSError where it cannot be.
@@ -60,7 +63,7 @@ class CallCache:
 
     def put(self, key: str, reply: Reply) -> None:
         """Keep a reply. When this returns it outlives the process; after `sync` also the machine."""
-        record = {"answer": key, "reply": _record_of(replace(reply, key=key))}
+        record = {"answer": key, "reply": _record_of(reply if reply.key == key else replace(reply, key=key))}
         name, start, length = self._append(record)
         self._places[bytes.fromhex(key)] = (name, start, length)
 
@@ -141,11 +144,7 @@ class CallCache:
 
 def _record_of(reply: Reply) -> dict[str, Any]:
     """A reply for JSON: what is not the default."""
-    record = {
-        each.name: getattr(reply, each.name)
-        for each in fields(Reply)
-        if each.name != "is_from_cache" and getattr(reply, each.name) != each.default
-    }
+    record = {name: v for name, usual in _DEFAULTS.items() if (v := getattr(reply, name)) != usual}
     if reply.logprobs is not None:
         record["logprobs"] = [[each.token, each.logprob, each.rivals] for each in reply.logprobs]
     return record

@@ -1,19 +1,28 @@
-"""An OpenAI-compatible endpoint, through the openai package: one client, its connections kept and reused."""
+"""An OpenAI-compatible endpoint: one session of aiohttp, its connections kept and reused.
+
+The openai package would do the same at a multiple of the CPU, and takes a second to import: a request of ours
+is one address, the same headers every time and a body of bytes, and its answer is kept as it came, read more
+tolerantly than typed.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import time
 from collections.abc import Set
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from judges.base import Message, ModelSettings, Reply
 from judges.engine.completions import encoded, reply_of, request_body
-from judges.engine.errors import CallFailed, classify
+from judges.engine.errors import CallFailed, classify, classify_status
 from judges.engine.providers import Access
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    import ssl
+
+    from aiohttp import ClientSession
 
 TIMEOUT_S: Final = 300.0
 """A call may take so long in all, however slowly its bytes come."""
@@ -25,12 +34,15 @@ KEEP_ALIVE_S: Final = 4.0
 
 
 class OpenAIEndpoint:
-    """Makes single attempts; whether to try again is the asker's affair. For one event loop."""
+    """Makes single attempts; whether to try again is the asker's affair. For one event loop, in which it is
+    made.
+    """
 
     def __init__(self, access: Access, timeout_s: float = TIMEOUT_S):
         self._access = access
         self._timeout_s = timeout_s
-        self._client = _open_client(access, timeout_s)
+        self._address = access.base_url.rstrip("/") + "/chat/completions"
+        self._session = _open_session(access)
 
     async def attempt(
         self,
@@ -44,25 +56,24 @@ class OpenAIEndpoint:
 
         The reply's latency is the time from sending to the last byte.
         """
-        import httpx2  # what openai makes its requests with
-
         body = request_body(
             model, messages, max_output_tokens, dropped=dropped, output_limit=self._access.output_limit
         )
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout_s):
-                # Straight to the answer's text: it is kept as it came, and read more tolerantly than typed.
-                answer = await self._client.post(
-                    "/chat/completions", content=encoded(body), cast_to=httpx2.Response
-                )
-            return reply_of(answer.text, time.perf_counter() - begun)
+                sent = io.BytesIO(encoded(body))  # so aiohttp lets other calls go on between its pieces
+                async with self._session.post(self._address, data=sent) as answer:
+                    text = await answer.text(errors="replace")
+            if not 200 <= answer.status < 300:
+                raise classify_status(answer.status, text, answer.headers)
+            return reply_of(text, time.perf_counter() - begun)
         except Exception as problem:
             raise self._without_key(classify(problem)) from problem
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._session.close()
 
     def _without_key(self, failure: CallFailed) -> CallFailed:
         """Endpoints may repeat the key they were given; it goes into no file."""
@@ -73,18 +84,34 @@ class OpenAIEndpoint:
         return failure
 
 
-def _open_client(access: Access, timeout_s: float) -> AsyncOpenAI:
-    import httpx2
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+def _open_session(access: Access) -> ClientSession:
+    import aiohttp
 
-    timeout = httpx2.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S)
-    limits = httpx2.Limits(
-        max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_S
+    address = urlsplit(access.base_url)
+    headers = {"Accept": "application/json", "Content-Type": "application/json", **dict(access.headers)}
+    if address.username is None:  # a name in the address is sent by aiohttp, in the key's place
+        headers["Authorization"] = f"Bearer {access.key or 'none'}"  # some look that there is one, no further
+    return aiohttp.ClientSession(
+        headers=headers,
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=_trust(address.scheme)),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        proxy=_proxy(address.scheme, address.hostname or ""),
     )
-    return AsyncOpenAI(
-        base_url=access.base_url,
-        api_key=access.key or "none",  # the client wants one; such endpoints do not look at it
-        max_retries=0,
-        timeout=timeout,
-        http_client=DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
-    )
+
+
+def _trust(scheme: str) -> ssl.SSLContext | bool:
+    """Whom to believe who an endpoint is: what the system does, or ``SSL_CERT_FILE`` says."""
+    if scheme == "http":
+        return True
+    import httpx2  # it also finds the authorities where Python's own ssl does not look
+
+    return httpx2.create_ssl_context()
+
+
+def _proxy(scheme: str, host: str) -> str | None:
+    """The proxy that ``HTTPS_PROXY`` and its like name for a host; looked up once, not for every call."""
+    from urllib.request import getproxies, proxy_bypass
+
+    proxies: dict[str, Any] = getproxies()
+    return None if proxy_bypass(host) else proxies.get(scheme) or proxies.get("all")

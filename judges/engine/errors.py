@@ -6,7 +6,6 @@ Together, Mistral, Anthropic, Google, Groq and vLLM.
 
 from __future__ import annotations
 
-import asyncio
 import email.utils
 import json
 import re
@@ -95,20 +94,34 @@ class CallFailed(Exception):
 
 
 def classify(problem: BaseException) -> CallFailed:
-    """The failure that an exception of the OpenAI client, or any other, stands for."""
-    import openai
+    """The failure that an exception of the connection, or any other, stands for."""
+    import aiohttp
 
     if isinstance(problem, CallFailed):
         return problem
+    never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+    was_sent = not isinstance(problem, never_sent)
+    if isinstance(problem, TimeoutError):
+        return CallFailed("transient", "no reply in time", maybe_paid=was_sent, is_slow=True)
+    if isinstance(problem, aiohttp.ClientError) and not isinstance(problem, aiohttp.InvalidURL):
+        said = str(problem) or type(problem).__name__
+        return CallFailed("transient", f"no connection: {said}", maybe_paid=was_sent)
+    return CallFailed("final", f"{type(problem).__name__}: {problem}")
+
+
+def classify_openai(problem: BaseException) -> CallFailed:
+    """The failure that an exception of the openai package, or any other, stands for."""
+    import openai
+
     if isinstance(problem, openai.APIStatusError):
         return classify_status(problem.status_code, problem.response.text, problem.response.headers)
     cause = type(problem.__cause__).__name__
     was_sent = cause not in ("ConnectError", "ConnectTimeout", "PoolTimeout")
-    if isinstance(problem, openai.APITimeoutError | TimeoutError | asyncio.TimeoutError):
+    if isinstance(problem, openai.APITimeoutError):
         return CallFailed("transient", "no reply in time", maybe_paid=was_sent, is_slow=True)
     if isinstance(problem, openai.APIConnectionError):
         return CallFailed("transient", f"no connection: {problem.__cause__ or problem}", maybe_paid=was_sent)
-    return CallFailed("final", f"{type(problem).__name__}: {problem}")
+    return classify(problem)
 
 
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:

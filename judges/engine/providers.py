@@ -18,19 +18,27 @@ LOCAL: Final = "transformers"
 class Provider:
     """A kind of endpoint. ``base_url`` is None where the user must give one.
 
-    ``output_limit``: which of its two names the longest reply is asked by at first.
+    ``output_limit``: which of its two names the longest reply is asked by at first. ``header_variables``:
+    headers, each with the variable that it is sent from where that is set.
     """
 
     base_url: str | None
     key_variable: str | None
     needs_key: bool = True
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    header_variables: tuple[tuple[str, str], ...] = ()
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
     {
         "openai": Provider(
-            "https://api.openai.com/v1", "OPENAI_API_KEY", output_limit="max_completion_tokens"
+            "https://api.openai.com/v1",
+            "OPENAI_API_KEY",
+            output_limit="max_completion_tokens",
+            header_variables=(
+                ("OpenAI-Organization", "OPENAI_ORG_ID"),
+                ("OpenAI-Project", "OPENAI_PROJECT_ID"),
+            ),
         ),
         "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
         "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
@@ -49,6 +57,7 @@ class Access:
     base_url: str
     key: str | None
     output_limit: Literal["max_tokens", "max_completion_tokens"]
+    headers: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
         return f"Access({self.base_url!r}, key {'given' if self.key else 'none'})"
@@ -97,4 +106,5 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> Access:
         )
     if not all("!" <= letter <= "~" for letter in key):
         raise ValueError(f"{variable} holds a space or a letter that no key has: look at how it was set")
-    return Access(base_url, key or None, provider.output_limit)
+    headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables)
+    return Access(base_url, key or None, provider.output_limit, tuple(each for each in headers if each[1]))

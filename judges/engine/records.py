@@ -1,7 +1,7 @@
 """What is kept of a judged trajectory: its line of judgments.jsonl, and its row of predictions.jsonl."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import groupby
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from judges.engine.spent import was_made
 Record = dict[str, Any]
 """A line of judgments.jsonl, as JSON holds it."""
 
+_OF_AN_ANSWER: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
 _OF_A_REPLY: Final = tuple(each.name for each in fields(Reply) if each.name not in ("logprobs", "key"))
 
 
@@ -42,7 +43,7 @@ def judgment_record(judged: Judged, judge: str) -> Record:
         "trajectory_id": judged.trajectory_id,
         "judge": judge,
         "state": judged.answer.state,
-        "answer": {k: v for k, v in asdict(judged.answer).items() if v is not None and k != "state"},
+        "answer": {k: v for k in _OF_AN_ANSWER if (v := getattr(judged.answer, k)) is not None},
         "input_tokens": _sum(reply.input_tokens for reply in made),
         "output_tokens": _sum(reply.output_tokens for reply in made),
         "cost_usd": _sum(reply.cost_usd for reply in replies if was_made(reply) or reply.cost_usd),

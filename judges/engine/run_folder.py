@@ -71,8 +71,7 @@ class RunFolder:
         """The judged trajectories, one line in memory at a time: those of ``ids`` in their order, or all."""
         for trajectory_id in self._places if ids is None else ids:
             if trajectory_id in self._places:
-                start, length = self._places[trajectory_id]
-                yield json.loads(os.pread(self._judgments, length, start))
+                yield json.loads(self._line(trajectory_id))
 
     def note_run(self, facts: Mapping[str, Any]) -> None:
         """Put facts into run.json, over those of the same name; it is replaced whole."""
@@ -84,8 +83,7 @@ class RunFolder:
         """Write judgments and predictions anew, in the order of ``ids``; a line that was replaced goes."""
         order = [each for each in ids if each in self._places]
         with replacing(self.folder / JUDGMENTS) as file:
-            for record in self.records(order):
-                file.write(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n")
+            file.writelines(map(self._line, order))
         write_predictions(self.folder / PREDICTIONS, map(prediction_row, self.records(order)))
 
     def close(self) -> None:
@@ -117,6 +115,10 @@ class RunFolder:
             raise RunFolderError(f"{self.folder}: has {JUDGMENTS} but no {RUN}; name another folder")
         self.run = {"format": FORMAT, "configuration": dict(configuration)}
         self.note_run({})
+
+    def _line(self, trajectory_id: str) -> bytes:
+        start, length = self._places[trajectory_id]
+        return os.pread(self._judgments, length, start)
 
     def _note(self, record: Record, start: int, length: int) -> None:
         self._places[record["trajectory_id"]] = (start, length)

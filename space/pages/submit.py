@@ -9,9 +9,14 @@ import gradio as gr
 
 from dataset_script.vocabulary import SPLITS
 from space.address import wire_address
+from space.auth.declaring import declare_as
+from space.auth.problems import NotAllowedHere
 from space.dropped_file import take_uploads_only
+from space.operations.check_limit import CheckLimit, TooManyChecks
 from space.page import Opening, Services, part, place
 from space.submit_html import (
+    account_html,
+    allowance_html,
     elsewhere_html,
     findings_html,
     guide_html,
@@ -20,7 +25,8 @@ from space.submit_html import (
     receipt_html,
     rehearsal_html,
 )
-from submissions.declaration import INPUTS, KINDS, DeclarationError, declare
+from submissions.accounts import Actor
+from submissions.declaration import INPUTS, KINDS, Declaration, DeclarationError
 from submissions.predictions import Upload
 from submissions.service import SubmissionRefused, SubmissionService
 
@@ -37,14 +43,16 @@ def open_submit(services: Services, query: str) -> Opening:
     service = services.submissions
     html = (
         f'<div data-part="submit-guide">{guide_html(service)}</div>'
+        f'<div data-part="submit-allowance">{allowance_html(service)}</div>'
         f'<div data-part="submit-elsewhere">{elsewhere_html(service)}</div>'
     )
+    if services.auth.mode == "hub":
+        html += f'<div data-part="submit-account">{account_html()}</div>'
     return Opening(html, hashlib.sha256(html.encode()).hexdigest())
 
 
 def build_submit_page(services: Services) -> None:
     """Lay the page out in the current Blocks and wire it to the service."""
-    service = services.submissions
     place("submit-guide", elem_id="submit-guide")
     with gr.Row(elem_classes="submit-file"):
         with gr.Column(scale=2, min_width=300):
@@ -56,17 +64,22 @@ def build_submit_page(services: Services) -> None:
         with gr.Column(scale=3, min_width=300):
             findings = part(nothing_html(), elem_id="check-result")
     with gr.Column(elem_id="declaration") as declaration:
-        declared = _declaration_fields()
+        if services.auth.mode == "hub":
+            place("submit-account", elem_id="submit-account")
+        declared = _declaration_fields(asks_name=services.auth.mode == "local")
+    place("submit-allowance", elem_id="submit-allowance")
     button = gr.Button(BUTTON_TITLES["test"], variant="primary", elem_id="submit-button")
     outcome = part(elem_id="outcome")
     place("submit-elsewhere", elem_id="submit-elsewhere")
-    _wire(service, file, split, declared, (declaration, button), findings, outcome)
+    _wire(services, file, split, declared, (declaration, button), findings, outcome)
 
 
-def _declaration_fields() -> list[gr.Component]:
-    """What a submitter says of the judge, in the order of `FIELDS`."""
+def _declaration_fields(asks_name: bool) -> list[gr.Component]:
+    """What a submitter says of the judge; on a Space the account is the one that is signed in."""
     with gr.Row():
-        account = gr.Textbox(label="Your name", max_lines=1, max_length=80, elem_id="account")
+        account = gr.Textbox(
+            label="Your name", max_lines=1, max_length=80, elem_id="account", visible=asks_name
+        )
         judge = gr.Textbox(label="Name of the judge", max_lines=1, max_length=80, elem_id="judge")
         kind = gr.Dropdown(list(KINDS), value=None, label="Kind", elem_id="kind", min_width=140)
         inputs = gr.Dropdown(list(INPUTS), value=None, label="What it sees", elem_id="inputs", min_width=140)
@@ -85,15 +98,23 @@ def _declaration_fields() -> list[gr.Component]:
     return [account, judge, kind, inputs, model, authors, link, used]
 
 
-def _wire(service: SubmissionService, file, split, declared, followers, findings, outcome) -> None:
+def _wire(services: Services, file, split, declared, followers, findings, outcome) -> None:
     """Events: the address sets the split, a file is checked at once, the button submits or rehearses."""
+    service, checks = services.submissions, services.checks
     _, button = followers
 
-    def check(path: str | None, chosen: str) -> str:
-        return check_html(service, path, chosen)
+    def check(path: str | None, chosen: str, request: gr.Request) -> str:
+        return too_many_html(checks, path, request) or check_html(service, path, chosen)
 
-    def submit(path: str | None, chosen: str, *fields) -> str:
-        return submission_html(service, path, chosen, fields)
+    def submit(path: str | None, chosen: str, request: gr.Request, *fields) -> str:
+        if chosen == "dev":
+            refused = too_many_html(checks, path, request)
+            return refused or submission_html(service, path, chosen, fields)
+        try:
+            submitter = services.auth.submitter_of(request)
+        except NotAllowedHere as refusal:
+            return problems_html("Nothing was submitted.", [refusal.detail])
+        return submission_html(service, path, chosen, fields, submitter)
 
     def follow(chosen: str):
         can_submit = chosen == "dev" or service.read_only_reason is None
@@ -110,6 +131,17 @@ def _wire(service: SubmissionService, file, split, declared, followers, findings
     button.click(submit, [file, split, *declared], outcome, concurrency_limit=4, **quiet)
 
 
+def too_many_html(checks: CheckLimit | None, path: str | None, request: gr.Request) -> str:
+    """Why this address has no file checked now; empty when it may, or there is none to check."""
+    if checks is None or path is None or request.request is None:
+        return ""
+    try:
+        checks.take(request.request)
+    except TooManyChecks as refused:
+        return problems_html("Not checked.", [str(refused)])
+    return ""
+
+
 def check_html(service: SubmissionService, path: str | None, split: str) -> str:
     """What a dropped file shows: its findings; without a file, what will be seen there."""
     if path is None:
@@ -120,15 +152,21 @@ def check_html(service: SubmissionService, path: str | None, split: str) -> str:
         return problems_html("The file is no longer here.", [DROP_AGAIN])
 
 
-def submission_html(service: SubmissionService, path: str | None, split: str, fields: tuple) -> str:
-    """What the submit button shows: a receipt with the scored row, a dev report, or every problem at once."""
+def submission_html(
+    service: SubmissionService, path: str | None, split: str, fields: tuple, submitter: Actor | None = None
+) -> str:
+    """What the submit button shows: a receipt with the scored row, a dev report, or every problem at once.
+
+    Without a submitter the form's own name counts, as it may on one's own machine.
+    """
     try:
-        upload, declaration, problems = _understood(service, path, split, fields)
+        upload, declared, problems = _understood(service, path, split, fields, submitter)
         if problems:
             return problems_html("Nothing was submitted yet.", problems)
         if split == "dev":
             return rehearsal_html(service.rehearse(upload))
-        return receipt_html(service.submit(upload, declaration), service.board())
+        receipt = service.submit(upload, *declared)
+        return receipt_html(service, receipt, service.submission(receipt.submission_id, declared[1]))
     except SubmissionRefused as error:
         return problems_html("Nothing was submitted.", [str(error)])
     except Exception:
@@ -139,9 +177,11 @@ def submission_html(service: SubmissionService, path: str | None, split: str, fi
         )
 
 
-def _understood(service: SubmissionService, path: str | None, split: str, fields: tuple):
-    """The upload, the declaration (test only), and every problem of both in the order of the page."""
-    upload, declaration, problems = None, None, []
+def _understood(
+    service: SubmissionService, path: str | None, split: str, fields: tuple, submitter: Actor | None
+):
+    """The upload, the declaration and its actor (test only), every problem in the order of the page."""
+    upload, declared, problems = None, None, []
     if path is None:
         problems.append("Drop a prediction file first.")
     else:
@@ -154,10 +194,10 @@ def _understood(service: SubmissionService, path: str | None, split: str, fields
                 problems.append("The file has errors: mend the findings and drop it again.")
     if split == "test":
         try:
-            declaration = _declaration(fields)
+            declared = _declaration(fields, submitter)
         except DeclarationError as error:
             problems += [message for _, message in error.problems]
-    return upload, declaration, problems
+    return upload, declared, problems
 
 
 def _upload(service: SubmissionService, path: str, split: str) -> Upload:
@@ -167,7 +207,8 @@ def _upload(service: SubmissionService, path: str, split: str) -> Upload:
     return service.check(content, Path(path).name, split)
 
 
-def _declaration(fields: tuple):
+def _declaration(fields: tuple, submitter: Actor | None) -> tuple[Declaration, Actor]:
     names = ("account", "judge", "kind", "inputs", "model", "authors", "link")
     *texts, used = fields
-    return declare(**dict(zip(names, texts, strict=True)), test_labels_used={YES: True, NO: False}.get(used))
+    said = dict(zip(names, texts, strict=True))
+    return declare_as(submitter, **said, test_labels_used={YES: True, NO: False}.get(used))

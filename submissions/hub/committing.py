@@ -8,14 +8,13 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from dataset_script.hub_calls import HubError
 from submissions.chain import records_after
 from submissions.database import snapshot, transaction
 from submissions.hub.batch import MOST_RECORDS, next_batch
 from submissions.hub.layout import WRITER, Span, writer_file
-from submissions.hub.notes import note_commit
+from submissions.hub.notes import committed_through, note_commit
 from submissions.hub.pace import HOUR, CommitPace
-from submissions.hub.repository import Head, HeadMoved, RecordsRepository
+from submissions.hub.repository import Head, RecordsRepository
 from submissions.hub.restoring import Restorer
 
 logger = logging.getLogger(__name__)
@@ -31,8 +30,9 @@ class Committer:
     """Writes the records that the Hub does not hold yet, in batches.
 
     Before the first batch it names itself in ``writer.json``, in a commit of its own: what a server before it
-    has still on the way is refused by the Hub from then on, since the head has moved. A commit whose answer
-    got lost is looked up: the head tells whether it was made.
+    has still on the way is refused by the Hub from then on, since the head has moved. Where several processes
+    write the records of one database (``is_shared``) there is no need: all of them write the same. A commit
+    whose answer got lost is looked up: the head tells whether it was made.
     """
 
     def __init__(
@@ -43,15 +43,16 @@ class Committer:
         pace: CommitPace,
         clock: Callable[[], datetime],
         pause: Callable[[float], object],
+        is_shared: bool = False,
     ) -> None:
         self._engine, self._repository, self._restorer = engine, repository, restorer
-        self._pace, self._clock, self._pause = pace, clock, pause
+        self._pace, self._clock, self._pause, self._is_shared = pace, clock, pause, is_shared
         self._name = secrets.token_hex(_NAME_BYTES)
         self._head: Head | None = None
-        self._has_written = self._knows_pace = False
+        self._is_named = self._knows_pace = False
 
     def read(self) -> None:
-        """Take over what the Hub holds, without writing there: for a process that is not the one that commits."""
+        """Take over what the Hub holds, without writing there: for a process that does not commit."""
         self._restorer.bring(self._repository.head())
 
     def connect(self) -> None:
@@ -62,20 +63,26 @@ class Committer:
         if self._head is not None:
             return
         head = self._repository.head()
-        if self._has_written and head.writer != self._name:
+        if self._is_named and head.writer != self._name:
             raise TakenOver
         if not self._knows_pace:
-            self._pace.note(self._repository.commits_since(self._clock().timestamp() - HOUR))
+            self._pace.remember(self._repository.commits_since(self._clock().timestamp() - HOUR))
             self._knows_pace = True
         self._restorer.bring(head)
-        if head.writer != self._name:
+        if not self._is_shared and head.writer != self._name:
             commit = self._commit(head, {WRITER: writer_file(self._name)}, STARTS)
             head = Head(commit, head.spans, self._name)
-        self._head, self._has_written = head, True
+        self._head, self._is_named = head, not self._is_shared
 
     def disconnect(self) -> None:
-        """Another process may write from now on; `connect` names this one anew."""
-        self._head, self._has_written = None, False
+        """Another process may write from now on."""
+        self._head, self._is_named, self._knows_pace = None, False, False
+
+    def has_some(self) -> bool:
+        """Whether records wait that can go to the Hub from here, without asking the Hub."""
+        with snapshot(self._engine()) as session:
+            records = records_after(session, committed_through(session), most=1)
+        return next_batch(records, self._restorer.files, self._clock())[0] > 0
 
     def commit_some(self) -> int:
         """One commit of records that wait; how many they were, 0 where none can go. Raises as `connect`."""
@@ -99,11 +106,4 @@ class Committer:
             self._pause(seconds)
         self._head = None  # until an answer says otherwise
         self._pace.note()
-        try:
-            return self._repository.commit(head.commit, contents, message)
-        except HeadMoved:
-            logger.info("the head of the repository of records has moved; looking at it")
-            raise
-        except HubError:
-            logger.info("a commit to the Hub was perhaps not made; looking at it")
-            raise
+        return self._repository.commit(head.commit, contents, message)

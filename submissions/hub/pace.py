@@ -34,7 +34,15 @@ class CommitPace:
         """How long until the next commit may be made; 0 for at once."""
         return max(0.0, self._full_again_at - self._slack - self._clock())
 
-    def note(self, moments: Iterable[float] | None = None) -> None:
-        """Count a commit made now; or, after a restart, those made at these moments by whomever."""
-        for moment in [self._clock()] if moments is None else sorted(moments):
-            self._full_again_at = max(moment, self._full_again_at) + self._seconds_each
+    def note(self) -> None:
+        """Count a commit made now."""
+        self._count(self._clock())
+
+    def remember(self, moments: Iterable[float]) -> None:
+        """Forget what was counted; count the commits of the last hour, made at these moments by whomever."""
+        self._full_again_at = float("-inf")
+        for moment in sorted(moments):
+            self._count(moment)
+
+    def _count(self, moment: float) -> None:
+        self._full_again_at = max(moment, self._full_again_at) + self._seconds_each

@@ -129,19 +129,24 @@ class RecordsRepository:
         return made.oid
 
     def commits_since(self, moment: float) -> list[float]:
-        """When commits were made from a moment on, in seconds since 1970, the last one first."""
-        from huggingface_hub.utils import build_hf_headers, paginate
+        """See the function."""
+        return commits_since(self.hub, self.repo, moment)
 
-        # `list_repo_commits` would read the whole history, page after page.
-        address = f"{self.hub.endpoint}/api/{KIND}s/{self.repo}/commits/main"
-        found = []
-        with _told(self.repo):
-            for commit in paginate(address, {}, build_hf_headers(token=self.hub.token)):
-                made = datetime.fromisoformat(commit["date"]).timestamp()
-                if made < moment:
-                    break
-                found.append(made)
-        return found
+
+def commits_since(hub: HfApi, repo: str, moment: float) -> list[float]:
+    """When commits were made from a moment on, in seconds since 1970, the last one first. Raises HubError."""
+    from huggingface_hub.utils import build_hf_headers, paginate
+
+    # `list_repo_commits` would read the whole history, page after page.
+    address = f"{hub.endpoint}/api/{KIND}s/{repo}/commits/main"
+    found = []
+    with _told(repo):
+        for commit in paginate(address, {}, build_hf_headers(token=hub.token)):
+            made = datetime.fromisoformat(commit["date"]).timestamp()
+            if made < moment:
+                break
+            found.append(made)
+    return found
 
 
 @contextlib.contextmanager

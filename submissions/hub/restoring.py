@@ -1,4 +1,4 @@
-"""Taking over what the Hub holds and this place does not: all of it after a new start, the rest on an old disk."""
+"""Taking over what the Hub holds and this place does not: all of it, or the rest on an old disk."""
 
 import logging
 import threading

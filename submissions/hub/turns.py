@@ -4,13 +4,13 @@ import contextlib
 import fcntl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-_COMMITTING: Final = 20261122
-"""Of PostgreSQL's advisory locks, the one of the process that commits."""
+_LOCKS: Final = {"records": 20261122, "board": 20261123}
+"""Of PostgreSQL's advisory locks, those of the process that commits."""
 
 
 class Turn(Protocol):
@@ -52,8 +52,8 @@ class FileTurn:
 class DatabaseTurn:
     """For processes anywhere over one PostgreSQL: a lock of a connection of its own."""
 
-    def __init__(self, engine: Callable[[], Engine]) -> None:
-        self._engine, self._connection = engine, None
+    def __init__(self, engine: Callable[[], Engine], what: str) -> None:
+        self._engine, self._lock, self._connection = engine, _LOCKS[what], None
 
     def take(self) -> bool:
         """See Turn. A connection that broke off has lost it."""
@@ -61,7 +61,7 @@ class DatabaseTurn:
             if self._connection is None:
                 options = {"isolation_level": "AUTOCOMMIT"}
                 connection = self._engine().connect().execution_options(**options)
-                if not connection.scalar(text(f"SELECT pg_try_advisory_lock({_COMMITTING})")):
+                if not connection.scalar(text(f"SELECT pg_try_advisory_lock({self._lock})")):
                     connection.close()
                     return False
                 self._connection = connection
@@ -81,6 +81,7 @@ class DatabaseTurn:
                 connection.close()
 
 
-def turn_of(engine: Callable[[], Engine], state_dir: Path, is_shared: bool) -> Turn:
-    """The turn of a database that other machines share, or of the one in the state folder."""
-    return DatabaseTurn(engine) if is_shared else FileTurn(state_dir / "hub.lock")
+def turn_of(engine: Callable[[], Engine], state_dir: Path, what: Literal["records", "board"]) -> Turn:
+    """The turn among all processes with a database: PostgreSQL, or the SQLite file of the state folder."""
+    is_shared = engine().dialect.name == "postgresql"
+    return DatabaseTurn(engine, what) if is_shared else FileTurn(state_dir / f"hub-{what}.lock")

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from dataset_script.settings import Settings
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch, tmp_path):
-    for name in (*(f"ARB_{field.upper()}" for field in Settings.model_fields), "DATABASE_URL", "HF_TOKEN"):
+    for name in map(module.variable_of, Settings.model_fields):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)  # so that no .env of the checkout is read
 
@@ -27,9 +28,27 @@ def test_defaults_are_the_ones_in_the_table():
 
 
 def test_every_variable_is_in_the_table():
-    special = {"database_url": "DATABASE_URL", "hf_token": "HF_TOKEN"}
     for field in Settings.model_fields:
-        assert special.get(field, f"ARB_{field.upper()}") in module.__doc__
+        assert re.search(rf"\b{module.variable_of(field)}\b", module.__doc__), field
+
+
+def test_every_variable_is_read_by_the_name_of_the_table(monkeypatch):
+    # One that is text, to see by its value that it is this variable that is read.
+    for field in (
+        "space_id",
+        "space_host",
+        "oauth_client_id",
+        "oauth_scopes",
+        "openid_provider_url",
+        "maintainers",
+    ):
+        monkeypatch.setenv(module.variable_of(field), f"value of {field}")
+        assert getattr(Settings(), field) == f"value of {field}"
+
+
+def test_the_secrets_of_signing_in_are_not_shown(monkeypatch):
+    monkeypatch.setenv("OAUTH_CLIENT_SECRET", "planted-secret")
+    assert "planted-secret" not in repr(Settings())
 
 
 def test_the_environment_sets_them(monkeypatch):

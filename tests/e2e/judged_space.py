@@ -8,6 +8,7 @@ from pathlib import Path
 from dataset_script.settings import Settings
 from submissions.declaration import declare
 from submissions.service import SubmissionService
+from tests.clocks import one_a_day
 from tests.e2e.conftest import REPOSITORY, RunningSpace
 
 PICTURES = REPOSITORY / "test-results" / "screenshots"
@@ -23,7 +24,7 @@ class JudgedSpace(RunningSpace):
 
     def __init__(self, folder: Path, verdicts: Path) -> None:
         state = folder / "state"
-        service = SubmissionService(Settings(state_dir=state))
+        service = SubmissionService(Settings(state_dir=state), clock=one_a_day())
         self.ids = {}
         for judge, (file, kind, inputs) in JUDGES.items():
             content = (verdicts / f"{file}.jsonl").read_bytes()

@@ -14,6 +14,9 @@ class Account:
     name: str
     organizations: tuple[str, ...] = ()
     may_write: bool = True
+    kind: str = "user"
+    auth_type: str = "access_token"
+    made_at: str | None = "2024-05-06T07:08:09.000Z"
 
 
 @dataclass(frozen=True)

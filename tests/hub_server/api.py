@@ -3,11 +3,13 @@
 import base64
 import json
 import re
+import threading
 from pathlib import Path
 from urllib.parse import parse_qs, quote
 
 import yaml
 
+from tests.hub_server import openid, spaces
 from tests.hub_server.answers import Account, Answer, Refused, Request, as_json, front_matter, refusal
 from tests.hub_server.repository import (
     Commit,
@@ -22,7 +24,8 @@ from tests.hub_server.repository import (
 )
 
 NAME = r"(?P<repo>[\w.-]+/[\w.-]+)"
-API = rf"/api/datasets/{NAME}"
+KIND = "(?P<kind>datasets|spaces)"
+API = rf"/api/{KIND}/{NAME}"
 UPLOAD_SIGNATURE = "signature-of-an-upload"
 
 
@@ -33,6 +36,8 @@ class HubApi:
         self.accounts: dict[str, Account] = {}
         self.repositories: dict[str, Repository] = {}
         self.objects: dict[str, bytes | Path] = {}
+        self._committing = threading.Lock()
+        self.openid = openid.OpenId()
         self.page_size = 1_000
         self.hub_url = self.cdn_url = ""
 
@@ -40,15 +45,18 @@ class HubApi:
         """The answer to a request; refusals are answers too."""
         for method, pattern, route in _ROUTES:
             if request.method in method and (found := re.fullmatch(pattern, request.path)):
+                named = found.groupdict()
+                if named.pop("kind", None) == "spaces":
+                    named["repo"] = spaces.PREFIX + named["repo"]
                 try:
-                    return route(self, request, **found.groupdict())
+                    return route(self, request, **named)
                 except Refused as refused:
                     return refused.answer
         return refusal(404, "Sorry, we can't find the page you are looking for.").answer
 
     # who asks, and what they may see
 
-    def _account(self, request: Request) -> Account | None:
+    def account(self, request: Request) -> Account | None:
         if request.token is None:
             return None
         if request.token not in self.accounts:
@@ -56,7 +64,7 @@ class HubApi:
         return self.accounts[request.token]
 
     def _readable(self, request: Request, repo: str) -> Repository:
-        account, found = self._account(request), self.repositories.get(repo)
+        account, found = self.account(request), self.repositories.get(repo)
         if found and (not found.private or (account and self._member(account, found.owner))):
             return found
         if account is None:  # the Hub does not tell a stranger what exists
@@ -64,12 +72,21 @@ class HubApi:
         raise refusal(404, "Repository not found", "RepoNotFound")
 
     def _writable(self, request: Request, repo: str) -> tuple[Repository, Account]:
-        found, account = self._readable(request, repo), self._account(request)
+        found, account = self._readable(request, repo), self.account(request)
         if account is None:
             raise refusal(401, "Invalid username or password.")
         if not (account.may_write and self._member(account, found.owner)):
             raise refusal(403, f"Forbidden: pass `create_pr=1` or a token that may write to {repo}")
         return found, account
+
+    def writable(self, request: Request, repo: str) -> Repository:
+        """The repository, where the request may change it."""
+        return self._writable(request, repo)[0]
+
+    @staticmethod
+    def _web(repo: str) -> str:
+        """The path of a repository's pages."""
+        return f"/{repo}" if repo.startswith(spaces.PREFIX) else f"/datasets/{repo}"
 
     @staticmethod
     def _member(account: Account, owner: str) -> bool:
@@ -84,26 +101,30 @@ class HubApi:
     # routes
 
     def whoami(self, request: Request) -> Answer:
-        account = self._account(request)
+        account = self.account(request)
         if account is None:
             raise refusal(401, "Invalid username or password.")
         organizations = [{"type": "org", "name": name} for name in account.organizations]
         role = "write" if account.may_write else "read"
-        auth = {"accessToken": {"displayName": "test", "role": role}}
-        return as_json({"type": "user", "name": account.name, "orgs": organizations, "auth": auth})
+        auth = {"type": account.auth_type}
+        if account.auth_type == "access_token":
+            auth["accessToken"] = {"displayName": "test", "role": role}
+        return as_json({"type": account.kind, "name": account.name, "orgs": organizations, "auth": auth})
 
     def create(self, request: Request) -> Answer:
-        account, asked = self._account(request), request.json()
+        account, asked = self.account(request), request.json()
         if account is None:
             raise refusal(401, "Invalid username or password.")
         owner = asked.get("organization") or account.name
         if not (account.may_write and self._member(account, owner)):
             raise refusal(403, f"You don't have the rights to create a dataset under the namespace {owner!r}")
-        repo = f"{owner}/{asked['name']}"
-        url = f"{self.hub_url}/datasets/{repo}"
+        is_space, is_private = asked.get("type") == "space", asked.get("visibility") == "private"
+        repo = f"{spaces.PREFIX if is_space else ''}{owner}/{asked['name']}"
+        url = f"{self.hub_url}{self._web(repo)}"
         if repo in self.repositories:
-            return as_json({"error": "You already created this dataset repo", "url": url}, 409)
-        self.repositories[repo] = Repository(repo, private=asked.get("visibility") == "private")
+            return as_json({"error": "You already created this repo", "url": url}, 409)
+        made = spaces.created(asked, repo, is_private) if is_space else Repository(repo, is_private)
+        self.repositories[repo] = made
         return as_json({"url": url, "name": repo})
 
     def info(self, request: Request, repo: str, revision: str | None = None) -> Answer:
@@ -111,7 +132,8 @@ class HubApi:
         card = commit.files.get("README.md")
         return as_json(
             {
-                "_id": "0", "id": repo, "author": found.owner, "sha": commit.oid, "private": found.private,
+                "_id": "0", "id": repo.removeprefix(spaces.PREFIX), "author": found.owner,
+                "sha": commit.oid, "private": found.private,
                 "gated": False, "disabled": False, "tags": [], "downloads": 0, "likes": 0,
                 "createdAt": "2026-01-01T00:00:00.000Z",
                 "lastModified": commit.date.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
@@ -119,6 +141,17 @@ class HubApi:
                 "siblings": [{"rfilename": path} for path in commit.files],
             }
         )  # fmt: skip
+
+    def commits(self, request: Request, repo: str, revision: str) -> Answer:
+        self._commit_at(request, repo, revision)
+        found = [
+            {
+                "id": commit.oid, "title": commit.title, "message": "", "authors": [{"user": commit.author}],
+                "date": commit.date.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+            }
+            for commit in reversed(self.repositories[repo].commits)
+        ]  # fmt: skip
+        return as_json(found)
 
     def tree(self, request: Request, repo: str, revision: str, folder: str | None = None) -> Answer:
         commit = self._commit_at(request, repo, revision)
@@ -159,7 +192,7 @@ class HubApi:
         return {**entry, "lastCommit": {"id": commit.oid, "title": commit.title, "date": date}}
 
     def validate_yaml(self, request: Request) -> Answer:
-        self._account(request)
+        self.account(request)
         try:
             meta = front_matter(request.json()["content"])
         except yaml.YAMLError as error:
@@ -187,7 +220,7 @@ class HubApi:
             entry = {"oid": wanted["oid"], "size": wanted["size"]}
             if wanted["oid"] not in self.objects:
                 upload = f"{self.cdn_url}/upload/{wanted['oid']}?X-Signature={UPLOAD_SIGNATURE}"
-                verify = f"{self.hub_url}/datasets/{repo}.git/info/lfs/objects/verify"
+                verify = f"{self.hub_url}{self._web(repo)}.git/info/lfs/objects/verify"
                 entry["actions"] = {"upload": {"href": upload}, "verify": {"href": verify}}
             objects.append(entry)
         return as_json({"transfer": "basic", "objects": objects})
@@ -232,12 +265,13 @@ class HubApi:
             else:
                 raise refusal(400, f"an operation this server does not know: {key}")
         try:
-            made = found.commit(changes, header["summary"], account.name, header.get("parentCommit"))
+            with self._committing:
+                made = found.commit(changes, header["summary"], account.name, header.get("parentCommit"))
         except MovedHead as moved:
             raise refusal(
                 412, f"A commit has happened since. Please refresh and try again. Head: {moved}"
             ) from None
-        url = f"{self.hub_url}/datasets/{repo}/commit/{made.oid}"
+        url = f"{self.hub_url}{self._web(repo)}/commit/{made.oid}"
         return as_json({"success": True, "commitOid": made.oid, "commitUrl": url, "hookOutput": ""})
 
     def resolve(self, request: Request, repo: str, revision: str, path: str) -> Answer:
@@ -266,18 +300,21 @@ class HubApi:
 
 REVISION = r"(?P<revision>refs/[\w.-]+/[\w.-]+|[^/]+)"
 _ROUTES = (
+    *openid.ROUTES,
+    *spaces.ROUTES,
     (("GET",), "/api/whoami-v2", HubApi.whoami),
     (("POST",), "/api/repos/create", HubApi.create),
     (("POST",), "/api/validate-yaml", HubApi.validate_yaml),
     (("GET",), API, HubApi.info),
     (("GET",), rf"{API}/revision/{REVISION}", HubApi.info),
+    (("GET",), rf"{API}/commits/{REVISION}", HubApi.commits),
     (("GET",), rf"{API}/tree/{REVISION}(?P<folder>/.*)?", HubApi.tree),
     (("POST",), rf"{API}/paths-info/{REVISION}", HubApi.paths_info),
     (("POST",), rf"{API}/preupload/{REVISION}", HubApi.preupload),
     (("POST",), rf"{API}/commit/{REVISION}", HubApi.commit),
-    (("POST",), rf"/datasets/{NAME}\.git/info/lfs/objects/batch", HubApi.lfs_batch),
-    (("POST",), rf"/datasets/{NAME}\.git/info/lfs/objects/verify", HubApi.lfs_verify),
-    (("GET", "HEAD"), rf"/datasets/{NAME}/resolve/{REVISION}/(?P<path>.+)", HubApi.resolve),
+    (("POST",), rf"/{KIND}/{NAME}\.git/info/lfs/objects/batch", HubApi.lfs_batch),
+    (("POST",), rf"/{KIND}/{NAME}\.git/info/lfs/objects/verify", HubApi.lfs_verify),
+    (("GET", "HEAD"), rf"/{KIND}/{NAME}/resolve/{REVISION}/(?P<path>.+)", HubApi.resolve),
     (("PUT",), r"/upload/(?P<oid>[0-9a-f]{64})", HubApi.lfs_upload),
     (("GET", "HEAD"), r"/objects/(?P<oid>[0-9a-f]{64})", HubApi.object),
 )

@@ -12,7 +12,7 @@ class Fault:
 
     ``status`` answers with that error: at once, or ``after`` the request was carried out. ``cut`` closes the
     connection after so many bytes of the body were sent, with ``reset`` without the courtesy of saying so.
-    ``first`` runs before the request is looked at.
+    ``first`` runs before the request is looked at. ``chance`` says for each request whether it happens.
     """
 
     method: str
@@ -24,6 +24,7 @@ class Fault:
     cut: int | None = None
     reset: bool = False
     first: Callable[[], object] | None = None
+    chance: Callable[[], bool] | None = None
     happened: int = 0
 
 
@@ -42,7 +43,9 @@ class Faults:
         """The fault for this request, used up by it."""
         with self._lock:
             for fault in self._waiting:
-                if fault.happened < fault.times and fault.method == method and re.search(fault.path, path):
+                if not (fault.happened < fault.times and fault.method == method):
+                    continue
+                if re.search(fault.path, path) and (fault.chance is None or fault.chance()):
                     fault.happened += 1
                     return fault
         return None

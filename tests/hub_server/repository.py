@@ -65,7 +65,7 @@ class MovedHead(Exception):
 
 @dataclass
 class Repository:
-    """One dataset repository with its whole history on ``main``."""
+    """One repository with its whole history on ``main``."""
 
     repo_id: str
     private: bool = False
@@ -77,7 +77,7 @@ class Repository:
 
     @property
     def owner(self) -> str:
-        return self.repo_id.split("/")[0]
+        return self.repo_id.split("/")[-2]
 
     @property
     def head(self) -> Commit:

@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault and fault.cut is not None:
             self._cut(fault.reset)
 
-    do_GET = do_HEAD = do_POST = do_PUT = _handle
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle
 
     def _read(self) -> Request:
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")

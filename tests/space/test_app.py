@@ -98,7 +98,7 @@ def test_the_app_starts_although_a_kept_file_is_damaged(suite_folder, tmp_path, 
     service = SubmissionService(settings)
     monkeypatch.setattr(service, "_score", lambda *arguments: None)
     receipt = send(service, verdicts(service.suite))
-    service._files.path(receipt.file_sha256).write_bytes(b"rubbish")
+    service.files.path(receipt.file_sha256).write_bytes(b"rubbish")
     with caplog.at_level(logging.ERROR):
         create_app(settings)
     assert receipt.submission_id in caplog.text
@@ -120,6 +120,7 @@ def test_openapi_lists_the_meant_routes_and_no_other(client):
     assert {path: sorted(methods) for path, methods in paths.items()} == {
         "/api/board.json": ["get"],
         "/api/board.csv": ["get"],
+        "/api/judges": ["get"],
         "/api/screenshot": ["get"],
         "/api/goal_image": ["get"],
         "/api/tree": ["get"],

@@ -4,6 +4,7 @@ import pytest
 
 from space.compare_html import ComparePages, examples
 from tests.space.conftest import shown_text, tags_and_attributes
+from tests.space.private_suite import make_public, private_service
 from tests.space.public_suite import public_service, send_three
 from tests.submissions.synthetic import SECRET_ANNOTATOR, send, verdicts
 
@@ -55,8 +56,10 @@ def test_no_label_and_no_trajectory_is_on_the_page(public):
         assert hidden not in html
 
 
-def test_on_a_suite_with_private_labels_nothing_is_told_run_by_run(service):
+def test_on_a_suite_with_private_labels_nothing_is_told_run_by_run(tmp_path):
+    service = private_service(tmp_path)
     ids = send_three(service)
+    make_public(service, ids.values())
     html = ComparePages(service).get(list(ids.values()), "success", "precision")
     text = shown_text(whole(html))
     assert "The labels of this suite are private" in text
@@ -142,7 +145,7 @@ def test_hostile_names_are_shown_as_text(public, hostile):
 def test_a_lost_file_leaves_the_comparison_by_counts(public):
     service, ids = public
     row = next(row for row in service.board().rows if row.id == ids["Beta"])
-    service._files.path(row.file_sha256).unlink()
+    service.files.path(row.file_sha256).unlink()
     text = shown_text(ComparePages(service).get([ids["Alpha"], ids["Beta"]], "success", "precision").body)
     assert "No interval here is paired" in text
     assert "counts only" in text

@@ -6,6 +6,7 @@ from dataset_script.settings import Settings
 from space.judge_html import JudgePages, neighbours
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
+from tests.space.private_suite import make_public, private_service
 from tests.space.public_suite import public_service, send_three, with_scores
 from tests.submissions.synthetic import SECRET_ANNOTATOR, send, verdicts
 
@@ -74,9 +75,11 @@ def test_a_score_is_held_against_public_labels(public):
     assert "choose it on dev" in text
 
 
-def test_a_score_is_not_held_against_private_labels(service):
-    content = with_scores(verdicts(service.suite, misses=2))
-    text = shown_text(page_of(service, send(service, content).submission_id))
+def test_a_score_is_not_held_against_private_labels(tmp_path):
+    service = private_service(tmp_path)
+    sent = send(service, with_scores(verdicts(service.suite, misses=2))).submission_id
+    make_public(service, [sent])
+    text = shown_text(page_of(service, sent))
     assert "The labels of this suite are private, so scores are not held against them here" in text
     assert "Brier" not in text and "of them successful" not in text
 
@@ -202,7 +205,7 @@ def test_hostile_words_are_shown_as_text(public, hostile):
 def test_a_lost_file_leaves_the_figures(public):
     service, ids = public
     row = next(row for row in service.board().rows if row.id == ids["Beta"])
-    service._files.path(row.file_sha256).unlink()
+    service.files.path(row.file_sha256).unlink()
     text = shown_text(page_of(service, ids["Beta"]))
     assert "Its kept file cannot be read at the moment." in text
     assert "66.7" in text

@@ -136,9 +136,9 @@ def test_answers_are_prepared_once_for_a_board(filled, monkeypatch):
     real = Prepared.of.__func__
     monkeypatch.setattr(Prepared, "of", classmethod(lambda cls, *a: (made.append(1), real(cls, *a))[1]))
     client = client_of(filled)
-    for path in ("/api/board.json", "/api/board.csv", "/api/board.json"):
+    for path in ("/api/board.json", "/api/board.csv", "/api/judges", "/api/board.json"):
         assert client.get(path).status_code == 200
-    assert len(made) == 2  # one JSON, one CSV
+    assert len(made) == 3  # JSON, CSV, judges
 
 
 @pytest.mark.parametrize("path", ["/api/board.json", "/api/board.csv", "/healthz"])

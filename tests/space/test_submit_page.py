@@ -7,9 +7,10 @@ import pytest
 from dataset_script.prediction_file.excerpts import excerpt
 from space.pages.submit import NO, YES, check_html, submission_html
 from space.submit_html import elsewhere_html, findings_html, guide_html
+from submissions.scorer import Scorer
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
-from tests.submissions.synthetic import FORM, verdicts
+from tests.submissions.synthetic import FORM, verdicts, with_rules
 
 TEXTS = ("account", "judge", "kind", "inputs", "model", "authors", "link")
 
@@ -151,7 +152,7 @@ def test_an_error_of_ours_shows_no_traceback_and_no_path_and_is_logged(service, 
     def full(content):
         raise OSError(28, "No space left on device", "/srv/secret/state/files/ab")
 
-    monkeypatch.setattr(service._files, "keep", full)
+    monkeypatch.setattr(service.files, "keep", full)
     with caplog.at_level(logging.ERROR):
         html = submission_html(service, dropped(verdicts(service.suite)), "test", form())
     assert "Something failed on our side." in html
@@ -162,7 +163,7 @@ def test_an_error_of_ours_shows_no_traceback_and_no_path_and_is_logged(service, 
 
 def test_a_failing_score_shows_and_logs_no_count(service, dropped, monkeypatch, caplog):
     # The counts of a task are nearly labels. A trigger makes writing the score fail in the database itself.
-    with service._engine.begin() as connection:
+    with service.engine.begin() as connection:
         connection.exec_driver_sql(
             "CREATE TRIGGER full BEFORE INSERT ON scores BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
         )
@@ -178,7 +179,7 @@ def test_a_failing_score_shows_and_logs_no_count(service, dropped, monkeypatch, 
 def test_a_submission_after_a_failed_score_is_one_entry(service, dropped, monkeypatch):
     path = dropped(verdicts(service.suite))
     with monkeypatch.context() as patched:
-        patched.setattr(service, "_score", lambda *arguments: 1 / 0)
+        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
         assert "Something failed" in submission_html(service, path, "test", form())
     assert "sent this file before" in submission_html(service, path, "test", form())
     assert rows(service) == 1
@@ -226,8 +227,8 @@ def test_a_read_only_space_says_so_above_the_form(settings):
 
 
 def test_whether_verdicts_become_public_depends_on_the_suite(service, settings):
-    # The small suite has no suite.toml: its labels are private.
-    assert "The file itself stays on this server." in shown_text(guide_html(service))
+    hidden = with_rules(SubmissionService(settings), is_public=False)
+    assert "The file itself stays on this server." in shown_text(guide_html(hidden))
     official = SubmissionService(
         settings.model_copy(update={"suite": "agent-reward-bench", "labels": "none"})
     )

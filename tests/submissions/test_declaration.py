@@ -114,6 +114,13 @@ def test_markup_and_formulas_are_text_and_kept_as_written(hostile):
     assert {kept.judge, kept.account, kept.model, kept.authors} == {hostile}
 
 
+@pytest.mark.parametrize("field", ["account", "judge", "model", "authors"])
+def test_letters_under_piles_of_marks_are_refused(field):
+    assert "piles of marks" in problems(**{field: "Judge" + "\u0336" * 5})[field]
+    pointed = "Ada \u05e9\u05c1\u05b8\u05bc Vi\u1ec7t"  # in Hebrew and Vietnamese letters have several
+    assert len(getattr(declare(**{**FORM, field: pointed}), field)) == len(pointed)
+
+
 def test_names_that_differ_only_in_spaces_or_accent_spelling_are_one():
     # e with an acute accent, as one character and as two
     first = declare(**{**FORM, "judge": "  Ren\u00e9e   Judge "})
@@ -142,6 +149,9 @@ def test_a_name_of_just_the_length_is_taken_and_spaces_around_do_not_count():
         "https:\\\\example.org",
         "vbscript:x",
         "https://x`y",
+        "https://github.com@evil.example/judge",
+        "https://ada:secret@example.org",
+        "https:///evil.example",
     ],
 )
 def test_only_web_addresses_are_links(link):
@@ -150,7 +160,14 @@ def test_only_web_addresses_are_links(link):
 
 @pytest.mark.parametrize(
     "link",
-    ["https://example.org", "http://example.org/a?b=c&d=e#f", "HTTPS://example.org", "https://例え.jp/パス"],
+    [
+        "https://example.org",
+        "http://example.org/a?b=c&d=e#f",
+        "HTTPS://example.org",
+        "https://例え.jp/パス",
+        "https://example.org:8080/@ada",
+        "https://example.org?at=@ada",
+    ],
 )
 def test_web_addresses_are_kept_as_written(link):
     assert declare(**{**FORM, "link": link}).link == link

@@ -98,8 +98,8 @@ def test_the_command_says_that_nobody_answers(file, suite_folder):
 
 
 UNSAFE = (
-    "http://ada-board.hf.space", "http://localhost.evil.example", "http://192.168.1.2:7860", "ada-board.hf.space",
-    "http://127.0.0.1@evil.example", "", "http://[::1",
+    "http://ada-board.hf.space", "http://localhost.evil.example", "http://192.168.1.2:7860",
+    "ada-board.hf.space", "http://127.0.0.1@evil.example", "", "http://[::1",
 )  # fmt: skip
 
 

@@ -82,6 +82,13 @@ def test_a_reader_that_takes_too_much_memory_is_stopped(monkeypatch):
     assert codes(read_parquet_apart(b"PAR1", LIMITS)) == ["invalid_parquet"]
 
 
+def test_what_the_other_process_says_of_a_file_is_not_logged(monkeypatch, caplog):
+    monkeypatch.setattr(parquet_apart, "_PROGRAM", "import sys; sys.exit('Traceback: a cell of the file')")
+    assert codes(read_parquet_apart(b"PAR1", LIMITS)) == ["invalid_parquet"]
+    assert "the process that reads Parquet ended with 1" in caplog.text
+    assert "a cell of the file" not in caplog.text
+
+
 def test_the_other_process_gets_no_secrets(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:secret@host/db")

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import json
+import warnings
 
 import pytest
 
@@ -10,6 +12,7 @@ from judges.engine.client import OpenAIEndpoint
 from judges.engine.errors import CallFailed
 from judges.engine.providers import Access
 from tests.llm_server import FAULTS, FaultPlan, LLMServer, Scripted
+from tests.llm_server.http import Answer, Connection
 
 ASKED = (Message("user", "Say Status: success or failure."),)
 MODEL = ModelSettings("m")
@@ -144,3 +147,82 @@ def test_the_client_itself_never_tries_again():
     with LLMServer(faults=FaultPlan({"server_error": 1.0})) as server:
         failure_of(server)
         assert server.counts.calls == 1
+
+
+GOOD = json.dumps({"choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}]}).encode()
+
+
+def sent(access_of_port, answers=(), asked=ASKED):
+    """The requests of one attempt, which is answered with these answers and then with a good one."""
+    requests, left = [], list(answers)
+
+    async def handle(request):
+        requests.append(request)
+        return left.pop(0) if left else Answer(body=GOOD)
+
+    async def run():
+        server = await asyncio.get_running_loop().create_server(lambda: Connection(handle), "127.0.0.1", 0)
+        endpoint = OpenAIEndpoint(access_of_port(server.sockets[0].getsockname()[1]), 30.0)
+        try:
+            assert (await endpoint.attempt(MODEL, asked, 50)).text == "fine"
+        finally:
+            await endpoint.close()
+            server.close()
+
+    asyncio.run(run())
+    return requests
+
+
+def test_key_and_headers_are_sent():
+    headers = (("OpenAI-Organization", "org-1"),)
+    (request,) = sent(lambda port: Access(f"http://127.0.0.1:{port}/v1/", "a-key", "max_tokens", headers))
+    assert (request.method, request.path) == ("POST", "/v1/chat/completions")
+    assert request.headers["authorization"] == "Bearer a-key"
+    assert request.headers["openai-organization"] == "org-1"
+    assert request.headers["content-type"] == request.headers["accept"] == "application/json"
+
+
+def test_a_name_and_a_password_in_the_address_are_sent_in_the_keys_place():
+    (request,) = sent(lambda port: Access(f"http://me:pass@127.0.0.1:{port}/v1", None, "max_tokens"))
+    assert request.headers["authorization"] == "Basic bWU6cGFzcw=="  # me:pass
+
+
+def test_a_proxy_of_the_environment_is_used_but_for_hosts_that_need_none(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+    def through_a_proxy(port):
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+        return Access("http://far.example/v1", None, "max_tokens")
+
+    (request,) = sent(through_a_proxy)
+    assert request.path == "http://far.example/v1/chat/completions"
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    (request,) = sent(lambda port: Access(f"http://127.0.0.1:{port}/v1", None, "max_tokens"))
+    assert request.path == "/v1/chat/completions"
+
+
+def test_a_call_that_is_sent_elsewhere_goes_there_whole():
+    moved = Answer(status=307, headers={"location": "/v2/chat/completions"})
+    first, second = sent(lambda port: Access(f"http://127.0.0.1:{port}/v1", "a-key", "max_tokens"), [moved])
+    assert second.path == "/v2/chat/completions"
+    assert first.body == second.body and json.loads(second.body)["model"] == "m"
+    assert second.headers["authorization"] == "Bearer a-key"
+
+
+def test_a_long_prompt_arrives_whole_and_without_a_warning():
+    asked = (Message("user", "word " * 400_000),)  # 2 MB
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (request,) = sent(lambda port: Access(f"http://127.0.0.1:{port}/v1", None, "max_tokens"), asked=asked)
+    assert json.loads(request.body)["messages"] == [{"role": "user", "content": "word " * 400_000}]
+
+
+def test_an_answer_that_is_no_http_may_have_been_paid():
+    with pytest.raises(CallFailed) as failed:
+        sent(
+            lambda port: Access(f"http://127.0.0.1:{port}/v1", None, "max_tokens"),
+            [Answer(body=GOOD, headers={"bad header": "x"})],
+        )
+    assert (failed.value.kind, failed.value.maybe_paid) == ("transient", True)

@@ -22,7 +22,7 @@ def test_roles_at_one_address_share_an_endpoint_and_all_are_closed():
             assert endpoints["judge"] is not endpoints["strong.judge"]
         return endpoints
 
-    assert all(each._client.is_closed() for each in asyncio.run(run()).values())
+    assert all(each._session.closed for each in asyncio.run(run()).values())
 
 
 def test_a_missing_key_is_said_before_anything_is_opened():

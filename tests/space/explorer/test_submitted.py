@@ -17,8 +17,8 @@ def folder(tmp_path):
 
 
 def service_of(folder, labels: str | None) -> SubmissionService:
-    if labels:
-        (folder / "small" / "suite.toml").write_text(f'labels = "{labels}"\n')
+    said = f'labels = "{labels}"\n' if labels else ""
+    (folder / "small" / "suite.toml").write_text(f"{said}[rules]\nfiles_a_day = 99\nfiles_a_year = 99\n")
     settings: Settings = settings_for(folder, folder / "state")
     return SubmissionService(settings)
 
@@ -86,7 +86,7 @@ def test_a_damaged_file_hides_its_judge_alone_and_the_log_names_it(folder, caplo
     service = service_of(folder, "public")
     gone = send(service, verdicts(service.suite), judge="Gone")
     send(service, verdicts(service.suite, misses=1), judge="There")
-    service._files.path(gone.file_sha256).write_bytes(b"rubbish")
+    service.files.path(gone.file_sha256).write_bytes(b"rubbish")
     assert [judge.judge for judge in SubmittedJudges(service).of_suite("small")] == ["There"]
     assert gone.submission_id in caplog.text
 

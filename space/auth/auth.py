@@ -1,0 +1,90 @@
+"""Who makes a request: the one place where routes and page handlers ask."""
+
+from functools import cached_property
+from typing import Any
+
+from fastapi import Request
+
+from dataset_script.settings import Settings
+from space.auth.hub_accounts import HubAccounts
+from space.auth.origin import is_from_own_page
+from space.auth.problems import NotAllowedHere, NotAMaintainer, NotSignedIn
+from space.auth.session import Mode, SessionCookie, SignedIn, session_key
+from space.auth.tokens import ConfirmedTokens, bearer_token
+from submissions.accounts import Actor, is_same_name
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class Auth:
+    """Two modes: ``hub`` on a Space (SPACE_ID is set), ``local`` everywhere else.
+
+    ``hub``: a session made by signing in with Hugging Face, or a bearer token that the Hub confirms.
+    ``local``: whoever reaches the server is trusted with the name they say, since only this machine reaches
+    it (see `loopback`); no password, no token, and the Hub is never asked. Maintainers are then those who
+    signed in under a name of ARB_MAINTAINERS.
+
+    The methods with a request are FastAPI dependencies, ``Depends(auth.require_actor)``, and take the
+    ``gr.Request`` of a page handler too. They may ask the Hub: call them in a thread.
+    """
+
+    def __init__(self, settings: Settings, accounts: HubAccounts | None = None) -> None:
+        self.settings = settings
+        self.mode: Mode = "hub" if settings.space_id else "local"
+        self.tokens = ConfirmedTokens(accounts or HubAccounts())
+
+    @cached_property
+    def cookie(self) -> SessionCookie:
+        """The session cookie."""
+        return SessionCookie(session_key(self.settings), self.mode)
+
+    @cached_property
+    def space_hosts(self) -> tuple[str, ...]:
+        """The addresses of the Space, the Hub's own first, then its custom domains."""
+        return tuple(host.strip().lower() for host in (self.settings.space_host or "").split(",") if host)
+
+    def actor_of(self, request: Request) -> Actor | None:
+        """Who makes the request; None for a reader whom nobody knows. Raises TokenRefused, HubSilent."""
+        inner: Any = getattr(request, "request", None) or request  # what a gr.Request holds
+        if self.mode == "hub" and (token := bearer_token(inner.headers)) is not None:
+            return self._actor(self.tokens.holder(token))
+        signed_in = self.cookie.read(inner.cookies)
+        if signed_in is None or not (inner.method in SAFE_METHODS or self.is_own_page(inner)):
+            return None
+        return self._actor(signed_in)
+
+    def require_actor(self, request: Request) -> Actor:
+        """Who makes the request. Raises NotSignedIn where nobody is known, and what ``actor_of`` raises."""
+        actor = self.actor_of(request)
+        if actor is None:
+            raise NotSignedIn()
+        return actor
+
+    def require_maintainer(self, request: Request) -> Actor:
+        """The maintainer who makes the request. Raises NotSignedIn, NotAMaintainer."""
+        actor = self.require_actor(request)
+        if not actor.is_maintainer:
+            raise NotAMaintainer(actor.name)
+        return actor
+
+    def is_maintainer(self, request: Request) -> bool:
+        """Whether a maintainer makes the request; a token that cannot be confirmed makes none."""
+        try:
+            actor = self.actor_of(request)
+        except NotAllowedHere:
+            return False
+        return actor is not None and actor.is_maintainer
+
+    def submitter_of(self, request: Request) -> Actor | None:
+        """Who submits: required on a Space; elsewhere None, where the form's own name will do."""
+        return self.require_actor(request) if self.mode == "hub" else self.actor_of(request)
+
+    def is_own_page(self, request: Request) -> bool:
+        """Whether a page of this server made the request; what may change something has to ask."""
+        hosts = {request.headers.get("host", "").lower(), *self.space_hosts}
+        return is_from_own_page(request.headers, hosts)
+
+    def _actor(self, signed_in: SignedIn) -> Actor:
+        names = self.settings.maintainer_names
+        is_maintainer = any(is_same_name(signed_in.name, name) for name in names)
+        return Actor(signed_in.name, is_maintainer, signed_in.since, signed_in.how)

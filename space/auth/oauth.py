@@ -1,0 +1,127 @@
+"""Signing in with Hugging Face: OpenID Connect by Authlib, mounted under ``/login``.
+
+Gradio has such routes of its own; they keep the account's access token in the session cookie. Here the token
+is forgotten as soon as it has told the name.
+"""
+
+import logging
+from typing import Final
+from urllib.parse import urlencode
+
+import httpx2
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.starlette_client import OAuth, OAuthError
+from joserfc.errors import JoseError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from space.auth.auth import Auth
+from space.auth.loopback import is_loopback
+from space.auth.origin import local_path
+from space.auth.session import SignedIn, session_key
+from space.auth.sign_in_page import SignInPage
+
+logger = logging.getLogger(__name__)
+STATE_SECONDS: Final = 600
+TIMEOUT: Final = httpx2.Timeout(10.0)
+NOT_SET_UP: Final = (
+    "Signing in is not set up: the Space's card needs the line hf_oauth: true (then the Hub gives the Space "
+    "OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET). Access tokens work meanwhile."
+)
+SILENT: Final = "The Hub does not answer now, so nobody could be signed in. Try again in a minute."
+UNFINISHED: Final = (
+    "This sign-in was begun in another window, or more than ten minutes ago, or your browser keeps no "
+    "cookies here. Begin again; inside a frame, open the Space in a window of its own first."
+)
+NOT_ALLOWED: Final = "You did not let the Space see who you are, so nobody was signed in."
+NOT_UNDERSTOOD: Final = "The Hub's answer cannot be trusted, so nobody was signed in. Begin again."
+
+
+def build_login(auth: Auth, page: SignInPage) -> Starlette:
+    """``/start`` sends the reader to the Hub with a state of their own, ``/callback`` takes them back."""
+    login = _Login(auth, page)
+    routes = [Route("/start", login.start), Route("/callback", login.finish)]
+    # The state lives in a cookie beside the session, for ten minutes, under /login only. Coming back from the
+    # Hub is a visit of the whole page, for which Lax is enough.
+    state = Middleware(
+        SessionMiddleware,
+        secret_key=session_key(auth.settings).hex(),
+        session_cookie="__Secure-arb-login",
+        max_age=STATE_SECONDS,
+        path="/login",
+        same_site="lax",
+        https_only=True,
+    )
+    return Starlette(routes=routes, middleware=[state])
+
+
+class _Login:
+    def __init__(self, auth: Auth, page: SignInPage) -> None:
+        settings = auth.settings
+        self._auth, self._page = auth, page
+        self._is_set_up = bool(settings.oauth_client_id and settings.oauth_client_secret and auth.space_hosts)
+        secret = settings.oauth_client_secret
+        self._hub = OAuth().register(
+            "huggingface",
+            client_id=settings.oauth_client_id,
+            client_secret=secret.get_secret_value() if secret else None,
+            server_metadata_url=f"{settings.openid_provider_url.rstrip('/')}/.well-known/openid-configuration",
+            client_kwargs={
+                "scope": settings.oauth_scopes,
+                "code_challenge_method": "S256",
+                "timeout": TIMEOUT,
+                "verify": httpx2.create_ssl_context(),  # once: it takes longer than the calls themselves
+            },
+        )
+
+    async def start(self, request: Request) -> Response:
+        """To the Hub; from a custom domain to the Space's own address first, which the Hub sends back to."""
+        wished = local_path(request.query_params.get("next"))
+        if not self._is_set_up:
+            return self._page.problem(NOT_SET_UP, wished, 503)
+        host = self._auth.space_hosts[0]
+        base = f"{'http' if is_loopback(host.split(':')[0]) else 'https'}://{host}"
+        if request.headers.get("host", "").lower() not in self._auth.space_hosts[:1]:
+            return RedirectResponse(f"{base}/login/start?{urlencode({'next': wished})}", 303)
+        request.session["next"] = wished
+        try:
+            return await self._hub.authorize_redirect(request, f"{base}/login/callback")
+        except (httpx2.HTTPError, ValueError) as error:
+            logger.warning("the Hub's sign-in cannot be reached: %s", type(error).__name__)
+            return self._page.problem(SILENT, wished, 503)
+
+    async def finish(self, request: Request) -> Response:
+        """Back from the Hub: the code is exchanged, the name is learned, the token is dropped."""
+        wished = local_path(request.session.pop("next", "/"))
+        if not self._is_set_up:
+            return self._page.problem(NOT_SET_UP, wished, 503)
+        try:
+            name = await self._name(request)
+        except OAuthError as error:
+            logger.info("a sign-in was not finished: %s", error.error)
+            denied = error.error == "access_denied"
+            return self._page.problem(NOT_ALLOWED if denied else UNFINISHED, wished, 403 if denied else 400)
+        except httpx2.HTTPError as error:
+            logger.warning("the Hub's sign-in failed: %s", type(error).__name__)
+            return self._page.problem(SILENT, wished, 503)
+        except (AuthlibBaseError, JoseError, ValueError, KeyError, TypeError) as error:
+            logger.warning("the Hub's answer to a sign-in is not understood: %s", type(error).__name__)
+            return self._page.problem(NOT_UNDERSTOOD, wished, 502)
+        since = await run_in_threadpool(self._auth.tokens.made_on, name)
+        response = RedirectResponse(wished, 303, headers={"Cache-Control": "no-store"})
+        self._auth.cookie.write(response, SignedIn(name, since, "session"))
+        return response
+
+    async def _name(self, request: Request) -> str:
+        """The account's name, from the signed identity token or else from the Hub itself."""
+        token = await self._hub.authorize_access_token(request)
+        claims = token.get("userinfo") or await self._hub.userinfo(token=token)
+        name = claims["preferred_username"]
+        if not isinstance(name, str) or not name:
+            raise ValueError("no name")
+        return name

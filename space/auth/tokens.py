@@ -1,0 +1,85 @@
+"""Bearer tokens: read from a request, confirmed by the Hub, remembered for a minute by a digest only."""
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Final
+
+from space.auth.hub_accounts import HubAccounts
+from space.auth.problems import TokenRefused
+from space.auth.session import SignedIn
+
+REMEMBERED_SECONDS: Final = 60.0
+"""How long a revoked token may still work; and how often a busy one costs a question to the Hub."""
+MOST_REMEMBERED: Final = 5_000
+TOKEN = re.compile(r"hf_[A-Za-z0-9_.\-]{5,500}")
+HEADERS: Final = ("authorization", "x-hf-authorization")
+"""``gradio_client`` sends its token in the second one."""
+
+
+def bearer_token(headers: Mapping[str, str]) -> str | None:
+    """The Hugging Face token of a request; None where it brings none.
+
+    Raises TokenRefused for a bearer token that cannot be one: asking the Hub would give it away.
+    """
+    for name in HEADERS:
+        scheme, _, token = headers.get(name, "").strip().partition(" ")
+        if scheme.lower() == "bearer":
+            if not TOKEN.fullmatch(token.strip()):
+                raise TokenRefused("this is no token of Hugging Face: such a one begins with hf_")
+            return token.strip()
+    return None
+
+
+class ConfirmedTokens:
+    """Whose token it is. Tokens are kept nowhere: what is remembered is found by an HMAC of the token, under
+    a key that this process drew and that nobody else has."""
+
+    def __init__(self, accounts: HubAccounts, clock: Callable[[], float] = time.monotonic) -> None:
+        self._accounts, self._clock = accounts, clock
+        self._key = secrets.token_bytes(32)
+        self._lock = threading.Lock()
+        self._remembered: OrderedDict[bytes, tuple[float, SignedIn | str]] = OrderedDict()
+        self._made_on: OrderedDict[str, date] = OrderedDict()
+
+    def holder(self, token: str) -> SignedIn:
+        """Who holds it. Raises TokenRefused, HubSilent; an answer of the Hub holds for a minute."""
+        digest = hmac.new(self._key, token.encode(), hashlib.sha256).digest()
+        with self._lock:
+            until, found = self._remembered.get(digest, (0.0, None))
+        if found is None or self._clock() >= until:
+            try:
+                found = self._ask(token)
+            except TokenRefused as refused:
+                found = refused.detail
+            with self._lock:
+                _keep(self._remembered, digest, (self._clock() + REMEMBERED_SECONDS, found))
+        if isinstance(found, str):
+            raise TokenRefused(found)
+        return found
+
+    def _ask(self, token: str) -> SignedIn:
+        name = self._accounts.name_of(token)
+        return SignedIn(name, self.made_on(name), "token")
+
+    def made_on(self, name: str) -> date | None:
+        """The day on which an account was made: it never changes, so that it is asked once."""
+        with self._lock:
+            known = self._made_on.get(name)
+        if known is None and (known := self._accounts.made_on(name)) is not None:
+            with self._lock:
+                _keep(self._made_on, name, known)
+        return known
+
+
+def _keep(kept: OrderedDict, key, value) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > MOST_REMEMBERED:
+        kept.popitem(last=False)

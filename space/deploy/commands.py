@@ -1,0 +1,142 @@
+"""The command `python -m space deploy`. Heavy imports wait for the command."""
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from dataset_script.command_line import SuiteOption, read_settings, read_suite, stop, stopped_like_ctrl_c
+
+if TYPE_CHECKING:
+    from dataset_script.settings import Settings
+    from dataset_script.suite import Suite
+    from space.deploy.deployer import Deployed
+    from space.deploy.deployment import Deployment
+
+PUBLIC_LABELS = "wheel"
+
+
+def deploy(
+    space: Annotated[str, typer.Option(help="The Space, owner/name; made if not there.")],
+    data: Annotated[str, typer.Option(help="The published dataset that the Space shows, owner/name.")],
+    private: Annotated[str, typer.Option(help="Private dataset repository for the records.")],
+    board: Annotated[str | None, typer.Option(help="Public dataset repository for the board.")] = None,
+    suite: SuiteOption = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="ARB_LABELS of the Space: wheel, hub:OWNER/REPO or none. Official suite: wheel."),
+    ] = None,
+    maintainer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Who may moderate (again for more). Default: ARB_MAINTAINERS, else HF_TOKEN's owner."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent; ask no Hub.")] = False,
+) -> None:
+    """Put the Space on the Hub.
+
+    The code, its card, its variables and the mounted dataset; the repositories of records and board are made
+    if they are not there. Secrets are named, never sent. What is there already is not sent again. HF_TOKEN
+    needs write access.
+
+    Exit code 0: deployed, or there already; 2: refused, or the Hub does not do it.
+    """
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    from huggingface_hub.utils import disable_progress_bars
+
+    from dataset_script.hub_calls import HubError, hub_of
+    from dataset_script.published_files import PublishError
+    from space.deploy.deployer import Deployer
+    from space.deploy.deployment import Deployment
+
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    hub = hub_of(settings)
+    try:
+        deployment = Deployment(
+            space=space,
+            data=data,
+            private=private,
+            board=board,
+            suite=chosen.name,
+            labels=labels or PUBLIC_LABELS,
+            maintainers=tuple(maintainer or sorted(settings.maintainer_names)),
+        )
+        if problems := deployment.problems():
+            raise PublishError("; ".join(problems))
+        files = checked_files(suite or settings.suite, chosen, settings)
+        if dry_run:
+            _say_plan(deployment, files)
+            return
+        with stopped_like_ctrl_c():
+            done = Deployer(hub, version("gradio"), _say).deploy(deployment, files)
+    except (PublishError, HubError, OSError) as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        _fail("interrupted; the Space's files are all of a commit or none: run again to go on", 130)
+    _say_done(deployment, done)
+
+
+def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, Path]:
+    """The files to send, none of them with a test label. Raises PublishError."""
+    from dataset_script.published_files import PublishError
+    from dataset_script.suite import load_suite, shipped_suites
+    from space.deploy.label_guard import label_problems
+    from space.deploy.space_files import space_files
+
+    files = space_files(name)
+    kind, _, place = settings.labels.partition(":")
+    own_labels = Path(place).expanduser() if kind == "csv" and place else None
+    suites = [suite, *(load_suite(each) for each in shipped_suites() if each != suite.name)]
+    if problems := label_problems(files, suites, own_labels):
+        raise PublishError("nothing was sent: " + "; ".join(problems))
+    return files
+
+
+def _say_plan(deployment: "Deployment", files: dict[str, Path]) -> None:
+    from space.deploy.card import render_card
+    from space.deploy.deployment import MOUNTED_AT, NEEDED_SECRETS, OTHER_SECRETS
+    from space.deploy.space_files import MADE, total_bytes
+
+    lines = [
+        f"Space {deployment.space}: {len(files) + len(MADE)} files, {total_bytes(files) / 1e6:.1f} MB",
+        *(f"  {name}" for name in sorted([*files, *MADE])),
+        f"records: {deployment.private} (private)",
+        f"board: {deployment.board or 'only on the Space'}",
+        f"mounted at {MOUNTED_AT}: {deployment.data}",
+        *(f"variable {name}={value}" for name, value in deployment.variables().items()),
+        *(f"secret to set: {name}, {said}" for name, said in {**NEEDED_SECRETS, **OTHER_SECRETS}.items()),
+        "README.md:",
+        render_card(deployment, version("gradio")),
+        "Nothing was sent (--dry-run).",
+    ]
+    typer.echo("\n".join(lines))
+
+
+def _say_done(deployment: "Deployment", done: "Deployed") -> None:
+    files = done.files
+    what = f"{len(files.written)} files written, {len(files.removed)} removed"
+    typer.echo(
+        f"{files.repo} at {files.commit}: {what if files.committed else 'was there already; no commit'}"
+    )
+    typer.echo(f"https://huggingface.co/spaces/{deployment.space}")
+    if done.secrets:
+        typer.echo("Set these secrets in the Space's settings; until then it takes no submissions:")
+        for name, said in done.secrets.items():
+            typer.echo(f"  {name}: {said}")
+
+
+def _say(line: str) -> None:
+    from dataset_script.building.report import printable
+
+    typer.echo(printable(line), err=True)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    from dataset_script.building.report import printable
+
+    stop(printable(message), code)

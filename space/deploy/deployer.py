@@ -1,0 +1,173 @@
+"""Bringing a deployment to the Hub, with the Hub's own client; doing it again changes nothing.
+
+Everything that can be refused is refused before anything is written. Variables and the mounted dataset are
+set before the files, so that the Space is built with them. No secret is sent: they are named for whoever
+sets them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dataset_script.hub_calls import HubError, in_words, patiently
+from dataset_script.hub_repository import HubRepository, Publication
+from dataset_script.published_files import PublishError
+from space.deploy.card import render_card
+from space.deploy.deployment import MANAGED_VARIABLES, MOUNTED_AT, Deployment, secrets_to_set
+from space.deploy.space_files import ENTRY, is_ours, total_bytes
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi, RepoUrl
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What was done: repositories made, variables changed, the files; and secrets that are still to set."""
+
+    made: tuple[str, ...]
+    variables: tuple[str, ...]
+    mounted: bool
+    files: Publication
+    secrets: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Deployer:
+    """The Hub and how to wait for it; ``say`` gets a line for every step and every pause."""
+
+    hub: HfApi
+    gradio: str
+    say: Callable[[str], None] = lambda _line: None
+    sleep: Callable[[float], None] = time.sleep
+
+    def deploy(self, deployment: Deployment, files: Mapping[str, Path]) -> Deployed:
+        """Put the files and everything around them on the Hub. Raises PublishError, HubError."""
+        deployment = self._with_maintainers(deployment)
+        self._check(deployment)
+        made = self._make_repositories(deployment)
+        space = deployment.space
+        variables = self._set_variables(space, deployment.variables())
+        mounted = self._mount(space, deployment.data)
+        self.say(f"{space}: {len(files)} files, {total_bytes(files) / 1e6:.1f} MB")
+        with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder:
+            all_files = {**files, **written_files(deployment, self.gradio, Path(folder))}
+            repository = HubRepository(self.hub, space, "space", self.say, self.sleep)
+            with warnings.catch_warnings():  # the sample's Parquet files are meant
+                warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
+                done = repository.put(all_files, is_ours, "Deploy")
+        secrets = self._try(lambda: self.hub.get_space_secrets(space), f"the names of {space}'s secrets")
+        return Deployed(made, variables, mounted, done, secrets_to_set(secrets))
+
+    def _with_maintainers(self, deployment: Deployment) -> Deployment:
+        """Somebody has to moderate: where nobody is named, whoever deploys."""
+        if not self.hub.token:
+            raise HubError("deploying needs a token with write access; set HF_TOKEN")
+        owner = self._try(self.hub.whoami, "who HF_TOKEN belongs to")["name"]
+        return replace(deployment, maintainers=deployment.maintainers or (owner,))
+
+    def _check(self, deployment: Deployment) -> None:
+        """Refuse what must not be, from what is on the Hub now."""
+        problems = []
+        if self._found(deployment.data) is None:
+            problems.append(
+                f"{deployment.data}: there is no such dataset, or HF_TOKEN may not read it; publish it first "
+                "with `python -m dataset_script publish`"
+            )
+        records, board = self._found(deployment.private), deployment.board and self._found(deployment.board)
+        if records is not None and not records.private:
+            problems.append(f"{deployment.private}: is public; records go into a private repository only")
+        if board and board.private:
+            problems.append(f"{deployment.board}: is private, and the board's rows are for everybody")
+        labels = deployment.labels_repo
+        if labels is not None and (found := self._found(labels)) is None:
+            problems.append(f"{labels}: there are no labels, or HF_TOKEN may not read them")
+        elif labels is not None and not found.private:
+            problems.append(f"{labels}: is public; test labels are in a private repository only")
+        if problems:
+            raise PublishError("; ".join(problems))
+
+    def _found(self, repo: str, repo_type: str = "dataset") -> Any:
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        def info() -> Any:
+            try:
+                return self.hub.repo_info(repo, repo_type=repo_type)
+            except RepositoryNotFoundError:
+                return None
+
+        return self._try(info, repo)
+
+    def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
+        """Make what is not there: records (private), board, Space; what was made."""
+        made = []
+        for repo, options in (
+            (deployment.private, {"repo_type": "dataset", "private": True}),
+            (deployment.board, {"repo_type": "dataset", "private": False}),
+            (deployment.space, {"repo_type": "space", "space_sdk": "gradio"}),
+        ):
+            if repo is not None and self._found(repo, options["repo_type"]) is None:
+                self._create(repo, options)
+                made.append(repo)
+        return tuple(made)
+
+    def _create(self, repo: str, options: Mapping[str, Any]) -> None:
+        def create() -> RepoUrl:
+            return self.hub.create_repo(repo, exist_ok=True, **options)
+
+        self._try(create, repo)
+        kind = "private " if options.get("private") else ""
+        self.say(f"{repo}: {kind}{options['repo_type']} made")
+        if options.get("private") and not self._found(repo).private:
+            raise HubError(f"{repo}: was made public by the Hub; remove it and make it private by hand")
+
+    def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
+        """Set those that differ, take away ours that are not wanted any more; which ones changed."""
+        there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
+        changed = [name for name, value in wanted.items() if name not in there or there[name].value != value]
+        gone = [name for name in MANAGED_VARIABLES if name in there and name not in wanted]
+        for name in changed:
+            self._try(lambda n=name: self.hub.add_space_variable(space, n, wanted[n]), f"{space}, {name}")
+        for name in gone:
+            self._try(lambda n=name: self.hub.delete_space_variable(space, n), f"{space}, {name}")
+        if changed or gone:
+            self.say(f"{space}: variables {', '.join([*changed, *gone])}")
+        return (*changed, *gone)
+
+    def _mount(self, space: str, data: str) -> bool:
+        """Mount the dataset, beside whatever else is mounted; whether it is there now."""
+        from huggingface_hub import Volume
+        from huggingface_hub.errors import HTTPError
+
+        ours = Volume(type="dataset", source=data, mount_path=MOUNTED_AT, read_only=True)
+        runtime = self._try(lambda: self.hub.get_space_runtime(space), f"what is mounted in {space}")
+        there = runtime.volumes or []
+        if any((v.type, v.source, v.mount_path) == ("dataset", data, MOUNTED_AT) for v in there):
+            return True
+        others = [volume for volume in there if volume.mount_path != MOUNTED_AT]
+        try:
+            self.hub.set_space_volumes(space, [*others, ours])
+        except HTTPError as error:  # not every plan has it: the Space then shows the sample's trajectories
+            self.say(
+                f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {in_words(error)}; mount it in the "
+                "Space's settings, until then it shows the sample's trajectories"
+            )
+            return False
+        self.say(f"{space}: {data} is mounted at {MOUNTED_AT}")
+        return True
+
+    def _try(self, call: Callable[[], Any], what: str) -> Any:
+        return patiently(call, what, self.sleep, self.say)
+
+
+def written_files(deployment: Deployment, gradio: str, folder: Path) -> dict[str, Path]:
+    """The files made for a deployment, written into ``folder``."""
+    texts = {"README.md": render_card(deployment, gradio), "app.py": ENTRY}
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return {name: folder / name for name in texts}

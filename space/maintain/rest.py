@@ -1,0 +1,106 @@
+"""REST for maintainers: decisions on submissions and accounts, re-scoring, the log. Each act is a record."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from space.acting import REFUSALS, acting, wait_until_it_lasts
+from space.auth.auth import Auth
+from space.json_body import described, json_body
+from space.maintain.rescoring_job import RescoringJob
+from submissions.accounts import Actor
+from submissions.acts import REASON_LENGTH, Decision
+from submissions.audit import MOST, read_log
+from submissions.service import SubmissionService
+
+NO_STORE = {"Cache-Control": "no-store"}
+Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; kept with the record.")]
+
+
+class SubmissionDecision(BaseModel):
+    """What a maintainer decides of a submission."""
+
+    model_config = ConfigDict(extra="forbid")
+    decision: Decision = Field(description="What is decided; released: scored at once.")
+    reason: Reason
+
+
+class AccountDecision(BaseModel):
+    """What a maintainer decides of an account."""
+
+    model_config = ConfigDict(extra="forbid")
+    decision: Literal["banned", "unbanned"] = Field(description="Closed to submissions, or open again.")
+    reason: Reason
+
+
+def build_maintain_router(service: SubmissionService, auth: Auth, job: RescoringJob) -> APIRouter:
+    """The routes over a service; each asks ``auth`` for a maintainer first."""
+    router = APIRouter()
+    Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+
+    @router.post(
+        "/api/maintain/submissions/{submission_id}",
+        summary="Decide on a submission: hide, show, verify, reject, release, mark labels exposed",
+        openapi_extra=described(SubmissionDecision),
+        responses=REFUSALS,
+    )
+    def decide(
+        submission_id: str,
+        actor: Maintainer,
+        said: Annotated[SubmissionDecision, Depends(json_body(SubmissionDecision))],
+    ) -> JSONResponse:
+        """Rejecting one that was held gives the file back to its account."""
+        with acting(service, actor):
+            service.decide(said.decision, submission_id, actor, said.reason)
+        return _done(submission_id=submission_id, decision=said.decision)
+
+    @router.post(
+        "/api/maintain/accounts/{name:path}",
+        summary="Close an account to submissions, or open it again",
+        openapi_extra=described(AccountDecision),
+        responses=REFUSALS,
+    )
+    def close(
+        name: str,
+        actor: Maintainer,
+        said: Annotated[AccountDecision, Depends(json_body(AccountDecision))],
+    ) -> JSONResponse:
+        """What it submitted stays as it is."""
+        with acting(service, actor):
+            (service.acts.ban if said.decision == "banned" else service.acts.unban)(name, actor, said.reason)
+        return _done(account=name, decision=said.decision)
+
+    @router.post(
+        "/api/maintain/rescore",
+        summary="Score everything again under the labels of now",
+        status_code=202,
+        responses=REFUSALS,
+    )
+    def rescore(actor: Maintainer) -> JSONResponse:
+        """Runs on its own, one at a time: ask GET until ``state`` is no longer ``running``. Old scores stay
+        under their label version."""
+        with acting(service, actor):
+            job.begin(actor)
+        return JSONResponse({"state": "running"}, 202, NO_STORE)
+
+    @router.get("/api/maintain/rescore", summary="How far re-scoring is, and what it changed")
+    def rescored(actor: Maintainer) -> JSONResponse:
+        """``state`` is idle, running, done or failed; ``found`` has the places before and after."""
+        return JSONResponse(job.state.to_json(), headers=NO_STORE)
+
+    @router.get("/api/maintain/log", summary="The records, newest first; nothing of labels is in them")
+    def log(
+        actor: Maintainer,
+        before: Annotated[int | None, Query(ge=1, description="Only records before this number.")] = None,
+        kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
+        most: Annotated[int, Query(ge=1, le=MOST)] = 50,
+    ) -> JSONResponse:
+        """Of scores only what they belong to."""
+        return JSONResponse({"records": read_log(service, before, kind, most)}, headers=NO_STORE)
+
+    def _done(**told: str) -> JSONResponse:
+        return JSONResponse({**told, "lasts": wait_until_it_lasts(service)}, headers=NO_STORE)
+
+    return router

@@ -1,0 +1,1 @@
+"""How the Space is run: logs, metrics, security headers, the limit on checks."""

@@ -1,0 +1,66 @@
+"""How many files one address may have checked in a minute: checking costs time and needs no account."""
+
+import math
+import time
+from typing import Final
+
+from fastapi import HTTPException
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
+from starlette.requests import HTTPConnection
+
+from dataset_script.settings import Settings
+from space.operations.client_address import client_address
+from space.operations.metrics import Metrics
+
+MOST_ADDRESSES: Final = 10_000
+OTHERS: Final = "others"
+_COUNTERS: Final = 2
+"""A sliding window is held as two counters an address."""
+
+
+class TooManyChecks(Exception):
+    """One address asked too often; ``retry_after`` is in whole seconds, from 1."""
+
+    def __init__(self, a_minute: int, retry_after: int) -> None:
+        super().__init__(
+            f"one address may have {a_minute} files checked in a minute; try again in {retry_after} s, or "
+            "check the file on your own machine: python -m submissions check FILE"
+        )
+        self.retry_after = retry_after
+
+
+class CheckLimit:
+    """Counts checks by address in memory, in a window that slides. One instance an application.
+
+    No more than ``most_addresses`` are kept apart: while as many are busy, all new ones share one count.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES) -> None:
+        self._on_space = settings.space_id is not None
+        self._item = RateLimitItemPerMinute(settings.checks_a_minute)
+        self._storage = MemoryStorage()
+        self._limiter = SlidingWindowCounterRateLimiter(self._storage)
+        self._most, self._metrics = most_addresses, metrics
+
+    def take(self, request: HTTPConnection) -> None:
+        """Count one check of this request's address. Raises TooManyChecks."""
+        address = client_address(request, self._on_space)
+        if len(self._storage.storage) >= _COUNTERS * self._most and not self._is_known(address):
+            address = OTHERS
+        if not self._limiter.hit(self._item, address):
+            self._metrics.checks.labels("limited").inc()
+            reset = self._limiter.get_window_stats(self._item, address).reset_time
+            raise TooManyChecks(self._item.amount, max(1, math.ceil(reset - time.time())))
+
+    def take_or_429(self, request: HTTPConnection) -> None:
+        """The same for a route of REST: raises HTTPException 429 with Retry-After."""
+        try:
+            self.take(request)
+        except TooManyChecks as refused:
+            headers = {"Retry-After": str(refused.retry_after)}
+            raise HTTPException(429, str(refused), headers) from None
+
+    def _is_known(self, address: str) -> bool:
+        return self._limiter.get_window_stats(self._item, address).remaining < self._item.amount

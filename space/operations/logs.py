@@ -1,0 +1,135 @@
+"""Logs: one JSON object a line, or words on a terminal; never a token, a label or what a file holds.
+
+Every logger of the standard library comes this way, uvicorn's too. Of an exception the log has its type and
+where it was raised, not its message: messages of libraries repeat values (a database's repeat whole rows).
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Iterable, MutableMapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TextIO
+
+import structlog
+from pydantic import SecretStr
+
+from dataset_script.settings import Settings
+
+REQUEST_FIELDS: Final = frozenset({"method", "path", "status", "ms"})
+"""What the line of a request has beside its id."""
+HIDDEN: Final = "[hidden]"
+_TOKENS: Final = re.compile(r"hf_(?:oauth_)?[A-Za-z0-9_.\-]{8,}|(?i:bearer)\s+[^\s\"']+")
+_QUIET: Final = (
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+    "huggingface_hub",
+    "asyncio",
+    "multipart",
+    "python_multipart",
+)
+_LONGEST_FIELD: Final = 2_000
+_MOST_FRAMES: Final = 30
+
+Event = MutableMapping[str, Any]
+
+
+def configure_logs(settings: Settings, stream: TextIO | None = None) -> None:
+    """Send every log of this process to ``stream`` (stderr), as JSON on a Space and where nobody looks on."""
+    out = stream or sys.stderr
+    as_json = settings.space_id is not None or not out.isatty()
+    hidden = [secret.get_secret_value() for secret in _secrets_of(settings)]
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(formatter(as_json, hidden))
+    root = logging.getLogger()
+    for other in list(root.handlers):
+        root.removeHandler(other)
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
+    """A formatter for records of the standard library; ``hidden`` are values that no line may hold."""
+    before = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(allow=REQUEST_FIELDS),
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+        _where_it_failed,
+        Hiding(hidden),
+    ]
+    last = structlog.processors.JSONRenderer(ensure_ascii=False) if as_json else _in_words
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=before,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],
+    )
+
+
+class Hiding:
+    """Takes tokens and known secrets out of every text of an event, and cuts texts that are very long."""
+
+    def __init__(self, hidden: Iterable[str]) -> None:
+        self._hidden = sorted((value for value in hidden if value), key=len, reverse=True)
+
+    def __call__(self, logger: Any, method: str, event: Event) -> Event:
+        """The event without them."""
+        return {name: value if name.startswith("_") else self._clean(value) for name, value in event.items()}
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._clean(each) for each in value]
+        if not isinstance(value, str):
+            return value
+        for secret in self._hidden:
+            value = value.replace(secret, HIDDEN)
+        value = _TOKENS.sub(HIDDEN, value)
+        return value if len(value) <= _LONGEST_FIELD else value[:_LONGEST_FIELD] + "…"
+
+
+def _secrets_of(settings: Settings):
+    values = (getattr(settings, name) for name in type(settings).model_fields)
+    return [value for value in values if isinstance(value, SecretStr)]
+
+
+def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
+    """An exception as its type, what led to it, and the places it came through; no message of it."""
+    found = event.pop("exc_info", None)
+    error = found[1] if isinstance(found, tuple) else found if isinstance(found, BaseException) else None
+    if error is None:
+        return event
+    told = []
+    while error is not None and len(told) < _MOST_FRAMES:
+        told.append(f"{type(error).__module__}.{type(error).__qualname__}")
+        told += _places(error.__traceback__)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return {**event, "exception": told}
+
+
+def _places(traceback: TracebackType | None) -> list[str]:
+    places = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        where = "/".join(Path(code.co_filename).parts[-3:])
+        places.append(f"{where}:{traceback.tb_lineno} {code.co_name}")
+        traceback = traceback.tb_next
+    return places[-_MOST_FRAMES:]
+
+
+def _in_words(logger: Any, method: str, event: Event) -> str:
+    """A line for people: level, logger, what happened, fields; an exception's places below it."""
+    level, name, said = (event.pop(key, "") for key in ("level", "logger", "event"))
+    event.pop("at", None)
+    places = event.pop("exception", [])
+    fields = " ".join(f"{key}={value}" for key, value in event.items())
+    line = f"{str(level).upper()} {name}: {said} {fields}".rstrip()
+    return "\n  ".join([line, *places])

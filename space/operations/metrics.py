@@ -1,0 +1,50 @@
+"""What a maintainer can measure: submissions, checks, failures, what waits, how long answers take."""
+
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
+"""Upper ends of the histogram's buckets."""
+MOST_ROUTES: Final = 200
+"""The application has fewer; more would be a fault in telling routes apart, not more memory."""
+
+
+class Metrics:
+    """The counters of one application, in a registry of its own. Safe for threads."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.submissions = Counter(
+            "arb_submissions", "Test files sent, by what came of them.", ["outcome"], registry=self.registry
+        )
+        self.checks = Counter(
+            "arb_checks", "Prediction files checked, by result.", ["outcome"], registry=self.registry
+        )
+        self.failures = Counter(
+            "arb_failures", "Faults of the Space itself, by where.", ["where"], registry=self.registry
+        )
+        self._waiting = Gauge(
+            "arb_waiting_records", "Records that are not yet durable.", registry=self.registry
+        )
+        self._seconds = Histogram(
+            "arb_request_seconds", "Time to answer, by route.", ["method", "route", "status"],
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self._routes: set[str] = set()
+
+    def watch_queue(self, waiting: Callable[[], int]) -> None:
+        """Ask ``waiting`` for the number of records that are not yet durable, whenever metrics are read."""
+        self._waiting.set_function(waiting)
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answer; status 0 is a client that left before there was one."""
+        if route not in self._routes and len(self._routes) >= MOST_ROUTES:
+            route = "other"
+        self._routes.add(route)
+        self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self.registry)

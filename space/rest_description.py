@@ -1,0 +1,176 @@
+"""``/api``: the REST answers described for people, from the same OpenAPI document that programs read."""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI, Request, Response
+
+from space.look import Look
+from space.operations.content_policy import content_policy, script_hashes
+from space.operations.security_headers import POLICY
+from space.page import Page
+from space.prepared import Prepared
+from space.templating import render
+
+PATH: Final = "/api"
+TITLE: Final = "REST"
+SAID: Final = "Every REST answer of the leaderboard: addresses, parameters, forms, answers."
+ABOUT_REST: Final = (
+    "Answers are JSON where nothing else is said, and a refusal says in `error` or `detail` what to do. "
+    "Reading needs no account. On a Space, submitting takes an access token of Hugging Face as "
+    "`Authorization: Bearer hf_…`; it is used to ask the Hub for your name, and not kept."
+)
+_OTHER: Final = "This Space"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter of an address, or a field of a form."""
+
+    name: str
+    kind: str
+    is_required: bool
+    said: str
+    values: tuple[str, ...]
+    is_of_form: bool
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One address with a method."""
+
+    method: str
+    path: str
+    anchor: str
+    title: str
+    said: str
+    fields: tuple[Field, ...]
+    is_form: bool
+    answers: tuple[tuple[str, str], ...]
+
+
+def build_description_router(
+    app: FastAPI, name: str, look: Look, pages: Sequence[Page], on_space: bool
+) -> APIRouter:
+    """The route of the page; it is made when it is first asked for, so of every route of the application."""
+    router, lock = APIRouter(), threading.Lock()
+    kept: list[tuple[Prepared, str]] = []
+
+    def page() -> tuple[Prepared, str]:
+        with lock:
+            if not kept:
+                html = description_html(app.openapi(), name, look, pages)
+                prepared = Prepared.of(html.encode(), "text/html; charset=utf-8")
+                kept.append((prepared, content_policy(on_space, script_hashes(html))))
+            return kept[0]
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def describe(request: Request) -> Response:
+        prepared, policy = page()
+        return prepared.answer(request, {POLICY: policy})
+
+    return router
+
+
+def description_html(document: Mapping[str, Any], name: str, look: Look, pages: Sequence[Page]) -> str:
+    """The whole page for an OpenAPI document."""
+    here = Page(TITLE, PATH, lambda services: None)
+    return render(
+        "rest.html",
+        title=f"{TITLE} · {name}",
+        name=name,
+        description=SAID,
+        style=look.style,
+        script=look.script,
+        menu=[page for page in pages if page.in_menu],
+        current=here,
+        about=_pieces(document["info"].get("description", "")),
+        groups=groups_of(document),
+        pieces=_pieces,
+    )
+
+
+def groups_of(document: Mapping[str, Any]) -> dict[str, list[Operation]]:
+    """The operations of a document under their tags, in its order."""
+    groups: dict[str, list[Operation]] = {}
+    for path, methods in document["paths"].items():
+        for method, found in methods.items():
+            group = (found.get("tags") or [_OTHER])[0]
+            groups.setdefault(group, []).append(_operation(document, method, path, found))
+    return groups
+
+
+def _operation(document: Mapping[str, Any], method: str, path: str, found: Mapping[str, Any]) -> Operation:
+    form = _form_of(found)
+    fields = [_parameter(document, each) for each in found.get("parameters", [])]
+    required = form.get("required", ())
+    for name, schema in form.get("properties", {}).items():
+        said = schema.get("description", "")
+        fields.append(_field(document, name, schema, name in required, said, is_of_form=True))
+    answers = [(status, each.get("description", "")) for status, each in found.get("responses", {}).items()]
+    return Operation(
+        method=method.upper(),
+        path=path,
+        anchor=f"{method}{path}".replace("/", "-").translate(str.maketrans("", "", "{}")),
+        title=found.get("summary", ""),
+        said=" ".join(found.get("description", "").split()),
+        fields=tuple(fields),
+        is_form=bool(form),
+        answers=tuple(sorted((status, said) for status, said in answers if said not in _GENERIC)),
+    )
+
+
+_GENERIC: Final = ("Successful Response", "Validation Error")
+"""What FastAPI writes where nobody said more."""
+
+
+def _form_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = found.get("requestBody", {}).get("content", {})
+    return content.get("multipart/form-data", {}).get("schema", {})
+
+
+def _parameter(document: Mapping[str, Any], found: Mapping[str, Any]) -> Field:
+    schema = found.get("schema", {})
+    said = found.get("description") or schema.get("description", "")
+    return _field(document, found["name"], schema, found.get("required", False), said)
+
+
+def _field(
+    document: Mapping[str, Any],
+    name: str,
+    schema: Mapping[str, Any],
+    is_required: bool,
+    said: str,
+    is_of_form: bool = False,
+) -> Field:
+    schemas = [_resolved(document, each) for each in schema.get("anyOf", [schema])]
+    schemas = [each for each in schemas if each.get("type") != "null"]
+    kinds = dict.fromkeys(_kind(each) for each in schemas)
+    values = [str(value) for each in schemas for value in each.get("enum", [])]
+    if "default" in schema and schema["default"] not in (None, ""):
+        said = f"{said} Default: {schema['default']}.".strip()
+    return Field(name, " or ".join(kinds), is_required, said, tuple(values), is_of_form)
+
+
+def _resolved(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Any = schema
+    if "$ref" in schema:
+        found = document
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+    return found
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
+    return "file" if schema.get("format") == "binary" else words.get(schema.get("type", ""), "text")
+
+
+def _pieces(text: str) -> Iterable[tuple[bool, str]]:
+    """The text cut at its backquotes: (is it code, the piece)."""
+    return [
+        (bool(place % 2), piece) for place, piece in enumerate(text.replace("``", "`").split("`")) if piece
+    ]

@@ -1,0 +1,74 @@
+"""Where a submission stands, in words for its owner and for maintainers. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from submissions.receipts import Status
+from submissions.standing import Standing
+
+WAITING: Final = (
+    "It is recorded here and waits for the place where records last; it is accepted when its page says so."
+)
+UNSCORED: Final = "It is recorded and has no score yet; whoever runs this Space looks after it."
+
+
+class Told(NamedTuple):
+    """A word for a status, and what it means."""
+
+    word: str
+    sentence: str
+
+
+def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
+    """What the status of a receipt means; ``reasons`` are those for holding it."""
+    match status:
+        case "accepted":
+            return "It is accepted: its record lasts."
+        case "waiting":
+            return WAITING
+        case "held":
+            why = "; ".join(filter(None, reasons)) or "no reason was kept"
+            return f"It is held for a maintainer, who looks at it before it is scored: {why}."
+
+
+def standing_told(
+    standing: Standing,
+    *,
+    is_scored: bool,
+    lasts: bool = True,
+    is_private: bool = False,
+    appears_at: datetime | None = None,
+    now: datetime | None = None,
+    reasons: Mapping[str, str] = MappingProxyType({}),
+) -> Told:
+    """Where a submission stands; the first of what applies, from the most to the least final.
+
+    ``appears_at`` is when a row of a private suite appears that was made public; ``reasons`` are those of the
+    last act of each kind.
+    """
+    if standing.is_withdrawn:
+        why = _why(reasons, "withdrawn")
+        return Told("withdrawn", f"It was taken off the board for good{why}; its record stays.")
+    if standing.is_rejected:
+        return Told("rejected", f"A maintainer rejected it{_why(reasons, 'rejected')}.")
+    if standing.is_held:
+        return Told("held", status_sentence("held", [reasons.get("held", "")]))
+    if not lasts:
+        return Told("waiting", WAITING)
+    if standing.is_hidden:
+        return Told("hidden", f"A maintainer took it off the board{_why(reasons, 'hidden')}.")
+    if not is_scored:
+        return Told("not scored", UNSCORED)
+    if not is_private:
+        return Told("on the board", "It is accepted, scored, and on the board.")
+    if appears_at is None:
+        return Told("scored", "It is accepted and scored; only its owner and maintainers see it.")
+    if now is not None and appears_at <= now:
+        return Told("on the board", f"It is on the board since {appears_at:%Y-%m-%d}.")
+    return Told("public soon", f"Its row appears on the board with the next round, on {appears_at:%Y-%m-%d}.")
+
+
+def _why(reasons: Mapping[str, str], kind: str) -> str:
+    return f": {reasons[kind]}" if reasons.get(kind) else ""

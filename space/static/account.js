@@ -1,0 +1,51 @@
+// Who is signed in: asked of the server only where a session was begun in this browser, since the page itself
+// is the same for every reader. Places with data-account="anonymous" or "signed-in" are shown accordingly.
+(() => {
+  const here = () => window.location.pathname + window.location.search;
+  const isFramed = window.parent !== window;
+  const link = document.querySelector(".sign-in-link");
+  const form = document.querySelector("form.signed-in");
+  let account = null; // null: not known yet; an object with name: null for a reader
+
+  // The address changes with the choices on a page; signing in leads back to it as it is then.
+  for (const event of ["pointerdown", "focusin", "click"]) document.addEventListener(event, (happened) => {
+    const chosen = happened.target.closest?.("a[href^='/sign-in']");
+    if (!chosen || document.querySelector("main.small-page")) return;
+    chosen.href = `/sign-in?next=${encodeURIComponent(here())}`;
+    if (isFramed) chosen.target = "_blank"; // the Hub's own page cannot be shown within the frame of a Space
+  }, true);
+  form?.addEventListener("submit", () => { form.elements.next.value = here(); });
+
+  function show() {
+    if (account === null) return;
+    const isSignedIn = account.name !== null;
+    if (link) link.hidden = isSignedIn;
+    if (form) {
+      form.hidden = !isSignedIn;
+      form.querySelector(".signed-in-name").textContent = account.name ?? "";
+    }
+    for (const place of document.querySelectorAll("[data-account]"))
+      place.hidden = (place.dataset.account === "signed-in") !== isSignedIn;
+    for (const place of document.querySelectorAll("[data-account-name]")) place.textContent = account.name ?? "";
+    for (const place of document.querySelectorAll("[data-account-problem]")) {
+      place.hidden = !account.problem;
+      place.textContent = account.problem ?? "";
+    }
+    document.body.classList.toggle("is-maintainer", Boolean(account.is_maintainer));
+  }
+
+  async function ask() {
+    const nobody = { name: null, is_maintainer: false };
+    try {
+      const answer = await fetch("/api/me", { credentials: "same-origin", cache: "no-store" });
+      account = answer.ok ? await answer.json() : nobody;
+    } catch {
+      account = nobody;
+    }
+    show();
+  }
+
+  document.addEventListener("arb:opened", show);
+  if (document.cookie.split("; ").some((cookie) => cookie.startsWith("arb-signed-in="))) ask();
+  else { account = { name: null, is_maintainer: false }; show(); }
+})();

@@ -1,0 +1,65 @@
+// Forms with data-act: sent to REST as JSON; what came of it is said on the page, which is then drawn anew.
+(() => {
+  const SAID = "arb-act-said";
+
+  function say(form, text) {
+    const place = form.querySelector(".act-said");
+    place.hidden = !text;
+    place.textContent = text;
+  }
+
+  async function send(form) {
+    const body = Object.fromEntries([...new FormData(form)].filter(([name]) => name !== "address"));
+    const address = new FormData(form).get("address"); // a field may complete the address: an account's name
+    const action = form.getAttribute("action") + (address === null ? "" : encodeURIComponent(address.trim()));
+    const answer = await fetch(action, {
+      method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+    });
+    const found = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw new Error(typeof found.detail === "string" ? found.detail : `the server answered ${answer.status}`);
+    return found;
+  }
+
+  async function finished(address) { // of what runs in the background: asked until it is over
+    for (;;) {
+      const found = await (await fetch(address, { credentials: "same-origin", cache: "no-store" })).json();
+      if (found.state !== "running") return found;
+      await new Promise((wait) => setTimeout(wait, 700));
+    }
+  }
+
+  document.addEventListener("submit", async (event) => {
+    const form = event.target.closest("form[data-act]");
+    if (!form) return;
+    event.preventDefault();
+    if (form.dataset.sure && !window.confirm(form.dataset.sure)) return;
+    const button = form.querySelector("button[type=submit]");
+    button.disabled = true;
+    form.setAttribute("aria-busy", "true");
+    say(form, "");
+    try {
+      let found = await send(form);
+      if (found.state === "running") found = await finished(form.getAttribute("action"));
+      if (found.state === "failed") throw new Error(found.told);
+      sessionStorage.setItem(SAID, found.lasts === false ? "Done; it waits for the place where records last." : "Done.");
+      window.location.reload();
+    } catch (problem) {
+      say(form, `Nothing was done: ${problem.message}.`.replace(/\.\.$/, "."));
+      button.disabled = false;
+      form.removeAttribute("aria-busy");
+    }
+  });
+
+  try {
+    const said = sessionStorage.getItem(SAID);
+    const main = document.querySelector("main.plain-page");
+    if (said && main) {
+      sessionStorage.removeItem(SAID);
+      const note = document.createElement("p");
+      note.className = "notice good";
+      note.setAttribute("role", "status");
+      note.textContent = said;
+      main.prepend(note);
+    }
+  } catch { /* without storage nothing is said */ }
+})();

@@ -1,0 +1,135 @@
+"""The public board on the Hub: what the Space serves of it to anyone, brought there when it changed."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from dataset_script.hub_calls import HubError
+from dataset_script.hub_repository import HubRepository
+from dataset_script.prediction_file.write import replacing
+from dataset_script.published_files import PublishError
+from leaderboard.board import Board
+from leaderboard.board_csv import board_to_csv
+from submissions.hub.pace import HOUR, CommitPace
+from submissions.hub.repository import commits_since
+from submissions.hub.turns import Turn
+
+logger = logging.getLogger(__name__)
+SECONDS_BETWEEN_LOOKS: Final = 5.0
+SECONDS_AFTER_FAILURE: Final = 60.0
+
+CARD: Final = """---
+pretty_name: Leaderboard of {suite}
+tags:
+- leaderboard
+configs:
+- config_name: board
+  data_files: board.csv
+---
+
+# Leaderboard of {suite}
+
+A copy of the leaderboard of judges, kept by the Space that takes submissions; every commit is a board.
+
+- `board.json`: rows, figures, intervals, ranks, and `digest`, the SHA-256 of everything else in it.
+- `board.csv`: a line for each row and label, the same figures as fractions.
+"""
+
+
+def board_files(board: Board) -> dict[str, bytes]:
+    """The board as files: nothing that the Space does not serve to anyone."""
+    return {
+        "README.md": CARD.format(suite=board.suite).encode(),
+        "board.csv": board_to_csv(board).encode(),
+        "board.json": board.to_bytes(),
+    }
+
+
+class BoardCopy:
+    """Brings the board to its repository from a thread of its own, so that records never wait for it.
+
+    Of several processes with one database the one that has the ``turn`` does it; ``may`` says whether the
+    records are whole, and so the board.
+    """
+
+    def __init__(
+        self,
+        board: Callable[[], Board],
+        repository: HubRepository,
+        folder: Path,
+        stop: threading.Event,
+        turn: Turn,
+        may: Callable[[], bool],
+        pace: CommitPace,
+    ) -> None:
+        self._board, self._repository, self._folder = board, repository, folder
+        self._stop, self._turn, self._may, self._pace = stop, turn, may, pace
+        self._knows_pace = False
+        self._digest: str | None = None
+        self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """End; the next start brings what is left."""
+        self._stop.set()
+        self._thread.join(timeout_s)
+
+    def bring(self) -> bool:
+        """Bring the board there where it is another one and the pace allows it; whether a commit was made.
+
+        Raises HubError, PublishError.
+        """
+        board = self._board()
+        if board.digest == self._digest or self._pace.seconds_to_wait():
+            return False
+        self._make_sure_it_is_there()
+        if not self._knows_pace:
+            repository = self._repository
+            self._pace.remember(commits_since(repository.hub, repository.repo, time.time() - HOUR))
+            self._knows_pace = True
+        self._pace.note()
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        paths = {name: self._folder / name for name in board_files(board)}
+        for name, content in board_files(board).items():
+            with replacing(paths[name]) as file:
+                file.write(content)
+        done = self._repository.put(paths, owned=lambda _path: False, verb="Board")
+        self._digest = board.digest
+        return done.committed
+
+    def _make_sure_it_is_there(self) -> None:
+        """Make the repository, public, where there is none; one that is private stays so."""
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        hub, repo = self._repository.hub, self._repository.repo
+
+        def look() -> None:
+            try:
+                hub.repo_info(repo, repo_type="dataset")
+            except RepositoryNotFoundError:
+                hub.create_repo(repo, repo_type="dataset", private=False, exist_ok=True)
+
+        self._repository.patiently(look)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            pause = SECONDS_BETWEEN_LOOKS
+            try:
+                if self._may() and self._turn.take():
+                    self.bring()
+            except (HubError, PublishError) as problem:
+                pause = SECONDS_AFTER_FAILURE
+                if not self._stop.is_set():
+                    logger.warning("the public board was not brought to the Hub: %s", problem)
+            except Exception:
+                pause = SECONDS_AFTER_FAILURE
+                if not self._stop.is_set():
+                    logger.exception("the public board was not brought to the Hub")
+            self._stop.wait(pause)
+        self._turn.give_back()

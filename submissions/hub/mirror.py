@@ -1,0 +1,221 @@
+"""Records on the Hub as the place where they last: one thread of a process brings them there."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, stop_when_event_set
+
+from dataset_script.hub_calls import HubError
+from submissions.chain import number_of_records
+from submissions.database import snapshot
+from submissions.hub import words
+from submissions.hub.committing import Committer, TakenOver
+from submissions.hub.layout import RecordsDamaged
+from submissions.hub.notes import committed_through
+from submissions.hub.repository import HeadMoved
+from submissions.hub.restoring import Forked, Stopping
+from submissions.hub.retries import seconds_until_next
+from submissions.hub.turns import Turn
+
+logger = logging.getLogger(__name__)
+SECONDS_BETWEEN_LOOKS: Final = 1.0
+"""How soon a record is seen that another process wrote."""
+
+FAILURES_THAT_COUNT: Final = 3
+"""After so many in a row the Hub is said to be silent."""
+
+
+class HubMirror:
+    """Durability by commits. Safe for threads; ``start`` begins, ``close`` ends.
+
+    ``lasts_anyway``: the disk keeps records and files, so that nobody has to wait for the Hub's copy.
+    ``is_authority``: the records here are whole without asking the Hub, so that they may be added to while
+    it is silent. ``is_shared``: other processes with the same database may commit too.
+    """
+
+    def __init__(
+        self,
+        engine: Callable,
+        committer: Committer,
+        turn: Turn,
+        stop: threading.Event,
+        *,
+        lasts_anyway: bool = False,
+        is_authority: bool = False,
+        is_shared: bool = False,
+    ) -> None:
+        self._engine, self._committer, self._turn, self._stop = engine, committer, turn, stop
+        self._lasts_anyway, self._is_authority, self._is_shared = lasts_anyway, is_authority, is_shared
+        self._changed = threading.Condition()
+        self._wake = threading.Event()
+        self._is_restored = self._is_failing = self._holds_turn = False
+        self._ended: str | None = None
+        self._through = 0
+        self._when_open: Callable[[], object] | None = None
+        self._thread = threading.Thread(target=self._run, name="records to the Hub", daemon=True)
+
+    def start(self, patience_s: float = 30.0) -> None:
+        """Begin; returns once the records are restored, or it is known that this takes longer."""
+        self._thread.start()
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._is_restored or self._is_failing or self._ended, timeout=patience_s
+            )
+
+    def when_open(self, call: Callable[[], object]) -> None:
+        """Call once records may be added: now, or by the thread as soon as they may."""
+        with self._changed:
+            if self.closed is not None:
+                self._when_open = call
+                return
+        call()
+
+    @property
+    def closed(self) -> str | None:
+        """Why no record may be added now, in words that anyone may read; None where one may."""
+        if self._ended or self._is_restored or self._is_authority:
+            return self._ended
+        return words.SILENT if self._is_failing else words.RESTORING
+
+    @property
+    def told(self) -> str | None:
+        """A sentence for pages while records wait for the Hub; None where none do."""
+        if self.closed is not None or self._lasts_anyway or not (number := self.waiting()):
+            return None
+        return words.waiting(number, self._is_failing)
+
+    def waiting(self) -> int:
+        """How many records are not on the Hub yet."""
+        with snapshot(self._engine()) as session:
+            return max(0, number_of_records(session) - committed_through(session))
+
+    def wait(self, sequence: int, timeout_s: float) -> bool:
+        """See `submissions.durability.Durability`."""
+        if self._lasts_anyway:
+            return True
+        deadline = time.monotonic() + timeout_s
+        while not self._lasts(sequence):
+            left = deadline - time.monotonic()
+            if left <= 0 or self._ended or self._stop.is_set():
+                return False
+            self._wake.set()
+            with self._changed:
+                if self._through < sequence:
+                    self._changed.wait(min(left, SECONDS_BETWEEN_LOOKS / 2))
+        return True
+
+    def _lasts(self, sequence: int) -> bool:
+        if self._through < sequence:
+            self._look()
+        return self._through >= sequence
+
+    def _look(self) -> None:
+        with snapshot(self._engine()) as session:
+            through = committed_through(session)
+        with self._changed:
+            self._through = through
+            self._changed.notify_all()
+
+    def close(self, timeout_s: float = 20.0) -> None:
+        """Bring to the Hub what waits, as far as that is possible in the time, and end."""
+        deadline = time.monotonic() + timeout_s
+        self._wake.set()
+        with self._changed:
+            while self._is_busy() and time.monotonic() < deadline:
+                self._changed.wait(0.1)
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(max(1.0, deadline - time.monotonic()))
+        if number := self.waiting():
+            logger.warning("%d records are not on the Hub yet; the next start brings them there", number)
+
+    def _is_busy(self) -> bool:
+        alive = self._thread.is_alive() and self._ended is None and not self._is_failing
+        return alive and self._holds_turn and self.waiting() > 0
+
+    def _run(self) -> None:
+        again = Retrying(
+            retry=retry_if_exception_type((HubError, SQLAlchemyError, OSError)),
+            wait=seconds_until_next,
+            sleep=sleep_using_event(self._stop),
+            stop=stop_when_event_set(self._stop),
+            before_sleep=self._note_failure,
+            reraise=True,
+        )
+        try:
+            while not self._stop.is_set():
+                again(self._work)
+                self._is_failing = False
+                self._wake.wait(SECONDS_BETWEEN_LOOKS)
+                self._wake.clear()
+        except (Forked, RecordsDamaged) as problem:
+            self._end(words.DIFFERENT, problem)
+        except TakenOver as problem:
+            self._end(words.TAKEN_OVER, problem)
+        except Exception as problem:
+            if not self._stop.is_set():
+                logger.exception("bringing records to the Hub has failed")
+                self._end(words.FAILED, problem)
+        finally:
+            self._turn.give_back()
+
+    def _work(self) -> None:
+        """Restore where that is left to do, commit all that waits."""
+        if self._stop.is_set():
+            raise Stopping
+        if not self._may_commit():
+            if not self._is_restored:
+                self._committer.read()
+                self._restored()
+            return
+        self._committer.connect()
+        self._restored()
+        while self._committer.commit_some():
+            self._is_failing = False
+            self._look()
+
+    def _may_commit(self) -> bool:
+        """Take the turn, or give it back to the process that has the file of the next record."""
+        if not self._is_shared or self._committer.has_some():
+            self._holds_turn = self._turn.take()
+        elif self._holds_turn and self.waiting():
+            self._turn.give_back()
+            self._holds_turn = False
+        if not self._holds_turn:
+            self._committer.disconnect()
+        return self._holds_turn
+
+    def _restored(self) -> None:
+        if self._is_restored:
+            return
+        self._look()
+        with self._changed:
+            self._is_restored, self._is_failing = True, False
+            call, self._when_open = self._when_open, None
+            self._changed.notify_all()
+        if call is not None:
+            try:
+                call()
+            except Exception:
+                logger.exception("what was left to do after restoring has failed")
+
+    def _note_failure(self, state: RetryCallState) -> None:
+        problem = state.outcome.exception()
+        if isinstance(problem, HeadMoved):
+            return
+        said = problem if isinstance(problem, HubError) else type(problem).__name__
+        logger.warning("%s; trying again in %.1f s", said, state.upcoming_sleep)
+        with self._changed:
+            self._is_failing = state.attempt_number >= FAILURES_THAT_COUNT
+            self._changed.notify_all()
+
+    def _end(self, reason: str, problem: Exception) -> None:
+        logger.error("no record is written any more: %s (%s)", reason, problem)
+        with self._changed:
+            self._ended = reason
+            self._changed.notify_all()

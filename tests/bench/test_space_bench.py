@@ -1,0 +1,239 @@
+import asyncio
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bench import space
+from bench.readers import Target
+from bench.recorded_load import Load, Request, load_of, record
+from bench.replay import CONNECTIONS, read_at_once
+from bench.served import requests_a_second
+from bench.space_report import Measured, at_95th, holds, report
+from tests.bench.tiny_server import TinyServer
+
+REPOSITORY = Path(__file__).parents[2]
+HERE = "http://127.0.0.1:1"
+PAGE = """<!doctype html><table></table><script>
+fetch("/rows").then((answer) => answer.text()).then((rows) => {
+  document.querySelector("table").innerHTML = rows;
+  setTimeout(() => fetch("/later", {method: "POST", body: "x"}).then((answer) => answer.text()), 300);
+});</script>"""
+ROWS = "<tr><td>first</td></tr>"
+
+
+def request(
+    path: str, *after: int, filled: bool = True, method: str = "GET", body: str | None = None
+) -> Request:
+    return Request(method, path, {"Accept-Encoding": "gzip, br"}, body, after, filled, 100)
+
+
+def test_every_reader_asks_for_each_once_and_for_nothing_before_what_it_waits_for():
+    requests = (request("/"), request("/style", 0), request("/script", 0), request("/rows", 0, 2))
+    with TinyServer({}).running() as server:
+        seconds = asyncio.run(read_at_once(Load(server.url, requests, ()), 3))
+    assert len(seconds) == 3
+    paths = [path for path, *_ in server.asked]
+    assert sorted(paths) == sorted(["/", "/style", "/script", "/rows"] * 3)
+    # the k-th reader to get its rows has its script, so as many scripts as rows were asked for before
+    for place, path in enumerate(paths):
+        if path == "/rows":
+            assert paths[:place].count("/script") > paths[:place].count("/rows")
+    assert {headers["Accept-Encoding"] for _, _, headers, _ in server.asked} == {"gzip, br"}
+
+
+def test_a_reader_has_as_many_connections_as_a_browser():
+    together = threading.Barrier(CONNECTIONS, timeout=20)  # breaks when fewer than six ask at once
+    requests = tuple(request("/file") for _ in range(2 * CONNECTIONS))
+    with TinyServer({"/file": lambda _: str(together.wait())}).running() as server:
+        asyncio.run(read_at_once(Load(server.url, requests, ()), 1))
+    assert len({port for *_, port in server.asked}) == CONNECTIONS == 6
+
+
+def test_the_table_is_filled_before_the_rest_of_the_load_is_asked_for():
+    rest_asked_at = []
+    requests = (request("/"), request("/rest", 0, filled=False))
+    with TinyServer({"/rest": lambda _: str(rest_asked_at.append(time.perf_counter()))}).running() as server:
+        before = time.perf_counter()
+        (seconds,) = asyncio.run(read_at_once(Load(server.url, requests, ()), 1))
+    assert len(rest_asked_at) == 1
+    assert before + seconds <= rest_asked_at[0]
+
+
+def test_every_reader_has_a_session_of_its_own():
+    requests = (
+        request("/queue/join", method="POST", body='{"data": [], "session_hash":"abc123xyz"}'),
+        request("/queue/data?session_hash=abc123xyz", 0),
+    )
+    with TinyServer({}).running() as server:
+        asyncio.run(read_at_once(Load(server.url, requests, ()), 2))
+    joined = {
+        re.search(r'"session_hash":"(\w+)"', body)[1] for path, body, *_ in server.asked if "join" in path
+    }
+    listened = {path.partition("=")[2] for path, *_ in server.asked if "data?" in path}
+    assert joined == listened
+    assert len(joined) == 2
+    assert "abc123xyz" not in joined
+
+
+def test_an_answer_that_is_no_success_ends_the_benchmark():
+    with (
+        TinyServer({}, status=500).running() as server,
+        pytest.RaisesGroup(pytest.RaisesExc(httpx.HTTPStatusError, match="500"), flatten_subgroups=True),
+    ):
+        asyncio.run(read_at_once(Load(server.url, (request("/"),), ()), 1))
+
+
+def test_a_connection_that_the_server_closed_without_an_answer_is_no_failure():
+    closed = []
+
+    def close_once(path: str) -> str:
+        if path not in closed:
+            closed.append(path)
+            raise ConnectionAbortedError
+        return "rows"
+
+    requests = (request("/"), request("/rows", 0))
+    with TinyServer({"/rows": close_once}).running() as server:
+        asyncio.run(read_at_once(Load(server.url, requests, ()), 1))
+    assert [path for path, *_ in server.asked] == ["/", "/rows", "/rows"]
+
+
+def made(number: str, url: str, at: float, body: str | None = None) -> tuple[str, dict]:
+    asked = {"url": url, "method": "POST" if body else "GET", "headers": {"Accept": "*/*"}}
+    asked |= {"postData": body} if body else {}
+    return "requestWillBeSent", {
+        "requestId": number,
+        "request": asked,
+        "timestamp": at,
+        "wallTime": 1000 + at,
+    }
+
+
+def answered(number: str, at: float, n_bytes: int) -> tuple[str, dict]:
+    return "loadingFinished", {"requestId": number, "timestamp": at, "encodedDataLength": n_bytes}
+
+
+def test_a_load_is_read_from_what_chromium_tells():
+    events = [
+        made("1", f"{HERE}/", 1.0),
+        ("requestWillBeSentExtraInfo", {"requestId": "1", "headers": {
+            "Host": "127.0.0.1:1", "Accept-Encoding": "gzip, br", "Cookie": "a=b"}}),
+        answered("1", 1.2, 500),
+        made("3", f"{HERE}/rows?n=2", 1.4, "all"),  # asked later than 2, told earlier
+        made("2", f"{HERE}/style", 1.3),
+        made("4", "data:image/svg+xml,x", 1.3),
+        answered("2", 1.35, 40),
+        made("5", "http://elsewhere/font", 1.3),
+        answered("5", 1.4, 7_000),
+        made("6", f"{HERE}/heartbeat", 1.4),  # never answered to its end
+        answered("3", 1.6, 60),
+        made("7", f"{HERE}/later", 1.9),
+        answered("7", 2.0, 9),
+    ]  # fmt: skip
+    load = load_of(events, HERE, filled_at=1001.7)
+    assert [(one.method, one.path, one.body, one.after, one.before_filled) for one in load.requests] == [
+        ("GET", "/", None, (), True),
+        ("GET", "/style", None, (0,), True),
+        ("POST", "/rows?n=2", "all", (0, 1), True),
+        ("GET", "/later", None, (0, 1, 2), False),
+    ]
+    assert load.requests[0].headers == {"Accept-Encoding": "gzip, br"}
+    assert load.requests[1].headers == {"Accept": "*/*"}
+    assert load.to_filled == (600, 3)  # 500 + 40 + 60
+    assert load.in_all == (609, 4)
+    assert load.left_out == ("http://elsewhere/font", f"{HERE}/heartbeat")
+
+
+@pytest.mark.browser
+def test_what_chromium_asks_for_is_recorded_and_asked_again(chromium):
+    from playwright.async_api import async_playwright
+
+    async def record_once(target: Target) -> Load:
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=chromium)
+            load = await record(browser, target)
+            await browser.close()
+            return load
+
+    with TinyServer({"/": PAGE, "/rows": ROWS}).running() as server:
+        is_filled = "shown(document.querySelectorAll('td')).length === 1"
+        load = asyncio.run(record_once(Target("a table", server.url, is_filled)))
+        found = {one.path: one for one in load.requests if one.path != "/favicon.ico"}
+        assert list(found) == ["/", "/rows", "/later"]
+        assert found["/rows"].after == (0,)
+        assert [one.before_filled for one in found.values()] == [True, True, False]
+        assert "br" in found["/rows"].headers["Accept-Encoding"]
+        assert found["/later"].body == "x"
+        assert found["/rows"].n_bytes > len(ROWS)  # with its headers
+        server.asked.clear()
+        asyncio.run(read_at_once(load, 2))
+    assert sorted(path for path, *_ in server.asked) == sorted(2 * [one.path for one in load.requests])
+
+
+def test_percentiles_and_targets():
+    # 1 to 101: five in a hundred lie above 96
+    assert at_95th(range(1, 102)) == 96
+    assert at_95th([3.0]) == 3.0
+    bare = [1.0] * 10
+    assert holds([1.0] * 10, bare)
+    assert not holds([1.01] * 10, bare)  # slower at the median
+    assert holds([0.5] * 9 + [1.7], bare)  # 95th, 0.95 * 9 = 8.55 places up: 0.5 + 0.55 * 1.2 = 1.16
+    assert not holds([0.5] * 9 + [1.8], bare)  # 0.5 + 0.55 * 1.3 = 1.215
+
+
+def test_the_report_names_what_was_not_asked_again(capsys):
+    load = Load(HERE, (request("/"), request("/rest", filled=False)), (f"{HERE}/heartbeat",))
+    ours, bare = (
+        Measured(Target(name, HERE, "true"), load, [seconds], [seconds], [seconds])
+        for name, seconds in (("ours", 1.0), ("bare", 4.0))
+    )
+    assert report(ours, bare, 50)
+    printed = capsys.readouterr().out
+    assert printed.count(f"not asked again: {HERE}/heartbeat") == 2
+    assert "50 readers over HTTP      median   0.25     95th   0.25" in printed
+
+
+def test_the_etag_is_sent_as_often_as_asked():
+    with TinyServer({"/board": "{}"}).running() as server:
+        rate = asyncio.run(requests_a_second(server.url, "/board", 40, 4))
+    assert rate > 0
+    with_tag = [port for *_, headers, port in server.asked if headers.get("If-None-Match") == '"one"']
+    assert len(with_tag) == 40
+    assert {headers["Host"] for *_, headers, _ in server.asked} == {server.url.removeprefix("http://")}
+    assert len(set(with_tag)) == 4
+
+
+def test_the_bare_page_gets_the_boards_rows(tmp_path):
+    cell = {"precision": 0.5, "recall": None, "f1": 0.25, "precision_ci": [0.4, 0.6]}
+    found = {"overall": cell, "by_benchmark": {"webarena": cell}, "rank": {"place": 2}}
+    row = {"judge": "A", "kind": "LLM judge", "inputs": "tree", "model": "m", "date": "2026-01-02T03:04:05Z"}
+    board = {"rows": [row | {"labels": {"success": found}}, row | {"labels": {"success": None}}]}
+    assert space.write_csv(board, tmp_path / "rows.csv") == 1
+    assert (tmp_path / "rows.csv").read_text().splitlines() == [
+        "rank,judge,kind,inputs,model,precision,recall,f1,low,high,webarena,date",
+        "2,A,LLM judge,tree,m,50.0,,25.0,40.0,60.0,50.0,2026-01-02",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_one_command_measures_both_pages(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.space", "--quick", "--folder", str(tmp_path)],
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for line in (
+        r"the leaderboard: \d+ kB in \d+ requests to the filled table, \d+ kB in \d+ until the page rests",
+        r"8 readers over HTTP +median +[\d.]+ s +95th +[\d.]+ s   \(8 of them\)",
+        r"Chromium, alone +median +[\d.]+ s +95th +[\d.]+ s   \(1 of them\)",
+        r"Chromium among 8 +median +[\d.]+ s +95th +[\d.]+ s   \(1 of them\)",
+        r"GET /api/board.json with its ETag \(304\): [\d,]+ a second",
+    ):
+        assert re.search(line, done.stdout), line

@@ -1,0 +1,100 @@
+"""A Hub with people on it, and an application of nothing but signing in."""
+
+from datetime import date
+
+import pytest
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.testclient import TestClient
+
+from dataset_script.settings import Settings
+from dataset_script.suite_rules import SuiteRules
+from space.auth.auth import Auth
+from space.auth.oauth import build_login
+from space.auth.routes import build_auth_router
+from space.auth.session import SignedIn
+from space.auth.sign_in_page import SignInPage
+from space.look import Look
+from submissions.accounts import Actor
+from tests.hub_server import running_hub
+from tests.hub_server.answers import Account
+
+SPACE = "https://ada-board.hf.space"
+OWN_HEADERS = {"origin": SPACE}
+CLIENT = ("space-client", "space-secret")
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A Hub where Ada and Grace have access tokens, and the Space is an app."""
+    with running_hub(monkeypatch) as hub:
+        hub.api.accounts |= {
+            "hf_ada_token": Account("ada"),
+            "hf_grace_token": Account("grace", made_at="2026-11-01T00:00:00.000Z"),
+        }
+        hub.api.openid.apps[CLIENT[0]] = (CLIENT[1], f"{SPACE}/login/callback")
+        hub.api.openid.reader = "ada"
+        yield hub
+
+
+@pytest.fixture
+def space_settings(hub, tmp_path) -> Settings:
+    """Settings as the Hub gives them to a Space."""
+    return Settings(
+        state_dir=tmp_path / "state",
+        secret="a-secret-of-the-tests",
+        maintainers="grace",
+        space_id="ada/board",
+        space_host="ada-board.hf.space",
+        oauth_client_id=CLIENT[0],
+        oauth_client_secret=CLIENT[1],
+        openid_provider_url=hub.url,
+    )
+
+
+def app_of(auth: Auth, rules: SuiteRules | None = None) -> FastAPI:
+    """Signing in, and two addresses that ask who it is."""
+    app = FastAPI()
+    page = SignInPage(Look(), "Board", (), auth.mode == "hub")
+    app.include_router(build_auth_router(auth, page, rules or SuiteRules()))
+    if auth.mode == "hub":
+        app.mount("/login", build_login(auth, page))
+
+    @app.post("/act")
+    def act(actor: Actor = Depends(auth.require_actor)) -> str:  # noqa: B008
+        return actor.name
+
+    @app.get("/moderate")
+    def moderate(request: Request) -> str:
+        return auth.require_maintainer(request).name
+
+    return app
+
+
+def client_of(auth: Auth, base_url: str = SPACE, **options) -> TestClient:
+    return TestClient(app_of(auth, **options), base_url=base_url, follow_redirects=False)
+
+
+@pytest.fixture
+def auth(space_settings) -> Auth:
+    """Who is acting on the Space."""
+    return Auth(space_settings)
+
+
+@pytest.fixture
+def client(auth) -> TestClient:
+    """A browser at the Space."""
+    return client_of(auth)
+
+
+@pytest.fixture
+def local_client(tmp_path) -> TestClient:
+    """A browser at a server without a Space; Grace is a maintainer."""
+    settings = Settings(state_dir=tmp_path / "local", maintainers="Grace Hopper")
+    return client_of(Auth(settings), "http://127.0.0.1:7860")
+
+
+def session_cookie(auth: Auth, name: str = "ada") -> str:
+    """The Cookie header of somebody who signed in."""
+    response = Response()
+    auth.cookie.write(response, SignedIn(name, date(2024, 5, 6), "session"))
+    return "; ".join(text.split(";")[0] for text in response.headers.getlist("set-cookie"))

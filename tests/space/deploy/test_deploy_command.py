@@ -1,0 +1,72 @@
+"""`python -m space deploy`: options, refusals, what it prints."""
+
+import pytest
+from typer.testing import CliRunner
+
+from space.__main__ import app
+from space.deploy.deployment import Deployment
+from tests.space.deploy.conftest import DATA, RECORDS, SPACE, space_of
+from tests.submissions.synthetic import write_suite
+
+NAMES = ("--space", SPACE, "--data", DATA, "--private", RECORDS)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # no .env of the caller
+
+    def deploy(*more: str):
+        return CliRunner().invoke(app, ["deploy", *NAMES, *more])
+
+    return deploy
+
+
+def test_it_deploys_names_the_secrets_and_then_has_nothing_to_do(hub, run, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_maintainer")
+    first = run("--maintainer", "ada")
+    assert first.exit_code == 0, first.output
+    head = space_of(hub).head.oid
+    assert f"{SPACE} at {head}: " in first.stdout
+    assert "ARB_SECRET" in first.stdout and "HF_TOKEN" in first.stdout
+    assert "hf_maintainer" not in first.output
+    second = run("--maintainer", "ada")
+    assert f"{SPACE} at {head}: was there already; no commit" in second.stdout
+
+
+def test_a_dry_run_asks_no_hub_and_sends_nothing(hub, run):
+    done = run("--dry-run")
+    assert done.exit_code == 0, done.output
+    assert hub.seen == []
+    for said in ("space/app.py", "ARB_RECORDS_REPO", "secret to set: ARB_SECRET", "hf_oauth: true"):
+        assert said in done.stdout
+    assert "Nothing was sent" in done.stdout
+
+
+def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_path, monkeypatch):
+    write_suite(tmp_path)
+    suite = tmp_path / "small"
+    (suite / "about.md").write_bytes((tmp_path / "labels.csv").read_bytes())
+    monkeypatch.setenv("ARB_LABELS", f"csv:{tmp_path / 'labels.csv'}")
+    done = run("--suite", str(suite), "--labels", "none")
+    assert done.exit_code == 2
+    assert "dataset_script/suites/small/about.md: is the file of labels" in done.output
+    assert hub.seen == []
+
+
+def test_names_that_cannot_be_are_told_all_at_once(hub, run):
+    done = CliRunner().invoke(app, ["deploy", "--space", "x", "--data", "a/b", "--private", "a/b"])
+    assert done.exit_code == 2
+    assert "--space 'x'" in done.output and "three repositories" in done.output
+
+
+def problems(**changes) -> str:
+    plain = {"space": "a/s", "data": "a/d", "private": "a/p", "board": None, "suite": "small"}
+    return "; ".join(Deployment(**{**plain, "labels": "none", "maintainers": (), **changes}).problems())
+
+
+def test_labels_have_to_be_where_the_space_finds_them():
+    assert problems() == problems(labels="hub:a/labels") == ""
+    assert problems(suite="agent-reward-bench", labels="wheel") == ""
+    assert "has no published labels" in problems(labels="wheel")
+    assert "is not on the Space" in problems(labels="csv:labels.csv")
+    assert "three repositories" in problems(board="a/p")

@@ -1,0 +1,210 @@
+"""Deploying with the Hub's own client to a Hub on this machine: what is made, what is refused, and again."""
+
+import dataclasses
+
+import pytest
+import yaml
+from huggingface_hub import HfApi
+
+from dataset_script.hub_calls import HubError
+from dataset_script.published_files import PublishError
+from space.deploy.deployer import Deployer
+from tests.hub_server.spaces import SpaceRepository
+from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN, content, space_of
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def deploy(hub, deployment, files, said):
+    def run(token=TOKEN, files=files, **changes):
+        deployer = Deployer(
+            HfApi(endpoint=hub.url, token=token), "6.31.0", said.append, lambda _seconds: None
+        )
+        return deployer.deploy(dataclasses.replace(deployment, **changes), files)
+
+    return run
+
+
+def writes(hub) -> list[str]:
+    """Requests that may change something on the Hub; asking which files it has is not one."""
+    asked = [seen for seen in hub.seen if seen.method != "GET" and seen.method != "HEAD"]
+    return [seen.path for seen in asked if "/preupload/" not in seen.path and "/paths-info/" not in seen.path]
+
+
+# what is there afterwards
+
+
+def test_code_card_and_entry_are_one_commit(hub, deploy, files):
+    done = deploy()
+    space = space_of(hub)
+    assert {name: data for name, data in content(space).items() if name in files} == {
+        "space/app.py": b"x = 1\n",
+        "requirements.txt": b"gradio\n",
+    }
+    assert set(content(space)) == {*files, "README.md", "app.py"}
+    assert len(space.commits) == 3  # two of the Hub's own when it made the Space, and ours
+    assert done.files.commit == space.head.oid
+    assert b'"serve", "--host", "0.0.0.0"' in content(space)["app.py"]
+
+
+def test_the_card_tells_the_hub_how_to_run_it_and_to_sign_people_in(hub, deploy):
+    deploy()
+    card = content(space_of(hub))["README.md"].decode()
+    block = yaml.safe_load(card.split("---")[1])
+    assert {name: block[name] for name in ("sdk", "sdk_version", "app_file", "hf_oauth", "pinned")} == {
+        "sdk": "gradio", "sdk_version": "6.31.0", "app_file": "app.py", "hf_oauth": True, "pinned": False,
+    }  # fmt: skip
+    assert block["hf_oauth_expiration_minutes"] == 480
+    assert DATA in card and BOARD in card and RECORDS not in card
+
+
+def test_the_records_are_private_and_the_board_is_public(hub, deploy):
+    assert deploy().made == (RECORDS, BOARD, SPACE)
+    assert hub.api.repositories[RECORDS].private
+    assert not hub.api.repositories[BOARD].private
+    assert not space_of(hub).private
+
+
+def test_the_variables_say_what_is_served_and_where_records_are(hub, deploy):
+    deploy()
+    assert space_of(hub).variables == {
+        "ARB_SUITE": "agent-reward-bench", "ARB_LABELS": "wheel", "ARB_DATA_DIR": "/dataset",
+        "ARB_RECORDS_REPO": RECORDS, "ARB_BOARD_REPO": BOARD, "ARB_MAINTAINERS": "ada,bob",
+    }  # fmt: skip
+
+
+def test_the_dataset_is_mounted_beside_what_else_is(hub, deploy):
+    deploy()
+    ours = {"type": "dataset", "source": DATA, "mountPath": "/dataset", "readOnly": True}
+    assert space_of(hub).volumes == [ours]
+    bucket = {"type": "bucket", "source": "maintainer/kept", "mountPath": "/data"}
+    space_of(hub).volumes = [bucket, {**ours, "source": "maintainer/old"}]
+    assert deploy().mounted
+    assert space_of(hub).volumes == [bucket, ours]
+
+
+def test_who_deploys_moderates_where_nobody_is_named(hub, deploy):
+    deploy(maintainers=())
+    assert space_of(hub).variables["ARB_MAINTAINERS"] == "maintainer"
+
+
+# secrets
+
+
+def test_secrets_are_named_and_none_is_sent(hub, deploy, monkeypatch):
+    monkeypatch.setenv("ARB_SECRET", "a-secret-of-mine")
+    assert set(deploy().secrets) == {"HF_TOKEN", "ARB_SECRET"}
+    assert space_of(hub).secrets == {}
+    assert not [path for path in writes(hub) if path.endswith("/secrets")]
+    assert not any(
+        b"a-secret-of-mine" in data or b"hf_maint" in data for data in content(space_of(hub)).values()
+    )
+    assert "hf_maintainer" not in str(space_of(hub).variables)
+
+
+def test_secrets_that_are_set_are_not_asked_for_again(hub, deploy):
+    deploy()
+    space_of(hub).secrets["HF_TOKEN"] = "x"
+    assert set(deploy().secrets) == {"ARB_SECRET"}
+
+
+# again
+
+
+def test_a_second_run_changes_nothing(hub, deploy, said):
+    first = deploy()
+    hub.seen.clear()
+    second = deploy()
+    assert writes(hub) == []
+    assert second.files.commit == first.files.commit and not second.files.committed
+    assert second.made == second.variables == ()
+
+
+def test_a_change_is_one_commit_and_what_is_gone_is_removed(hub, deploy, files, tmp_path):
+    deploy()
+    space = space_of(hub)
+    hub.commit(f"spaces/{SPACE}", {"notes-of-the-owner.md": b"keep me"})
+    (tmp_path / "space/app.py").write_text("x = 2\n")
+    before = len(space.commits)
+    done = deploy(files={"space/app.py": files["space/app.py"]}, board=None)
+    assert (done.files.written, done.files.removed) == (("README.md", "space/app.py"), ("requirements.txt",))
+    assert len(space.commits) == before + 1
+    assert "notes-of-the-owner.md" in content(space)
+    assert "ARB_BOARD_REPO" not in space.variables  # not wanted any more
+
+
+def test_a_variable_of_the_maintainers_own_stays(hub, deploy):
+    deploy()
+    space_of(hub).variables |= {"ARB_CHECKS_A_MINUTE": "5", "ARB_SUITE": "changed by hand"}
+    assert deploy().variables == ("ARB_SUITE",)
+    assert space_of(hub).variables["ARB_CHECKS_A_MINUTE"] == "5"
+
+
+def test_a_hub_that_commits_and_then_fails_gets_no_second_commit(hub, deploy):
+    hub.api.repositories[f"spaces/{SPACE}"] = SpaceRepository(f"spaces/{SPACE}")
+    hub.fail("POST", f"/api/spaces/{SPACE}/commit", status=500, after=True)
+    done = deploy()
+    assert len(space_of(hub).commits) == 3
+    assert done.files.commit == space_of(hub).head.oid
+
+
+# what is refused, before anything is written
+
+
+def refused(hub, deploy, error, **options) -> str:
+    with pytest.raises(error) as problem:
+        deploy(**options)
+    assert writes(hub) == []
+    assert f"spaces/{SPACE}" not in hub.api.repositories
+    return str(problem.value)
+
+
+def test_records_do_not_go_into_a_public_repository(hub, deploy):
+    hub.repository(RECORDS)
+    hub.repository(BOARD, private=True)
+    said = refused(hub, deploy, PublishError)
+    assert f"{RECORDS}: is public" in said and f"{BOARD}: is private" in said  # all problems at once
+
+
+def test_a_dataset_that_is_not_published_is_named(hub, deploy):
+    assert "maintainer/nothing: there is no such dataset" in refused(
+        hub, deploy, PublishError, data="maintainer/nothing"
+    )
+
+
+def test_labels_in_a_public_repository_are_refused(hub, deploy):
+    hub.repository("maintainer/labels")
+    said = refused(hub, deploy, PublishError, labels="hub:maintainer/labels/data/annotations.csv")
+    assert "maintainer/labels: is public" in said
+
+
+def test_labels_that_cannot_be_read_are_refused(hub, deploy):
+    assert "maintainer/none: there are no labels" in refused(
+        hub, deploy, PublishError, labels="hub:maintainer/none"
+    )
+
+
+def test_without_a_token_it_says_what_to_set(hub, deploy):
+    assert "set HF_TOKEN" in refused(hub, deploy, HubError, token=False)
+
+
+def test_a_token_that_the_hub_does_not_know_is_not_repeated(hub, deploy):
+    said = refused(hub, deploy, HubError, token="hf_unknown")
+    assert "set HF_TOKEN to a token that it knows" in said and "hf_unknown" not in said
+
+
+def test_a_token_without_rights_stops_at_the_first_repository(hub, deploy):
+    with pytest.raises(HubError, match=f"{RECORDS}: .*HF_TOKEN has no right"):
+        deploy(token="hf_reader")
+    assert f"spaces/{SPACE}" not in hub.api.repositories
+
+
+def test_a_dataset_that_cannot_be_mounted_is_told_and_the_rest_is_done(hub, deploy, said):
+    hub.fail("PUT", f"/api/spaces/{SPACE}/volumes", status=403, times=9)
+    done = deploy()
+    assert not done.mounted and done.files.committed
+    assert any("cannot be mounted" in line for line in said)

@@ -1,0 +1,90 @@
+"""No form of a test label gets past the guard, and nothing else is stopped by it."""
+
+import json
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from dataset_script.suite import load_suite
+from space.deploy.label_guard import label_problems
+from space.deploy.space_files import ROOT, space_files
+from tests.submissions.synthetic import write_suite
+
+
+@pytest.fixture
+def suite(tmp_path):
+    write_suite(tmp_path / "made")
+    return load_suite(tmp_path / "made" / "small")
+
+
+@pytest.fixture
+def guard(suite, tmp_path):
+    def run(name: str, content: bytes, labels=None) -> list[str]:
+        path = tmp_path / name
+        path.write_bytes(content)
+        return label_problems({f"leaderboard/{name}": path}, [suite], labels)
+
+    return run
+
+
+def test_the_released_form_is_found(guard, tmp_path):
+    # Labels of 30 test and 8 dev trajectories: 30 rows tell.
+    (problem,) = guard("notes.csv", (tmp_path / "made" / "labels.csv").read_bytes())
+    assert problem.startswith("leaderboard/notes.csv: 30 rows")
+    assert "Successful" not in problem and "webarena" not in problem
+
+
+def first(suite, split) -> str:
+    return suite.split(split)[0].trajectory_id
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("a.csv", lambda i: f"trajectory_id,success\n{i},true\n".encode()),
+        ("a.csv", lambda i: f"Trajectory_ID,Repetition\n{i},false\n".encode()),
+        ("a.tsv", lambda i: f"trajectory_id\toptimality\n{i}\t3\n".encode()),
+        ("a.txt", lambda i: f"trajectory_id,looping\n{i},true\n".encode()),
+        ("a.jsonl", lambda i: json.dumps({"trajectory_id": i, "side_effect": False}).encode()),
+        ("a.json", lambda i: json.dumps([{"trajectory_id": i, "success": True}]).encode()),
+        ("a.json", lambda i: json.dumps({i: True}, indent=1).encode()),
+    ],
+)
+def test_a_label_of_a_test_trajectory_is_found_and_one_of_dev_is_not(guard, suite, name, write):
+    assert len(guard(name, write(first(suite, "test")))) == 1
+    assert guard(name, write(first(suite, "dev"))) == []
+
+
+def test_a_label_in_parquet_is_found(guard, suite, tmp_path):
+    def written(**columns) -> bytes:
+        parquet.write_table(pyarrow.table(columns), tmp_path / "made.parquet")
+        return (tmp_path / "made.parquet").read_bytes()
+
+    test = first(suite, "test")
+    assert len(guard("a.parquet", written(trajectory_id=[test], success=[True], goal=["x"]))) == 1
+    nulls = pyarrow.array([None], pyarrow.bool_())
+    assert guard("a.parquet", written(trajectory_id=[test], success=nulls)) == []
+
+
+def test_the_configured_file_of_labels_is_found_whatever_it_is_called(guard, tmp_path):
+    labels = tmp_path / "mine.bin"
+    labels.write_bytes(b"anything at all")
+    (problem,) = guard("harmless.py", b"anything at all", labels)
+    assert "is the file of labels" in problem
+
+
+def test_test_trajectories_without_answers_are_no_labels(guard, suite):
+    ids = "".join(f"{t.trajectory_id},test\n" for t in suite.split("test"))
+    assert guard("trajectories.csv", f"trajectory_id,split\n{ids}".encode()) == []
+    template = "".join(f"{t.trajectory_id},\n" for t in suite.split("test"))
+    assert guard("template.csv", f"trajectory_id,success\n{template}".encode()) == []
+
+
+def test_what_is_deployed_holds_no_label_and_the_recordings_annotations_would_be_found():
+    suites = [load_suite(name) for name in ("agent-reward-bench", "sample", "localshop")]
+    files = space_files("agent-reward-bench")
+    assert label_problems(files, suites, None) == []
+    annotations = "dataset_script/sample/annotations.csv"
+    assert annotations not in files
+    assert len(label_problems({annotations: ROOT / annotations}, suites, None)) == 1

@@ -1,0 +1,114 @@
+"""The Space as the Hub runs it: as it was deployed, in a fresh environment, with its own app.py."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from huggingface_hub import HfApi, snapshot_download
+
+from dataset_script.settings import Settings
+from dataset_script.suite import load_suite
+from space.deploy.commands import checked_files
+from space.deploy.deployer import Deployer
+from space.deploy.deployment import MOUNTED_AT, Deployment
+from space.explorer.shown import SAMPLE_DATA
+from tests.hub_server import HubServer
+from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN, space_of
+from tests.space.deploy.fresh_environment import make_environment
+from tests.submissions.synthetic import TASKS, write_suite
+
+pytestmark = pytest.mark.slow
+LABELS = "maintainer/labels"
+START_SECONDS = 180
+SECRETS = {"HF_TOKEN": TOKEN, "ARB_SECRET": "a-secret-that-no-page-or-log-may-hold"}
+
+
+@pytest.fixture
+def deployed(hub: HubServer, tmp_path) -> Path:
+    """A suite with labels of its own is deployed; the folder holds what the Hub has of it."""
+    write_suite(tmp_path / "made")
+    labels = (tmp_path / "made" / "labels.csv").read_bytes()
+    hub.repository(LABELS, private=True)
+    hub.commit(LABELS, {"data/annotations.csv": labels})
+    hub.add_folder(DATA, SAMPLE_DATA)
+    folder = tmp_path / "made" / "small"
+    deployment = Deployment(SPACE, DATA, RECORDS, BOARD, "small", f"hub:{LABELS}", ("ada",))
+    files = checked_files(str(folder), load_suite(folder), Settings())
+    Deployer(HfApi(endpoint=hub.url, token=TOKEN), "6.31.0").deploy(deployment, files)
+    snapshot_download(SPACE, repo_type="space", local_dir=tmp_path / "app", endpoint=hub.url, token=TOKEN)
+    return tmp_path / "app"
+
+
+@contextmanager
+def started(folder: Path, python: Path, hub: HubServer) -> Iterator[httpx.Client]:
+    """The Space in a process of its own that knows nothing of this checkout; its log is ``space.log``."""
+    home = folder.parent
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    mounted = home / "mounted"  # a container would have it at MOUNTED_AT
+    if not mounted.exists():
+        snapshot_download(DATA, repo_type="dataset", local_dir=mounted, endpoint=hub.url, token=TOKEN)
+    variables = space_of(hub).variables
+    assert variables["ARB_DATA_DIR"] == MOUNTED_AT
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "PYTHONUNBUFFERED": "1",
+        **variables, **SECRETS, "ARB_DATA_DIR": str(mounted), "ARB_PORT": str(port),
+        "SPACE_ID": SPACE, "SPACE_HOST": f"127.0.0.1:{port}",
+        "HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1",
+    }  # fmt: skip
+    with (home / "space.log").open("ab") as log:
+        process = subprocess.Popen([python, "app.py"], cwd=folder, env=environment, stdout=log, stderr=log)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
+            wait_for(client, process, home / "space.log")
+            yield client
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+def wait_for(client: httpx.Client, process: subprocess.Popen, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise AssertionError(f"the Space ended at its start:\n{log.read_text()}")
+        try:
+            client.get("/healthz")
+            return
+        except httpx.TransportError:
+            time.sleep(0.2)
+    raise AssertionError(f"the Space does not answer:\n{log.read_text()}")
+
+
+def test_what_was_deployed_serves_by_itself_in_a_fresh_environment(hub, deployed, tmp_path):
+    python = make_environment(tmp_path / "environment", deployed / "requirements.txt")
+    with started(deployed, python, hub) as space:
+        health = space.get("/healthz").json()
+        assert (health["status"], health["suite"], health["submissions"]) == ("ok", "small", "open")
+        assert health["label_version"]
+        page = space.get("/")
+        assert page.status_code == 200 and "AgentRewardBench" in page.text
+        assert "frame-ancestors 'self' https://huggingface.co" in page.headers["content-security-policy"]
+        assert space.get("/api/board.json").json()["suite"] == "small"
+        assert space.get("/api/judges").json()["judges"] == []
+        assert space.get("/api").status_code == 200
+        sample = load_suite("sample").split("dev")[0].trajectory_id  # of the dataset that is mounted
+        assert (
+            space.get("/api/screenshot", params={"trajectory_id": sample, "num": "last"}).status_code == 200
+        )
+        assert space.post("/api/submissions", files={"file": ("a.jsonl", b"{}")}).status_code == 401
+        assert space.get("/metrics").status_code == 404
+    log = (tmp_path / "space.log").read_text()
+    requests = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    assert {"/healthz", "/", "/api/board.json"} <= {line.get("path") for line in requests}
+    for hidden in (*SECRETS.values(), "Unsuccessful", *(task for _, task in TASKS)):
+        assert hidden not in log

@@ -1,0 +1,115 @@
+"""Metrics: who may read them, and what is counted."""
+
+import pytest
+from fastapi import FastAPI, HTTPException
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+
+from space.operations.metrics import MOST_ROUTES, Metrics
+from space.operations.metrics_route import build_metrics_router
+from space.operations.watched_service import WatchedService
+from submissions.service import SubmissionRefused
+from tests.submissions.synthetic import declaration, verdicts
+
+
+def client_of(token: str | None, is_maintainer=lambda request: False) -> TestClient:
+    app = FastAPI()
+    secret = SecretStr(token) if token is not None else None
+    app.include_router(build_metrics_router(Metrics(), secret, is_maintainer))
+    return TestClient(app)
+
+
+def status(client, authorization=None) -> int:
+    return client.get(
+        "/metrics", headers={"authorization": authorization} if authorization else {}
+    ).status_code
+
+
+def test_without_a_token_of_the_server_there_is_no_such_page(monkeypatch):
+    for authorization in (None, "Bearer ", "Bearer x", "Bearer None"):
+        assert status(client_of(None), authorization) == 404
+    assert client_of(None).get("/metrics").json() == client_of(None).get("/nowhere").json()
+
+
+@pytest.mark.parametrize(
+    ("authorization", "expected"),
+    [
+        ("Bearer right", 200), ("bearer right", 200), (None, 401), ("Bearer wrong", 401), ("Bearer ", 401),
+        ("Basic right", 401), ("right", 401), ("Bearer right2", 401), ("Bearer righ", 401),
+    ],
+)  # fmt: skip
+def test_the_token_and_nothing_else_opens_it(authorization, expected):
+    assert status(client_of("right"), authorization) == expected
+
+
+def test_an_empty_token_opens_nothing():
+    assert status(client_of(""), "Bearer ") == 401
+
+
+def test_a_maintainer_may_read_without_the_token():
+    assert status(client_of(None, lambda request: True)) == 200
+
+
+def test_a_token_that_nobody_knows_is_nobodys():
+    def refuse(request):
+        raise HTTPException(401)
+
+    assert status(client_of(None, refuse), "Bearer hf_x") == 404
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def watched(settings, metrics) -> WatchedService:
+    return WatchedService(settings, metrics)
+
+
+def counted(metrics, line: str) -> bool:
+    return line in metrics.text().decode().splitlines()
+
+
+def test_checks_and_submissions_are_counted_by_what_came_of_them(watched, metrics):
+    upload = watched.check(verdicts(watched.suite), "a.jsonl", "test")
+    watched.check(b"nonsense", "a.jsonl", "test")
+    watched.submit(upload, declaration())
+    watched.submit(upload, declaration())
+    dev = watched.check(verdicts(watched.suite, "dev"), "a.jsonl", "dev")
+    with pytest.raises(SubmissionRefused):
+        watched.submit(dev, declaration())
+    assert counted(metrics, 'arb_checks_total{outcome="acceptable"} 2.0')
+    assert counted(metrics, 'arb_checks_total{outcome="not acceptable"} 1.0')
+    for outcome in ("accepted", "sent again", "refused"):
+        assert counted(metrics, f'arb_submissions_total{{outcome="{outcome}"}} 1.0'), outcome
+    assert "arb_failures_total{" not in metrics.text().decode()
+
+
+def test_a_fault_of_ours_is_counted_as_one(watched, metrics, monkeypatch):
+    upload = watched.check(verdicts(watched.suite), "a.jsonl", "test")
+    monkeypatch.setattr(watched.files, "keep", lambda content: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        watched.submit(upload, declaration())
+    assert counted(metrics, 'arb_submissions_total{outcome="failed"} 1.0')
+    assert counted(metrics, 'arb_failures_total{where="submission"} 1.0')
+
+
+def test_the_queue_is_asked_when_metrics_are_read(metrics):
+    waiting = [3, 1]
+    metrics.watch_queue(lambda: waiting.pop())
+    assert counted(metrics, "arb_waiting_records 1.0")
+    assert counted(metrics, "arb_waiting_records 3.0")
+
+
+def test_two_applications_count_apart():
+    first, second = Metrics(), Metrics()
+    first.checks.labels("acceptable").inc()
+    assert "acceptable" not in second.text().decode()
+
+
+def test_many_routes_make_no_more_lines(metrics):
+    for number in range(MOST_ROUTES + 50):
+        metrics.observe("GET", f"/made/{number}", 200, 0.1)
+    lines = metrics.text().decode().splitlines()
+    assert sum(line.startswith("arb_request_seconds_count") for line in lines) == MOST_ROUTES + 1

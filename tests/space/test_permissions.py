@@ -1,0 +1,175 @@
+"""The permission matrix: every route and every page handler, called as every actor (see `permissions`)."""
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.routing import Mount
+
+from space.app import create_app
+from space.auth.auth import Auth
+from submissions.service import SubmissionService
+from tests.hub_server import running_hub
+from tests.hub_server.answers import Account
+from tests.space.permissions import ACTORS, HANDLERS, NOT_ALWAYS_THE_SAME, QUERIES, expected
+from tests.submissions.synthetic import send, settings_for, verdicts
+
+HOST = "ada-board.hf.space"
+NAMES = {"submitter": "ada", "another": "bob", "maintainer": "grace"}
+TABLE = expected()
+
+
+@pytest.fixture(scope="module")
+def settings(suite_folder, tmp_path_factory):
+    """Settings of a Space with a submission of Ada's."""
+    folder = tmp_path_factory.mktemp("permissions")
+    settings = settings_for(
+        suite_folder,
+        folder / "state",
+        secret="a-secret-of-the-tests",
+        maintainers="grace",
+        space_id="ada/board",
+        space_host=HOST,
+        state_lasts=True,
+    )
+    service = SubmissionService(settings)
+    send(service, verdicts(service.suite), account="ada")
+    return settings
+
+
+@pytest.fixture(scope="module")
+def client(settings, tmp_path_factory) -> Iterator[TestClient]:
+    with pytest.MonkeyPatch.context() as patched, running_hub(patched) as hub:
+        patched.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("uploads")))
+        hub.api.accounts |= {f"hf_token_of_{name}": Account(name) for name in NAMES.values()}
+        app = create_app(settings)
+        with TestClient(
+            app, base_url=f"https://{HOST}", follow_redirects=False, raise_server_exceptions=False
+        ) as client:
+            yield client
+
+
+def by_token(actor: str) -> dict[str, str]:
+    """The headers of an actor who sends a token."""
+    if actor == "anonymous":
+        return {}
+    return {"authorization": f"Bearer hf_token_of_{NAMES.get(actor, 'nobody_now')}"}
+
+
+def by_session(settings, actor: str) -> dict[str, str]:
+    """The headers of an actor's browser on a page of ours; a session that ended is none."""
+    from tests.space.auth.conftest import session_cookie
+
+    headers = {"sec-fetch-site": "same-origin"}
+    if actor in NAMES:
+        headers["cookie"] = session_cookie(Auth(settings), NAMES[actor])
+    return headers
+
+
+def routes_of(routes, prefix: str = "") -> Iterator[str]:
+    """``METHOD path`` of every route, through included routers and mounted applications."""
+    for route in routes:
+        if (included := getattr(route, "original_router", None)) is not None:
+            yield from routes_of(included.routes, prefix)
+        elif isinstance(route, Mount):
+            yield from routes_of(route.app.routes, prefix + route.path)
+        else:
+            methods = set(route.methods)
+            # A route of Starlette answers HEAD wherever it answers GET.
+            for method in sorted(methods - {"HEAD"} if "GET" in methods else methods):
+                yield f"{method} {prefix}{route.path}"
+
+
+def handlers_of(app) -> list:
+    """Every function behind an event of a page, as Gradio keeps them."""
+    (pages,) = [
+        route.app.get_blocks()
+        for route in app.routes
+        if isinstance(route, Mount) and hasattr(route.app, "get_blocks")
+    ]
+    return [event for event in pages.fns.values() if event.fn is not None]
+
+
+def test_every_route_is_in_the_table_and_no_other(client):
+    found = {line if line.endswith(" /") else line.rstrip("/") for line in routes_of(client.app.routes)}
+    assert sorted(found - TABLE.keys()) == [], "place these in tests/space/permissions.py"
+    assert sorted(TABLE.keys() - found) == [], "these are no more: take them out of the table"
+
+
+@pytest.mark.parametrize("line", [line for line, statuses in TABLE.items() if "stream" not in statuses])
+def test_each_actor_gets_what_the_table_says(client, settings, line):
+    method, path = line.split()
+    address = re.sub(r"\{[^}]*\}", "x", path)
+    bodies = {}
+    for actor, status in zip(ACTORS, TABLE[line], strict=True):
+        answer = client.request(method, address, params=QUERIES.get(line), headers=by_token(actor))
+        assert answer.status_code == int(status), f"{line} as {actor}: {answer.text[:200]}"
+        bodies.setdefault(status, set()).add(answer.content)
+        if actor in NAMES and path != "/sign-out":  # which a page of ours may ask for
+            answer = client.request(
+                method, address, params=QUERIES.get(line), headers=by_session(settings, actor)
+            )
+            assert answer.status_code == int(status), f"{line} as {actor} by session: {answer.text[:200]}"
+    if method == "GET" and line not in NOT_ALWAYS_THE_SAME:  # pages are prepared once for all readers
+        assert {status: len(found) for status, found in bodies.items() if len(found) > 1} == {}
+
+
+def test_every_page_handler_is_in_the_table_and_no_other(client):
+    found = {f"{event.fn.__module__}.{event.fn.__qualname__}" for event in handlers_of(client.app)}
+    assert sorted(found - HANDLERS.keys()) == [], "place these in tests/space/permissions.py"
+    assert sorted(HANDLERS.keys() - found) == [], "these are no more: take them out of the table"
+
+
+def test_no_page_handler_is_a_named_api(client):
+    assert client.get("/gradio_api/info").json() == {"named_endpoints": {}, "unnamed_endpoints": {}}
+    assert {event.api_visibility for event in handlers_of(client.app)} == {"private"}
+
+
+def call(client, event: int, data: list, headers: dict[str, str]) -> dict:
+    """What a page's script does: join the queue, listen to the end."""
+    session = uuid.uuid4().hex
+    asked = {"fn_index": event, "data": data, "session_hash": session}
+    assert client.post("/gradio_api/queue/join", json=asked, headers=headers).status_code == 200
+    stream = client.get(f"/gradio_api/queue/data?session_hash={session}").text
+    messages = [json.loads(line[5:]) for line in stream.splitlines() if line.startswith("data:")]
+    (completed,) = [message for message in messages if message["msg"] == "process_completed"]
+    return completed
+
+
+@pytest.mark.parametrize("name", [name for name, who in HANDLERS.items() if who != "anyone"])
+@pytest.mark.parametrize("actor", ACTORS)
+@pytest.mark.parametrize("way", ["token", "session"])
+def test_a_page_handler_for_those_who_are_known_refuses_all_others(client, settings, name, actor, way):
+    (event,) = [
+        event for event in handlers_of(client.app) if f"{event.fn.__module__}.{event.fn.__qualname__}" == name
+    ]
+    headers = by_token(actor) if way == "token" else by_session(settings, actor)
+    data = ["test" if part.elem_id == "split" else None for part in event.inputs]
+    completed = call(client, event._id, data, headers)
+    refusals = ("nobody is signed in", "expired or revoked", "only a maintainer")
+    is_refused = any(refusal in json.dumps(completed) for refusal in refusals)
+    may = {"signed in": tuple(NAMES), "maintainer": ("maintainer",)}[HANDLERS[name]]
+    assert is_refused == (actor not in may), completed
+
+
+def test_a_page_of_another_site_acts_for_nobody(client, settings):
+    headers = {**by_session(settings, "submitter"), "sec-fetch-site": "cross-site"}
+    assert client.post("/api/submissions", headers=headers).status_code == 401
+
+
+def test_the_account_of_a_submission_is_the_one_that_is_signed_in(client, settings):
+    from tests.submissions.synthetic import FORM
+
+    service = SubmissionService(settings)
+    form = {**FORM, "judge": "Of Bob", "test_labels_used": "no", "account": "ada"}
+    files = {"file": ("a.jsonl", verdicts(service.suite, misses=1))}
+    answer = client.post("/api/submissions", data=form, files=files, headers=by_token("another"))
+    assert answer.status_code == 422
+    assert "you are signed in as bob" in answer.text
+    form["account"] = ""
+    answer = client.post("/api/submissions", data=form, files=files, headers=by_token("another"))
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["account"] == "bob"

@@ -1,0 +1,60 @@
+"""A Hub on this machine, and services whose records it keeps."""
+
+from collections.abc import Callable
+
+import pytest
+
+from dataset_script.settings import Settings
+from submissions.hub.pace import CommitPace
+from submissions.opening import open_service
+from submissions.service import SubmissionService
+from tests.hub_server import running_hub
+from tests.submissions.synthetic import settings_for
+
+RECORDS, BOARD = "maintainer/records", "maintainer/board"
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A Hub that the services' client is pointed to; between tries it pauses for a moment only."""
+    monkeypatch.setattr("submissions.hub.retries.MINUTE", 0.2)
+    with running_hub(monkeypatch) as server:
+        yield server
+
+
+@pytest.fixture
+def hub_settings(suite_folder, tmp_path) -> Settings:
+    """Settings of a Space whose disk does not last."""
+    return settings_for(
+        suite_folder, tmp_path / "state", records_repo=RECORDS, hf_token="hf_maintainer",
+        state_lasts=False, secret="a secret of sixteen or more",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def opened(hub, hub_settings):
+    """Open services, by default with the settings of ``hub_settings``; they are closed at the end."""
+    services: list[SubmissionService] = []
+
+    def open_one(pace: CommitPace | None = None, **changes) -> SubmissionService:
+        pace = pace or CommitPace(most_an_hour=10_000, burst=5_000)
+        services.append(open_service(hub_settings.model_copy(update=changes), pace=pace))
+        return services[-1]
+
+    yield open_one
+    hub.faults.clear()
+    for service in services:
+        service.close()
+
+
+@pytest.fixture
+def crash(monkeypatch) -> Callable[[SubmissionService], None]:
+    """End a service as a kill would: nothing is brought to the Hub any more, its locks are let go."""
+
+    def end(service: SubmissionService) -> None:
+        mirror = service.durability
+        mirror._stop.set()
+        mirror._wake.set()
+        mirror._thread.join(timeout=30)
+
+    return end

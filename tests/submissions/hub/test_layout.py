@@ -1,0 +1,75 @@
+"""Where records lie in the repository, and how they read."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from submissions.chain import NO_HASH, Record, hash_of
+from submissions.hub.layout import (
+    RecordsDamaged,
+    Span,
+    file_path,
+    in_order,
+    read_lines,
+    read_writer,
+    span_of,
+    to_lines,
+    writer_file,
+)
+
+
+def chain_of(number: int) -> list[Record]:
+    records, previous = [], NO_HASH
+    for sequence in range(1, number + 1):
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        record = Record(sequence, "banned", at, "Ada", {"account": f"é\u2028{sequence}"}, previous, "")
+        record = Record(**{**vars(record), "hash": hash_of(record)})
+        records.append(record)
+        previous = record.hash
+    return records
+
+
+def test_paths_are_named_after_what_they_hold():
+    assert Span(1, 50).path == "records/0000/00000001-00000050.jsonl"
+    assert Span(10_000, 10_001).path == "records/0000/00010000-00010001.jsonl"
+    assert Span(10_001, 10_001).path == "records/0001/00010001-00010001.jsonl"
+    assert file_path("ab" * 32) == f"files/ab/{'ab' * 32}"
+
+
+@given(st.integers(1, 10**9), st.integers(0, 10**6))
+def test_a_path_gives_back_its_span(first, more):
+    span = Span(first, first + more, 7)
+    assert span_of(span.path, 7) == span
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["README.md", "records/notes.txt", "records/0001/00000001-00000002.jsonl",
+     "records/0000/00000002-00000001.jsonl", "x/records/0000/00000001-00000002.jsonl"],
+)  # fmt: skip
+def test_other_files_are_no_records(path):
+    assert span_of(path) is None
+
+
+def test_spans_are_ordered_and_gaps_and_doubles_are_named():
+    assert in_order([Span(3, 4), Span(1, 2)]) == (Span(1, 2), Span(3, 4))
+    for wrong in ([Span(2, 3)], [Span(1, 2), Span(4, 5)], [Span(1, 2), Span(2, 3)]):
+        with pytest.raises(RecordsDamaged, match="missing there, or there twice"):
+            in_order(wrong)
+
+
+def test_records_read_back_as_they_were_and_changed_ones_are_refused():
+    records = chain_of(3)
+    content = to_lines(records)
+    assert read_lines(content, Span(1, 3)) == records
+    with pytest.raises(RecordsDamaged, match="its content was changed"):
+        read_lines(content.replace(b"Ada", b"Eve"), Span(1, 3))
+    with pytest.raises(RecordsDamaged, match="does not hold the records that its name says"):
+        read_lines(content, Span(1, 4))
+
+
+def test_the_writer_reads_back_and_anything_else_is_nobody():
+    assert read_writer(writer_file("abc")) == "abc"
+    assert [read_writer(content) for content in (b"", b"[]", b"{}", b"\xff")] == [None] * 4

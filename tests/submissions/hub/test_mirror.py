@@ -1,0 +1,146 @@
+"""Records and files on their way to the Hub, with the Hub's own client."""
+
+import itertools
+import json
+
+from submissions.accounts import Actor
+from submissions.hub.layout import WRITER, file_path, span_of
+from submissions.service import SubmissionService
+from tests.submissions.hub.conftest import RECORDS
+from tests.submissions.hub.looking import (
+    contents,
+    eventually,
+    records_of,
+    records_on,
+    send_at_once,
+    titles,
+)
+from tests.submissions.synthetic import send, verdicts
+
+ADA = Actor("Ada")
+COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
+
+
+def assert_no_record_is_without_its_file(hub) -> None:
+    """At no commit: whoever restores from any of them has the files of its records."""
+    for commit in hub.repository(RECORDS).commits:
+        for path in filter(span_of, commit.files):
+            for line in map(json.loads, commit.files[path].data.splitlines()):
+                if line["kind"] == "submitted":
+                    assert file_path(line["body"]["file_sha256"]) in commit.files
+
+
+def test_an_accepted_submission_is_on_the_hub_with_its_file(hub, opened):
+    service = opened()
+    content = verdicts(service.suite)
+    receipt = send(service, content)
+    assert receipt.status == "accepted"
+    assert contents(hub)[file_path(receipt.file_sha256)] == content
+    assert records_on(hub) == records_of(service)
+    assert hub.repository(RECORDS).private
+    assert_no_record_is_without_its_file(hub)
+    assert service.durability.waiting() == 0
+    assert service.durability.told is None
+
+
+def test_what_comes_while_a_commit_is_on_its_way_shares_the_next_one(hub, opened):
+    service = opened()
+    # The first commit waits until all is recorded: 6 submitted and 6 scored.
+    hub.fail("POST", COMMIT, first=lambda: eventually(lambda: len(records_of(service)) == 12))
+    receipts = send_at_once(service, [verdicts(service.suite, misses=n) for n in range(6)])
+    assert [receipt.status for receipt in receipts] == ["accepted"] * 6
+    assert records_on(hub) == records_of(service)
+    assert len([title for title in titles(hub) if title.startswith("Records")]) == 2
+    assert_no_record_is_without_its_file(hub)
+
+
+def test_an_act_that_nobody_waits_for_is_committed_soon(hub, opened):
+    service = opened()
+    receipt = send(service, verdicts(service.suite))
+    service.acts.withdraw(receipt.submission_id, ADA)
+    eventually(lambda: records_on(hub)[-1].kind == "withdrawn")
+
+
+def test_a_commit_that_was_made_and_answered_500_is_not_made_again(hub, opened):
+    service = opened()
+    fault = hub.fail("POST", COMMIT, status=500, after=True)
+    assert send(service, verdicts(service.suite)).status == "accepted"
+    assert fault.happened == 1
+    spans = [path for path in contents(hub) if span_of(path)]
+    assert sum(span_of(path).last - span_of(path).first + 1 for path in spans) == len(records_on(hub)) == 2
+    assert len(titles(hub)) == len(set(titles(hub)))
+
+
+def test_a_commit_that_failed_is_made_again(hub, opened):
+    service = opened()
+    faults = [hub.fail("POST", COMMIT, times=2, status=503), hub.fail("POST", "preupload", status=500)]
+    assert send(service, verdicts(service.suite)).status == "accepted"
+    assert [fault.happened for fault in faults] == [2, 1]
+    assert records_on(hub) == records_of(service)
+
+
+def test_a_change_that_is_none_of_ours_is_no_trouble(hub, opened):
+    service = opened()
+    send(service, verdicts(service.suite))
+    hub.commit(RECORDS, {"notes/by-hand.txt": b"a maintainer's note"})
+    hub.fail("POST", COMMIT, first=lambda: hub.commit(RECORDS, {"README.md": b"# Records\n"}))
+    assert send(service, verdicts(service.suite, misses=1)).status == "accepted"
+    assert contents(hub)["notes/by-hand.txt"] == b"a maintainer's note"
+    assert records_on(hub) == records_of(service)
+
+
+def test_with_a_third_of_calls_failing_everything_arrives_once(hub, opened):
+    draws = itertools.cycle([True, False, False])
+    for method in ("GET", "HEAD", "POST"):
+        hub.fail(method, ".*", times=10_000, status=503, chance=lambda: next(draws))
+    hub.fail("POST", "commit", times=10_000, status=500, after=True, chance=lambda: next(draws))
+    service = opened()
+    eventually(lambda: service.read_only_reason is None)
+    receipts = send_at_once(service, [verdicts(service.suite, misses=n) for n in range(6)])
+    eventually(lambda: service.durability.waiting() == 0)
+    hub.faults.clear()
+    assert len(receipts) == 6
+    assert records_on(hub) == records_of(service)
+    assert_no_record_is_without_its_file(hub)
+    again = {r.submission_id: service.submission(r.submission_id, ADA).receipt.status for r in receipts}
+    assert set(again.values()) == {"accepted"}
+
+
+def test_records_made_before_the_repository_was_named_are_brought_there(hub, opened, hub_settings):
+    before = SubmissionService(hub_settings.model_copy(update={"records_repo": None, "state_lasts": True}))
+    for n in range(3):
+        send(before, verdicts(before.suite, misses=n))
+    service = opened(state_lasts=True)
+    eventually(lambda: service.durability.waiting() == 0)
+    assert records_on(hub) == records_of(service)
+    assert len(records_on(hub)) == 6
+
+
+def test_on_a_lasting_disk_nobody_waits_for_the_hub(hub, opened):
+    service = opened(state_lasts=True)
+    fault = hub.fail("POST", COMMIT, times=3, status=503)
+    assert send(service, verdicts(service.suite)).status == "accepted"
+    eventually(lambda: service.durability.waiting() == 0)
+    assert fault.happened == 3
+    assert records_on(hub) == records_of(service)
+
+
+def test_what_waits_is_brought_to_the_hub_before_the_end(hub, opened, monkeypatch):
+    monkeypatch.setattr("submissions.hub.mirror.SECONDS_BETWEEN_LOOKS", 600.0)
+    service = opened(state_lasts=True)
+    for n in range(3):
+        send(service, verdicts(service.suite, misses=n))
+    service.close()
+    assert records_on(hub) == records_of(service)
+
+
+def test_a_public_repository_gets_no_record(hub, opened):
+    hub.repository(RECORDS, private=False)
+    service = opened()
+    assert "restored" in service.read_only_reason
+    assert titles(hub) == ["initial commit"]
+
+
+def test_who_writes_stands_in_the_repository(hub, opened):
+    opened()
+    assert json.loads(contents(hub)[WRITER]).keys() == {"writer"}

@@ -1,0 +1,291 @@
+"""A storm over HTTP: the server is killed again and again, and a third of the Hub's calls fail."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from dataset_script.settings import Settings
+from dataset_script.suite import Suite, load_suite
+from submissions.chain import records_after
+from submissions.database import snapshot
+from submissions.opening import open_service
+from submissions.verifying import verify
+from tests.hub_server import HubServer
+from tests.submissions.synthetic import FORM, settings_for, verdicts, write_suite
+
+REPOSITORY = Path(__file__).parents[2]
+RECORDS, BOARD = "maintainer/records", "maintainer/board"
+RULES = 'labels = "public"\n[rules]\nfiles_a_day = 2\nfiles_a_year = 20\n'
+ACCOUNTS, KILLS, CLIENTS, SECONDS = 40, 20, 8, 240
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file of an account."""
+
+    account: str
+    file: int
+
+    def content(self, suite: Suite) -> bytes:
+        """A file that no other account has."""
+        return verdicts(suite, misses=self.file, reasoning=f"as {self.account} sees it")
+
+
+def jobs() -> list[Job]:
+    """200 in a random order: half of the accounts send five files, half send two files again and again."""
+    drawn = random.Random(20)
+    sent = [
+        Job(f"Account {n}", file)
+        for n in range(ACCOUNTS)
+        for file in (range(5) if n % 2 else (0, 1, 0, 1, 0))
+    ]
+    drawn.shuffle(sent)
+    return sent
+
+
+class StormServer:
+    """A server that is killed and started again on the same port."""
+
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._log = log.open("ab")
+        self._starter = subprocess.Popen(
+            [sys.executable, "-m", "tests.submissions.hub_storm_process", str(self.port)],
+            cwd=REPOSITORY, env={**os.environ, **environment}, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self._log, text=True,
+        )  # fmt: skip
+        assert self._starter.stdout.readline() == "ready\n", log.read_text()
+        self._process: int | None = None
+
+    def start(self) -> None:
+        self._starter.stdin.write("start\n")
+        self._starter.stdin.flush()
+        self._process = int(self._starter.stdout.readline())
+
+    def kill(self) -> None:
+        """End it as a power cut would, and see it gone."""
+        if self._process is None:
+            return
+        os.kill(self._process, signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while _is_alive(self._process):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        self._process = None
+
+    def close(self) -> None:
+        self.kill()
+        self._starter.communicate("end\n", timeout=30)
+        self._log.close()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@dataclass
+class Answers:
+    """What the clients were told: the last word on each job, and every receipt that said ``accepted``."""
+
+    waiting: SimpleQueue = field(default_factory=SimpleQueue)
+    definite: list[tuple[Job, str]] = field(default_factory=list)
+    accepted: dict[Job, set[str]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    statuses: Counter = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, job: Job, answer: httpx.Response | None) -> None:
+        """Note an answer; what is not definite is asked again, later."""
+        with self.lock:
+            status = answer.status_code if answer is not None else "no answer"
+            self.statuses[status] += 1
+            said = answer.json() if status in (200, 201, 202) else {}
+            if said.get("status") == "accepted":
+                self.accepted.setdefault(job, set()).add(said["submission_id"])
+                self.definite.append((job, "accepted"))
+            elif status == 429:
+                self.definite.append((job, "limit"))
+            elif status in (200, 202, 409, 500, "no answer"):
+                self.waiting.put(job)
+            else:
+                self.problems.append(f"{job}: {status} {answer.text[:500]}")
+
+
+def send_until_definite(url: str, suite: Suite, answers: Answers, stop: threading.Event) -> None:
+    with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+        while not stop.is_set():
+            try:
+                job = answers.waiting.get(timeout=0.1)
+            except Empty:
+                continue
+            form = {**FORM, "account": job.account, "test_labels_used": "false"}
+            file = {"file": ("verdicts.jsonl", job.content(suite))}
+            try:
+                answer = client.post("/api/submissions", data=form, files=file)
+            except httpx.TransportError:
+                answer = None
+                time.sleep(0.05)
+            if answer is not None and answer.status_code == 409:  # it is restoring
+                time.sleep(0.1)
+            answers.take(job, answer)
+
+
+@pytest.fixture(scope="module")
+def limited_suite(tmp_path_factory) -> Path:
+    """The synthetic suite with two files a day for an account."""
+    folder = tmp_path_factory.mktemp("limited")
+    write_suite(folder)
+    (folder / "small" / "suite.toml").write_text(RULES)
+    return folder
+
+
+@pytest.fixture
+def failing_hub() -> Iterator[HubServer]:
+    """A Hub that fails a third of all calls, half of these after it did what was asked."""
+    draw = random.Random(3)
+    with HubServer() as hub:
+        for method in ("GET", "HEAD", "POST", "PUT"):
+            hub.fail(method, ".*", times=10**9, status=503, chance=lambda: draw.random() < 1 / 6)
+            # Of the others, 1/6 / (5/6) = 1/5: a third of all calls fail.
+            hub.fail(method, ".*", times=10**9, status=500, after=True, chance=lambda: draw.random() < 1 / 5)
+        yield hub
+
+
+VARIANTS = {
+    "a lasting disk": {"ARB_STATE_LASTS": "true"},
+    "a disk that is wiped": {"ARB_STATE_LASTS": "false"},
+    "PostgreSQL": {"ARB_STATE_LASTS": "false"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_in_a_storm_every_acknowledged_submission_is_kept_once_and_limits_are_exact(
+    variant, limited_suite, failing_hub, tmp_path, request, monkeypatch
+):
+    state = tmp_path / "state"
+    database_url = request.getfixturevalue("postgres_url") if variant == "PostgreSQL" else None
+    environment = {
+        "ARB_SUITE": str(limited_suite / "small"),
+        "ARB_LABELS": f"csv:{limited_suite / 'labels.csv'}",
+        "ARB_STATE_DIR": str(state),
+        "ARB_RECORDS_REPO": RECORDS,
+        "ARB_BOARD_REPO": BOARD,
+        "ARB_SECRET": "a secret of sixteen or more",
+        "HF_TOKEN": "hf_maintainer",
+        "HF_ENDPOINT": failing_hub.url,
+        "HF_HUB_DISABLE_XET": "1",
+        "NO_PROXY": "127.0.0.1",
+        **VARIANTS[variant],
+        **({"DATABASE_URL": database_url} if database_url else {}),
+    }
+    settings = settings_for(
+        limited_suite, state, database_url=database_url, secret="a secret of sixteen or more"
+    )
+    server, answers = StormServer(environment, tmp_path / "server.log"), Answers()
+    try:
+        kills = rage(server, answers, settings, wiped=variant == "a disk that is wiped")
+    finally:
+        server.close()
+    assert answers.problems == []
+    assert kills == KILLS
+    failing_hub.faults.clear()
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", failing_hub.url)
+    check(answers, settings, tmp_path)
+
+
+def rage(server: StormServer, answers: Answers, settings: Settings, wiped: bool) -> int:
+    """Clients send until each has a definite answer; meanwhile the server is killed; how often it was."""
+    for job in jobs():
+        answers.waiting.put(job)
+    stop, suite = threading.Event(), load_suite(settings.suite)
+    clients = [
+        threading.Thread(target=send_until_definite, args=(server.url, suite, answers, stop), daemon=True)
+        for _ in range(CLIENTS)
+    ]
+    server.start()
+    for client in clients:
+        client.start()
+    deadline, kills = time.monotonic() + SECONDS, 0
+    try:
+        while len(answers.definite) < len(jobs()):
+            assert time.monotonic() < deadline, f"it came to {len(answers.definite)} definite answers only"
+            assert answers.problems == []
+            # The last kill comes well before the last answer.
+            if kills < KILLS and len(answers.definite) >= 9 * kills + 1:
+                time.sleep(random.Random(kills).uniform(0.0, 0.3))
+                server.kill()
+                if wiped and kills % 3 == 2:
+                    shutil.rmtree(settings.state_dir)
+                server.start()
+                kills += 1
+            time.sleep(0.01)
+    finally:
+        stop.set()
+        for client in clients:
+            client.join(timeout=60)
+    return kills
+
+
+def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
+    """Where the records are, and on the Hub: all that was acknowledged, once, and nothing else."""
+    final = settings.model_copy(
+        update={"records_repo": RECORDS, "hf_token": SecretStr("hf_maintainer"), "state_lasts": False}
+    )
+    service = open_service(final)
+    try:
+        deadline = time.monotonic() + 60
+        while service.durability.waiting():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        found = verify(service)
+        assert found.problems == ()
+        board = service.board()
+        with snapshot(service.engine) as session:
+            records = records_after(session)
+    finally:
+        service.close()
+
+    rows = Counter(row.id for row in board.rows)
+    acknowledged = {receipt for receipts in answers.accepted.values() for receipt in receipts}
+    assert rows == Counter(acknowledged)
+    assert all(len(receipts) == 1 for receipts in answers.accepted.values())
+    # 40 accounts, two files each; those that sent five were refused three of them.
+    assert Counter(row.account for row in board.rows) == {f"Account {n}": 2 for n in range(ACCOUNTS)}
+    outcomes = Counter(outcome for _, outcome in answers.definite)
+    assert outcomes == {"accepted": 20 * 5 + 20 * 2, "limit": 20 * 3}
+    assert Counter(r.kind for r in records) == {"submitted": 80, "scored": 80}
+
+    # From nothing, by the Hub alone: the same records, the same board.
+    restored = open_service(
+        final.model_copy(update={"state_dir": tmp_path / "from-nothing", "database_url": None})
+    )
+    try:
+        with snapshot(restored.engine) as session:
+            assert records_after(session) == records
+        assert restored.board().to_bytes() == board.to_bytes()
+        assert verify(restored).problems == ()
+    finally:
+        restored.close()
