@@ -9,6 +9,7 @@ from hypothesis import settings as hypothesis_settings
 
 from dataset_script.settings import Settings
 from leaderboard.label_source import LabelsUnavailable, locate_labels
+from tests.canary import Watch, files_with_canaries, watching
 
 REPOSITORY = Path(__file__).parents[1]
 EVERY_TEST = bool(os.environ.get("REQUIRE_EVERY_TEST"))
@@ -33,6 +34,16 @@ def _no_settings_from_outside():
             del os.environ[name]
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_label_gets_out(tmp_path_factory):
+    """Canaries planted in label files are nowhere else: in no answer, no log, no file that a test made."""
+    watch = Watch()
+    with watching(watch):
+        yield
+    left = [str(path.name) for path in files_with_canaries(tmp_path_factory.getbasetemp())]
+    assert watch.found + left == []
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from dataset_script.suite import Suite
 from dataset_script.suite_rules import SuiteRules
 from submissions.declaration import Declaration, declare
 from submissions.service import SubmissionService
+from tests.canary import CANARIES
 
 AGENTS = ("agent-a", "agent-b")
 TASKS = (
@@ -25,7 +26,8 @@ RELEASED_HEADER = (
     "annotator_name", "benchmark", "task_id", "model_name", "exp_name", "trajectory_success",
     "trajectory_side_effect", "trajectory_optimality", "trajectory_looping",
 )  # fmt: skip
-SECRET_ANNOTATOR = "Secret-Annotator"
+SECRET_ANNOTATOR, SECRET_EXPERIMENT = CANARIES
+"""Planted in every label file: wherever else one of them turns up in a test run, labels leaked (`canary`)."""
 
 PLAIN_RULES = 'labels = "public"\n[rules]\nfiles_a_day = 1000\nfiles_a_year = 100000\n'
 """Figures as they are, and as many files as a test sends."""
@@ -74,7 +76,7 @@ def write_suite(folder: Path) -> Path:
                     "2. Suboptimal",
                     "Yes" if place % 2 == 0 else "No",
                 )
-                writer.writerow((SECRET_ANNOTATOR, benchmark, task, agent, "exp", *answers))
+                writer.writerow((SECRET_ANNOTATOR, benchmark, task, agent, SECRET_EXPERIMENT, *answers))
     return suite
 
 

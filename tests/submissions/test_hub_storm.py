@@ -25,7 +25,7 @@ from submissions.chain import records_after
 from submissions.database import snapshot
 from submissions.opening import open_service
 from submissions.verifying import verify
-from tests.hub_server import HubServer
+from tests.hub_server import HubServer, running_hub
 from tests.submissions.synthetic import FORM, settings_for, verdicts, write_suite
 
 REPOSITORY = Path(__file__).parents[2]
@@ -162,10 +162,10 @@ def limited_suite(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def failing_hub() -> Iterator[HubServer]:
+def failing_hub(monkeypatch) -> Iterator[HubServer]:
     """A Hub that fails a third of all calls, half of these after it did what was asked."""
     draw = random.Random(3)
-    with HubServer() as hub:
+    with running_hub(monkeypatch) as hub:
         for method in ("GET", "HEAD", "POST", "PUT"):
             hub.fail(method, ".*", times=10**9, status=503, chance=lambda: draw.random() < 1 / 6)
             # Of the others, 1/6 / (5/6) = 1/5: a third of all calls fail.
@@ -183,7 +183,7 @@ VARIANTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_in_a_storm_every_acknowledged_submission_is_kept_once_and_limits_are_exact(
-    variant, limited_suite, failing_hub, tmp_path, request, monkeypatch
+    variant, limited_suite, failing_hub, tmp_path, request
 ):
     state = tmp_path / "state"
     database_url = request.getfixturevalue("postgres_url") if variant == "PostgreSQL" else None
@@ -212,7 +212,6 @@ def test_in_a_storm_every_acknowledged_submission_is_kept_once_and_limits_are_ex
     assert answers.problems == []
     assert kills == KILLS
     failing_hub.faults.clear()
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", failing_hub.url)
     check(answers, settings, tmp_path)
 
 

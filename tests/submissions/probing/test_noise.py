@@ -14,7 +14,7 @@ FIGURE = ("version", "success", "overall", "digest")
 def test_a_draw_depends_on_the_key_and_on_every_word():
     draw = keyed_normal(KEY, *FIGURE)
     assert draw == keyed_normal(KEY, *FIGURE)
-    others = [FIGURE[:place] + (word + "x",) + FIGURE[place + 1 :] for place, word in enumerate(FIGURE)]
+    others = [(*FIGURE[:place], word + "x", *FIGURE[place + 1 :]) for place, word in enumerate(FIGURE)]
     draws = [keyed_normal(b"l" * 32, *FIGURE), *(keyed_normal(KEY, *other) for other in others)]
     assert len({draw, *draws}) == 6
 
@@ -25,7 +25,7 @@ def test_words_cannot_be_cut_elsewhere():
 
 def test_draws_are_standard_normal():
     draws = np.array([keyed_normal(KEY, str(number)) for number in range(20_000)])
-    # Standard errors: 1/sqrt(20000) = 0.007 of the mean, 0.005 of the deviation, 0.0015 of the share beyond 1.96.
+    # Standard errors: 1 / sqrt(20000) = 0.007 of the mean, 0.005 of the deviation, 0.0015 of the share.
     assert abs(draws.mean()) < 0.03
     assert abs(draws.std() - 1) < 0.02
     assert abs((np.abs(draws) > 1.96).mean() - 0.05) < 0.007
