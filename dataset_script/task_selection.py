@@ -7,9 +7,10 @@ repeated: it ended at 100 tasks a benchmark, and its seed is not known.
 """
 
 import csv
+import hashlib
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,6 +123,39 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
         raise SelectionError(f"dev can take 1 to {len(tasks) - 1} of the {len(tasks)} tasks, not {dev_tasks}")
     dev = set(random.Random(f"{seed}/dev").sample(tasks, dev_tasks))
     return tuple(SPLITS[0] if _task_of(text) in dev else SPLITS[1] for text in ids)
+
+
+def split_by_share(
+    ids: Sequence[str], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
+) -> tuple[str, ...]:
+    """The split of each trajectory id: of every benchmark ``share`` of the tasks, rounded, are for dev.
+
+    Which ones follows from a hash of the seed and the task, not from the order of the ids. Tasks of
+    ``always_dev``, as (benchmark, task), are dev whatever the share. Raises SelectionError for a share that
+    is not between 0 and 1, and unless both splits get a task.
+    """
+    if not 0 < share < 1:
+        raise SelectionError(f"the share of dev is between 0 and 1, such as 0.15, not {share}")
+    named = [TrajectoryId.parse(text) for text in ids]
+    by_benchmark: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for trajectory in named:
+        by_benchmark[trajectory.benchmark].add((trajectory.benchmark, trajectory.task))
+    dev: set[tuple[str, str]] = set()
+    for tasks in by_benchmark.values():
+        ranked = sorted(tasks, key=lambda task: (task not in always_dev, _rank(seed, task), task))
+        kept = sum(task in always_dev for task in tasks)
+        dev.update(ranked[: max(kept, int(share * len(tasks) + 0.5))])
+    number = sum(len(tasks) for tasks in by_benchmark.values())
+    if not 0 < len(dev) < number:
+        raise SelectionError(
+            f"{SPLITS[0]} would get {len(dev)} of the {number} tasks; choose another share, so that both splits "
+            "get some"
+        )
+    return tuple(SPLITS[0] if (one.benchmark, one.task) in dev else SPLITS[1] for one in named)
+
+
+def _rank(seed: int, task: tuple[str, str]) -> bytes:
+    return hashlib.sha256("/".join((str(seed), *task)).encode()).digest()
 
 
 def _task_of(text: str) -> tuple[str, str]:

@@ -35,6 +35,8 @@ from space.pages.paper import build_paper_page, open_paper
 from space.pages.rates import build_rates_page, open_rates
 from space.pages.submit import build_submit_page, open_submit
 from space.pages.trajectories import build_trajectories_page, open_trajectories
+from space.people import build_people_router
+from space.plain_page import PlainPages
 from space.rest import build_router
 from space.rest_description import ABOUT_REST, build_description_router
 from space.rest_submissions import build_submission_router
@@ -86,7 +88,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(build_description_router(app, NAME, look, PAGES, on_space))
     app.include_router(build_board_router(services.boards))
     app.include_router(look.router())
-    sign_in_page = SignInPage(look, NAME, [page for page in PAGES if page.in_menu], on_space)
+    menu = [page for page in PAGES if page.in_menu]
+    app.include_router(build_people_router(services, PlainPages(look, NAME, menu, on_space)))
+    sign_in_page = SignInPage(look, NAME, menu, on_space)
     app.include_router(
         build_auth_router(services.auth, sign_in_page, service.suite.rules), tags=["Who is asking"]
     )

@@ -44,6 +44,8 @@ def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
     if cell["tp"] is None:
         return f"{positives}; {cell.get('note') or 'counts not known'}"
     hover = f"{cell['tp']} of {cell['tp'] + cell['fp']} {CALLED[label]} are; {positives}"
+    if "noise" in cell:
+        hover += f"; ± {cell['noise']['tp_sd']:g} true positives of noise"
     if cell["no_verdict"]:
         hover += f"; {cell['no_verdict']} without a verdict"
     return f"{hover}; {cell['note']}" if cell.get("note") else hover

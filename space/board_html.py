@@ -12,6 +12,7 @@ from space.board_choice import Options, controls
 from space.board_sentences import sentences
 from space.board_view import Choice, view_board
 from space.history_view import view_history
+from space.row_marks import MARKS
 from space.templating import render
 from submissions.service import SubmissionService
 
@@ -53,7 +54,8 @@ def controls_html(options: Options, choice: Choice) -> str:
 
 def table_html(board: Board, choice: Choice) -> str:
     """The table of a board for a choice."""
-    return render("board.html", view=view_board(board, choice), short=SHORT, link_to=link_to)
+    view = view_board(board, choice)
+    return render("board.html", view=view, short=SHORT, link_to=link_to, marks=MARKS)
 
 
 def board_html(service: SubmissionService, choice: Choice) -> str:

@@ -10,6 +10,7 @@ from dataset_script.suite import OFFICIAL
 from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
 from leaderboard.board import Board, BoardRow
 from space.board_figures import Cell, cost_cell, figure_cell
+from space.row_marks import noise_on_board
 
 FIGURES: Final = MappingProxyType(
     {
@@ -90,6 +91,7 @@ class BoardView:
     has_costs: bool = False
     has_attempts: bool = False
     is_filtered: bool = False
+    noise: str = ""
 
 
 def view_board(board: Board, choice: Choice) -> BoardView:
@@ -114,6 +116,7 @@ def view_board(board: Board, choice: Choice) -> BoardView:
         human=human.dot if human and not human.is_off_axis else None,
         has_costs=any(row.cost for row in judges),
         has_attempts=any(row.attempts for row in judges),
+        noise=noise_on_board(judges, choice.label),
         is_filtered=bool(choice.search.strip() or choice.kinds or choice.inputs or choice.provenances),
     )
 

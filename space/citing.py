@@ -69,6 +69,8 @@ def judge_bibtex(row: BoardRow) -> str:
 
 def _notes(board: Board, row: BoardRow, overall: dict) -> str:
     said = [f"precision in percent; recall {percent(overall['recall'])}; {overall['n']:,} test trajectories"]
+    if "noise" in overall:
+        said.append(f"counts carry noise of ± {overall['noise']['tp_sd']:g} true positives")
     if row.provenance == "scored":
         said.append(f"submission {row.id}, labels {board.label_version}")
     else:

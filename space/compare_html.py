@@ -22,6 +22,7 @@ from space.compare_sentences import (
     vote_sentence,
 )
 from space.compare_view import CompareView, view_comparison
+from space.row_marks import noise_on_board
 from space.row_names import distinct_names, rows_by_id, short_name
 from space.shelf import Shelf
 from space.templating import render
@@ -164,6 +165,7 @@ def _suggestions(board: Board, label: str, chosen: Sequence[BoardRow]) -> str:
 def _body(view: CompareView, found: Comparison, is_private: bool) -> str:
     kinds = [grove.kind for grove in view.groves]
     titles = {"benchmark": "By benchmark", "agent": "By agent"}
+    noise = noise_on_board([entrant.row for entrant in found.entrants], found.label)
     return render(
         "compare_body.html",
         view=view,
@@ -175,7 +177,7 @@ def _body(view: CompareView, found: Comparison, is_private: bool) -> str:
             titles.get(kind, "") if place == 0 or kinds[place - 1] != kind else ""
             for place, kind in enumerate(kinds)
         ],
-        basis=basis_sentence(found),
+        basis=f"{basis_sentence(found)} {noise}".strip(),
         apart=apart_sentence(found),
         vote_words=vote_sentence(found, view.names),
         fooled_words=fooled_sentence(found),

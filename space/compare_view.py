@@ -87,7 +87,7 @@ def _side(
     row = found.entrants[place].row
     cells = row.labels[found.label]
     overall = cells["overall"]
-    told = " · ".join(part for part in (row.kind, row.model, origin(row)) if part)
+    told = " · ".join(part for part in (row.kind, row.model, origin(row), *row.marks) if part)
     return Side(
         name=name,
         row_id=row.id,

@@ -11,7 +11,7 @@ MOST_BYTES: Final = 8_000
 Said = TypeVar("Said", bound=BaseModel)
 
 
-def json_body(model: type[Said]) -> Callable[[Request], Awaitable[Said]]:
+def json_body(model: type[Said], most_bytes: int = MOST_BYTES) -> Callable[[Request], Awaitable[Said]]:
     """A FastAPI dependency that gives the body of a request as ``model``; an empty body is an empty object.
 
     It raises HTTPException: 413 for more than a form holds, 422 naming every field that is not in order.
@@ -19,7 +19,7 @@ def json_body(model: type[Said]) -> Callable[[Request], Awaitable[Said]]:
 
     async def read(request: Request) -> Said:
         try:
-            said = json.loads(await _bounded(request) or b"{}")
+            said = json.loads(await _bounded(request, most_bytes) or b"{}")
         except (ValueError, RecursionError):
             raise HTTPException(422, "the body is no JSON: send an object in UTF-8") from None
         if not isinstance(said, dict):
@@ -38,12 +38,12 @@ def described(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-async def _bounded(request: Request) -> bytes:
+async def _bounded(request: Request, most_bytes: int) -> bytes:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BYTES:
-            raise HTTPException(413, f"the body is over {MOST_BYTES:,} bytes")
+        if len(body) > most_bytes:
+            raise HTTPException(413, f"the body is over {most_bytes:,} bytes")
     return bytes(body)
 
 

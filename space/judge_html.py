@@ -15,6 +15,7 @@ from space.file_facts import file_facts
 from space.judge_plots import reliability_plot, sweep_plot
 from space.judge_sentences import ASKED, calibration_in_words, costs_in_words, lead, reading
 from space.judge_view import COUNTS, WITH_WHISKERS, JudgeView, view_judge
+from space.row_marks import marks_told, noise_told
 from space.row_names import origin, rows_by_id, short_name
 from space.shelf import Shelf
 from space.templating import render
@@ -83,14 +84,14 @@ class JudgePages:
             message = f"It gives no verdicts on this label ({LABEL_TITLES[label].lower()})."
             head = render("judge_head.html", title=name, view=None, message=message)
             return JudgeHtml(head, _other_labels(row), key)
-        told = " · ".join(part for part in (row.kind, row.inputs, row.model, origin(row)) if part)
+        told = " · ".join(part for part in (row.kind, row.inputs, row.model, origin(row), *row.marks) if part)
         head = render("judge_head.html", title=row.judge, view=view, told=told, lead=lead(view))
         return JudgeHtml(head, self._body(board, view), key)
 
     def _body(self, board: Board, view: JudgeView) -> str:
         row = view.row
         facts = file_facts(self._service, row, view.label)
-        found = facts.calibration
+        found, noise = facts.calibration, noise_told(row.labels[view.label])
         return render(
             "judge_body.html",
             view=view,
@@ -103,7 +104,8 @@ class JudgePages:
             },
             has_human=view.human["precision"] is not None and row.id != SECOND_ANNOTATOR,
             has_agents=any(section.title == "By agent" for section in view.sections),
-            interval_note=INTERVALS[view.intervals],
+            interval_note=noise or INTERVALS[view.intervals],
+            is_noisy=bool(noise),
             reading=reading(view),
             neighbours=neighbours(board, row, view.label),
             calibration=found,
@@ -151,6 +153,8 @@ def _facts(row: BoardRow) -> list[tuple[str, str]]:
     else:
         declared |= {"Date": row.date[:10], "From": row.source}
     declared["Stands as"] = PROVENANCES[row.provenance]
+    if row.marks:
+        declared["Marks"] = marks_told(row)
     if row.note:
         declared["Note"] = row.note
     return [(term, told) for term, told in declared.items() if told]

@@ -54,4 +54,5 @@ def _figures(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
         return None
     told = row.labels[label]
     overall = told.get("overall") or {}
-    return {"row": row.id, "rank": told.get("rank"), **{name: overall.get(name) for name in FIGURES}}
+    found = {"row": row.id, "rank": told.get("rank"), **{name: overall.get(name) for name in FIGURES}}
+    return {**found, "noise": overall["noise"]} if "noise" in overall else found

@@ -62,5 +62,7 @@ class RateSources:
         for printed_id, column, title in PRINTED:
             if row_id == printed_id and self._is_official and experts is not None:
                 return printed_evaluator(column, title, experts)
+        if row_id not in {row.id for row in self._service.board().rows}:  # what is not shown is not counted
+            raise KeyError(row_id)
         values = self._service.verdicts(row_id).success
         return evaluate_agents(name, "verdicts scored here", values, self._service.suite.split("test"))

@@ -39,7 +39,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Operation:
-    """One address with a method."""
+    """One address with a method; ``body`` is what its body is: ``form``, ``JSON``, or nothing."""
 
     method: str
     path: str
@@ -47,7 +47,7 @@ class Operation:
     title: str
     said: str
     fields: tuple[Field, ...]
-    is_form: bool
+    body: str
     answers: tuple[tuple[str, str], ...]
 
 
@@ -104,7 +104,7 @@ def groups_of(document: Mapping[str, Any]) -> dict[str, list[Operation]]:
 
 
 def _operation(document: Mapping[str, Any], method: str, path: str, found: Mapping[str, Any]) -> Operation:
-    form = _form_of(found)
+    body, form = _body_of(found)
     fields = [_parameter(document, each) for each in found.get("parameters", [])]
     required = form.get("required", ())
     for name, schema in form.get("properties", {}).items():
@@ -118,7 +118,7 @@ def _operation(document: Mapping[str, Any], method: str, path: str, found: Mappi
         title=found.get("summary", ""),
         said=" ".join(found.get("description", "").split()),
         fields=tuple(fields),
-        is_form=bool(form),
+        body=body,
         answers=tuple(sorted((status, said) for status, said in answers if said not in _GENERIC)),
     )
 
@@ -127,9 +127,13 @@ _GENERIC: Final = ("Successful Response", "Validation Error")
 """What FastAPI writes where nobody said more."""
 
 
-def _form_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def _body_of(found: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """What a body is (``form``, ``JSON``) and its schema; two times nothing where none is sent."""
     content = found.get("requestBody", {}).get("content", {})
-    return content.get("multipart/form-data", {}).get("schema", {})
+    for kind, said in (("multipart/form-data", "form"), ("application/json", "JSON")):
+        if kind in content:
+            return said, content[kind].get("schema", {})
+    return "", {}
 
 
 def _parameter(document: Mapping[str, Any], found: Mapping[str, Any]) -> Field:

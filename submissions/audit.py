@@ -1,5 +1,6 @@
 """The records as maintainers read them: newest first, and nothing of what was made from labels."""
 
+from types import MappingProxyType
 from typing import Any, Final
 
 from submissions.chain import Record, records_before
@@ -7,8 +8,17 @@ from submissions.database import snapshot
 from submissions.service import SubmissionService
 
 MOST: Final = 200
-TOLD_OF_A_SCORE: Final = ("submission_id", "label_version", "policy")
-"""Of a record ``scored``: its counts by task tell labels one by one, so what is told is named here."""
+TOLD_ONLY: Final = MappingProxyType(
+    {
+        "scored": ("submission_id", "label_version", "policy"),
+        "annotated": ("trajectory_id", "annotator", "is_done"),
+        "resolved": ("trajectory_id", "question"),
+        "disputed": ("dispute_id", "trajectory_id", "question", "split"),
+        "dispute_decided": ("dispute_id",),
+        "error_tagged": ("judge", "trajectory_id"),
+    }
+)
+"""Kinds of records that hold labels, or what tells them (counts by task): what is told of them is named."""
 
 
 def read_log(
@@ -22,9 +32,8 @@ def read_log(
 
 def told_of(record: Record) -> dict[str, Any]:
     """A record as JSON, without anything that labels went into."""
-    body = dict(record.body)
-    if record.kind == "scored":
-        body = {name: body[name] for name in TOLD_OF_A_SCORE}
+    told = TOLD_ONLY.get(record.kind, tuple(record.body))
+    body = {name: record.body[name] for name in told}
     return {
         "sequence": record.sequence,
         "kind": record.kind,

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
@@ -15,6 +15,8 @@ from submissions.records import Entry
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
     "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored", "labels_published",
+    "invited", "uninvited", "assigned", "annotated", "resolved", "disputed", "dispute_decided",
+    "error_tagged",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
 NO_HASH: Final = "0" * 64
@@ -37,7 +39,7 @@ class Record:
     kind: str
     at: datetime
     actor: str
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] = field(repr=False)  # answers of annotators are in some
     previous: str
     hash: str
 

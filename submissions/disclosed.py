@@ -35,6 +35,10 @@ class Discloser:
         shown = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
         return disclose(shown["report"], shown["digests"], self.suite.rules, self.key, audience)
 
+    def _public(self, half: Mapping[str, Any]) -> dict[str, Any]:
+        """A half with noise too: the order of two rows that differ in one run would tell its label."""
+        return disclose(half["report"], half["digests"], self.suite.rules, self.key, "public")
+
     def board_records(self, scores: Sequence[Score], found: Standings, now: datetime) -> list[ScoredRecord]:
         """The submissions that stand on the board now, as everybody may see them."""
         return [
@@ -73,7 +77,7 @@ class Discloser:
             record,
             report=self.report(score, "public"),
             counts_by_task={},
-            ranking=ranked and _overall_cells(ranked["report"]),
+            ranking=ranked and _overall_cells(self._public(ranked)),
         )
 
 

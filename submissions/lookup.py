@@ -10,7 +10,10 @@ from sqlalchemy.orm import Session, joinedload
 from leaderboard.board import ScoredRecord
 from submissions.chain import number_of_records, records_after
 from submissions.database import snapshot
-from submissions.records import Account, Judge, Score, Submission
+from submissions.disputes import DISPUTES
+from submissions.error_records import TAGS
+from submissions.labelling.state import LABELLING
+from submissions.records import Account, Entry, Judge, Score, Submission
 from submissions.standing import DECIDING, Standings, standings
 
 
@@ -72,6 +75,12 @@ def is_scored(engine: Engine, submission_id: str, label_version: str, policy: st
 def state_of_records(session: Session) -> int:
     """What changes with every act: records are only ever added."""
     return number_of_records(session)
+
+
+def state_of_board(session: Session) -> int:
+    """The same for what a board can depend on: annotators save often, and no board is made anew for it."""
+    last = select(Entry.sequence).where(Entry.kind.not_in(sorted(LABELLING | DISPUTES | TAGS)))
+    return session.scalar(last.order_by(Entry.sequence.desc()).limit(1)) or 0
 
 
 def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:

@@ -18,13 +18,14 @@ from leaderboard.published_rows import load_published_rows
 from leaderboard.report import score_report
 from submissions.accounts import Actor, age_problem, is_same_name
 from submissions.acts import Acts, Decision
+from submissions.chain import records_after
 from submissions.current_board import CurrentBoard
 from submissions.database import open_database, snapshot
 from submissions.declaration import Declaration
 from submissions.disclosed import Discloser
 from submissions.durability import AtOnce, Durability, nothing_lasts
 from submissions.label_shelf import LabelShelf
-from submissions.label_versions import located, serves_records
+from submissions.label_versions import located, serves_records, versions_in
 from submissions.ledger import AccountBanned, LimitReached, Recorded, give_back, record_submission
 from submissions.limits import Allowance, allowance
 from submissions.lookup import (
@@ -33,11 +34,13 @@ from submissions.lookup import (
     find_submission,
     fullest_label_version,
     scores_of,
+    state_of_board,
     state_of_records,
 )
 from submissions.predictions import Upload, read_upload
 from submissions.probing.form_checks import reasons_to_hold
 from submissions.receipts import Receipt, Signer, receipt_of
+from submissions.references import References
 from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
 from submissions.revealed import LeakBudget
 from submissions.scorer import POLICY, Scorer
@@ -276,13 +279,21 @@ class SubmissionService:
 
     def _state_of_board(self, session: Session) -> tuple:
         version = self.label_version or fullest_label_version(session, self.suite.name, POLICY)
-        return version, state_of_records(session), self._round()
+        return version, state_of_board(session), self._round()
 
     def _make_board(self, session: Session, state: tuple) -> Board:
         scores = scores_of(session, self.suite.name, state[0], POLICY)
         records = self.discloser.board_records(scores, current_standings(session), self.clock())
         published = load_published_rows() if self.suite.name == OFFICIAL else ()
-        return make_board(self.suite.name, records, published, state[0])
+        references = ()
+        if state[0] is not None and state[0] == self.label_version:
+            versions = versions_in(records_after(session, kinds=["labels_published"]), self.suite.name)
+            references = self._references.of((self.labels.dev, self.labels.test), published, versions)
+        return make_board(self.suite.name, records, published, state[0], references)
+
+    @cached_property
+    def _references(self) -> References:
+        return References(self.suite)
 
     def board(self) -> Board:
         """The board of the records as they are now; made anew only when a record was added."""

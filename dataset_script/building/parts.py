@@ -92,7 +92,7 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     left_out: list[Finding] = []
     for position, file in enumerate(task.files):
         try:
-            recording, told = _guarded(task.source.read, file)
+            recording, told = guarded(task.source.read, file)
             recording, broken = with_images(recording)
             run = Run(task.trajectory, recording, task.labels)
             tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
@@ -115,7 +115,7 @@ def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     by_judge: dict[str, tuple[SourceFile, Judgment]] = {}
     for file in task.files:
         try:
-            judgment = _guarded(task.source.read_judgment, file)
+            judgment = guarded(task.source.read_judgment, file)
         except UnusableFileError as error:
             left_out.append(Finding(error.code, file.name, error.detail))
             continue
@@ -132,7 +132,7 @@ def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     return ({"judgments": table_of("judgments", rows, task.blinding)} if rows else {}), left_out, []
 
 
-def _guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
+def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
     """What ``read`` gives. One file never ends a build: whatever else goes wrong is the file's finding."""
     try:
         return read(file)

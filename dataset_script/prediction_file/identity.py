@@ -32,8 +32,9 @@ def positions_in(table: PredictionTable, trajectories: Sequence[Trajectory]) -> 
     Every spelling of an id counts.
     """
     position_of = {reading_key(t.trajectory_id): i for i, t in enumerate(trajectories)}
-    found = (position_of.get(reading_key(spelled), NOWHERE) for spelled in table.trajectory_ids)
-    return np.fromiter(found, dtype=np.int64, count=table.rows)
+    # In Parquet every row may hold the same text of a megabyte: each is looked at once.
+    found = {text: position_of.get(reading_key(text), NOWHERE) for text in set(table.trajectory_ids)}
+    return np.fromiter((found[text] for text in table.trajectory_ids), dtype=np.int64, count=table.rows)
 
 
 def id_findings(
@@ -42,16 +43,13 @@ def id_findings(
     """Malformed, unknown, other-split, duplicate and missing ids; `earlier` are the reader's findings."""
     expected = suite.split(split)
     malformed, unknown, elsewhere = [], [], []
+    kinds = {"": []}  # no text at all: the reader has named it
     for row in np.flatnonzero(positions == NOWHERE):
         spelled = table.trajectory_ids[row]
-        if not spelled:
-            continue  # no text at all: the reader has named it
-        if suite.find(spelled) is not None:
-            elsewhere.append(row)
-        elif _is_malformed(spelled):
-            malformed.append(row)
-        else:
-            unknown.append(row)
+        if spelled not in kinds:
+            is_known = suite.find(spelled) is not None
+            kinds[spelled] = elsewhere if is_known else malformed if _is_malformed(spelled) else unknown
+        kinds[spelled].append(row)
     findings = _malformed(table, malformed) + _unknown(table, unknown, suite, split, expected)
     findings += _elsewhere(table, elsewhere, suite, split) + _duplicates(table, positions, len(expected))
     if table.complete:

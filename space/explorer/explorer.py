@@ -47,6 +47,19 @@ class Story:
     judges: tuple[JudgeVerdict, ...]
 
 
+@dataclass(frozen=True)
+class BlindStory:
+    """The same without anything that anybody said of it: no label, no verdict, no reward, no other run."""
+
+    trajectory_id: str
+    benchmark: str
+    task: str
+    goal: str
+    version: str
+    goal_images: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+
 class Explorer:
     """Read-only access to the trajectories that can be shown. One instance a process; safe for threads.
 
@@ -95,22 +108,43 @@ class Explorer:
         with _readable():
             shown = self.holding(trajectory_id)
             entry = shown.index.by_id[trajectory_id]
-            rows = shown.steps(trajectory_id, STEP_COLUMNS)
-            key = (shown.version, "step", trajectory_id)
-            pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
-            sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
             submitted = self._submitted.of_suite(shown.suite)
             with_a_page = {row.id for row in self._service.board().rows}
             return Story(
                 entry=entry,
                 suite=shown.suite,
                 version=shown.version,
-                goal_images=tuple(sorted(self._pictures(shown, trajectory_id, "goal"))),
-                steps=steps_of_story(rows, sizes),
+                goal_images=self._goal_images(shown, trajectory_id),
+                steps=self._steps(shown, trajectory_id),
                 runs=shown.index.of_task(entry),
                 experts=experts_of(shown.dataset, entry),
                 judges=judges_of(shown.dataset, entry, submitted, with_a_page),
             )
+
+    def blind_story(self, trajectory_id: str) -> BlindStory:
+        """One trajectory for somebody who shall judge it: what experts and judges said is not even read."""
+        with _readable():
+            shown = self.holding(trajectory_id)
+            entry = shown.index.by_id[trajectory_id]
+            return BlindStory(
+                trajectory_id=trajectory_id,
+                benchmark=entry.benchmark,
+                task=entry.task,
+                goal=entry.goal,
+                version=shown.version,
+                goal_images=self._goal_images(shown, trajectory_id),
+                steps=self._steps(shown, trajectory_id),
+            )
+
+    def _steps(self, shown: Shown, trajectory_id: str) -> tuple[Step, ...]:
+        rows = shown.steps(trajectory_id, STEP_COLUMNS)
+        key = (shown.version, "step", trajectory_id)
+        pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
+        sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
+        return steps_of_story(rows, sizes)
+
+    def _goal_images(self, shown: Shown, trajectory_id: str) -> tuple[int, ...]:
+        return tuple(sorted(self._pictures(shown, trajectory_id, "goal")))
 
     def picture(self, kind: Kind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
         """A screenshot by the number of its step, or a goal image by its place; made smaller to ``width``.

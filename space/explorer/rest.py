@@ -30,25 +30,17 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
         request: Request, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
     ) -> Response:
         """``num`` is a step's number, or ``last``: that answers 204 where no screenshot was recorded."""
-        return _picture(explorer, request, "step", trajectory_id, num, width, v)
+        return picture_answer(explorer, request, "step", trajectory_id, num, width, v)
 
     @router.get("/api/goal_image", summary="A picture that belongs to the goal of a published trajectory")
     def goal_image(
         request: Request, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
     ) -> Response:
-        return _picture(explorer, request, "goal", trajectory_id, num, width, v)
+        return picture_answer(explorer, request, "goal", trajectory_id, num, width, v)
 
     @router.get("/api/tree", summary="The accessibility tree of a step of a published trajectory")
     def tree(request: Request, trajectory_id: Id, num: int, form: Form = "full", v: Version = "") -> Response:
-        try:
-            version = explorer.holding(trajectory_id).version
-            text = explorer.tree(trajectory_id, num, form)
-        except KeyError:
-            return _problem(404, "there is no such tree")
-        except TrajectoriesUnavailable as reason:
-            return _problem(503, str(reason))
-        answer = Prepared.of(text.encode(), "text/plain; charset=utf-8")
-        return answer.answer(request, {"Cache-Control": _keeping(v, version), **_SAFE})
+        return tree_answer(explorer, request, trajectory_id, num, form, v)
 
     @router.get("/trajectories/list", include_in_schema=False)
     def runs(request: Request) -> Response:
@@ -78,9 +70,38 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
 _SAFE = {"X-Content-Type-Options": "nosniff"}
 
 
-def _picture(
-    explorer: Explorer, request: Request, kind: Kind, trajectory_id: str, num: str, width: int | None, v: str
+def tree_answer(
+    explorer: Explorer,
+    request: Request,
+    trajectory_id: str,
+    num: int,
+    form: Form,
+    v: str,
+    for_good: str = FOR_GOOD,
 ) -> Response:
+    """A tree as text; ``for_good`` is how long it keeps under an address that names the dataset's version."""
+    try:
+        version = explorer.holding(trajectory_id).version
+        text = explorer.tree(trajectory_id, num, form)
+    except KeyError:
+        return _problem(404, "there is no such tree")
+    except TrajectoriesUnavailable as reason:
+        return _problem(503, str(reason))
+    answer = Prepared.of(text.encode(), "text/plain; charset=utf-8")
+    return answer.answer(request, {"Cache-Control": _keeping(v, version, for_good), **_SAFE})
+
+
+def picture_answer(
+    explorer: Explorer,
+    request: Request,
+    kind: Kind,
+    trajectory_id: str,
+    num: str,
+    width: int | None,
+    v: str,
+    for_good: str = FOR_GOOD,
+) -> Response:
+    """A picture, as `tree_answer` gives a tree."""
     is_last = num == "last" and kind == "step"
     if width not in (None, *WIDTHS) or not (is_last or (num.isascii() and num.isdigit() and len(num) < 7)):
         wanted = "a number of a step, or last" if kind == "step" else "a number from 0"
@@ -89,7 +110,7 @@ def _picture(
         version = explorer.holding(trajectory_id).version
         headers = {
             "ETag": _tag(version, kind, trajectory_id, num, width),
-            "Cache-Control": _keeping(v, version),
+            "Cache-Control": _keeping(v, version, for_good),
             **_SAFE,
         }
         if request.headers.get("if-none-match") == headers["ETag"]:
@@ -106,9 +127,9 @@ def _picture(
     return Response(found.content, media_type=found.media_type, headers=headers)
 
 
-def _keeping(asked: str, version: str) -> str:
+def _keeping(asked: str, version: str, for_good: str) -> str:
     """For good under an address that names this version; another address is asked again each time."""
-    return FOR_GOOD if asked == version else ASK_AGAIN
+    return for_good if asked == version else ASK_AGAIN
 
 
 def _tag(*names: object) -> str:

@@ -64,6 +64,11 @@ class StoryView:
         return agent_title(self.story.entry.agent)
 
     @property
+    def goal(self) -> str:
+        """What the agent was asked to do."""
+        return self.story.entry.goal
+
+    @property
     def title(self) -> str:
         """Agent and task, for the window's title."""
         return " · ".join(filter(None, (self.agent, self.story.entry.task)))

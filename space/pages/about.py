@@ -6,6 +6,7 @@ from dataset_script.citation import PAPER_BIBTEX
 from space.about_facts import about_facts
 from space.page import Opening, Services, place
 from space.templating import render
+from space.trust_facts import trust_facts
 from submissions.service import SubmissionService
 
 PLACE = "about"
@@ -24,4 +25,4 @@ def open_about(services: Services, query: str) -> Opening:
 
 def about_html(service: SubmissionService) -> str:
     """The page with the facts as they are now."""
-    return render("about.html", facts=about_facts(service), citation=PAPER_BIBTEX)
+    return render("about.html", facts=about_facts(service), trust=trust_facts(service), citation=PAPER_BIBTEX)

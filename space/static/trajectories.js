@@ -1,8 +1,8 @@
 // The trajectories page: choosing runs, and reading one by keyboard. Everything that it shows comes from the
 // address; this script asks for the part that an address names and puts it in place of the one that is there.
 window.arbTrajectories = (() => {
-  const PATH = "/trajectories";
   const here = () => document.querySelector(".trajectories");
+  const PATH = here()?.dataset.path ?? "/trajectories"; // annotators read a story at an address of its own
   const story = () => document.querySelector(".trajectories .story");
   const steps = () => [...document.querySelectorAll(".story .step")];
   let asking = null; // the request under way: a newer one ends it
@@ -375,6 +375,8 @@ window.arbTrajectories = (() => {
   const keys = {
     ArrowLeft: () => walk_to(Number(story().dataset.place) - 1),
     ArrowRight: () => walk_to(Number(story().dataset.place) + 1),
+    k: () => walk_to(Number(story().dataset.place) - 1),
+    j: () => walk_to(Number(story().dataset.place) + 1),
     Home: () => walk_to(1),
     End: () => walk_to(steps().length),
     n: () => story().querySelector("a[rel=next]")?.click(),
@@ -401,7 +403,7 @@ window.arbTrajectories = (() => {
     event.preventDefault();
     act();
   });
-  window.addEventListener("popstate", () => show());
+  window.addEventListener("popstate", () => { if (here() && !here().dataset.path) show(); });
 
   // Twice where the story comes with the page: it is moved into place, and that loses where the strip stood.
   document.addEventListener("arb:opened", opened);

@@ -9,8 +9,8 @@ whose true positives carry noise, from which all other figures follow:
 
 So the attacks decided (`tests/attacks`; the strongest one, by five accounts in a year, on 60 generated label
 sets). With noise of 6 and 3 true positives it gains 2.3 points of precision from overall figures alone, 2.6
-with benchmarks at 6, 2.7 with benchmarks at 3; with 5 and 3 it is 2.9 and 3.2, so the default is 6. Benchmarks
-of every private file would be five more figures of as many fewer unknowns each.
+with benchmarks at 6, 2.7 with benchmarks at 3; with 5 and 3 it is 2.9 and 3.2, so the default is 6.
+Benchmarks of every private file would be five more figures of as many fewer unknowns each.
 
 What is not noisy follows from the file and from constants of the label version: how many trajectories of a
 cell are labelled, and how many are labelled positive. A label that is all positive or all negative in some

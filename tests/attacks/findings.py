@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.attacks.observations import Observation, observations_in
 from tests.attacks.oracle import Oracle
-from tests.attacks.world import POSITIVES, World
+from tests.attacks.world import KEPT, POSITIVES, World
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def disguise(world: World, without: np.ndarray) -> np.ndarray:
 
 def undecided(world: World, count: int) -> np.ndarray:
     """Places of the trajectories whose labels the prior knows least about, near the edge of the best file."""
-    edge = np.sort(world.prior)[-300]
+    edge = np.sort(world.prior)[-KEPT]
     return np.argsort(np.abs(world.prior - edge), kind="stable")[:count]
 
 

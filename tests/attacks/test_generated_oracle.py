@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from dataset_script.suite_rules import SuiteRules
 from leaderboard.report import score_report
+from submissions.probing.digests import digests_of
 from submissions.probing.disclosure import disclose
 from tests.attacks.findings import Notebook, likely_negatives
 from tests.attacks.oracle import KEY, BudgetSpent, FileHeld, GeneratedOracle, SuccessColumn
@@ -37,7 +39,7 @@ def test_the_label_set_has_the_real_shape(world):
 
 
 def test_five_accounts_have_a_hundred_files_and_ten_public_rows(world):
-    oracle = GeneratedOracle(world)
+    oracle = GeneratedOracle(world, rules=SuiteRules(private_noise=6.0, public_noise=3.0))
     notebook = Notebook(world, oracle)
     for row in range(100):
         notebook.ask(np.arange(row, 1_106, 11), is_public=row < 10)
@@ -79,7 +81,5 @@ def test_protected_figures_are_those_of_disclose(world):
     oracle = GeneratedOracle(world)
     report = oracle.exact_report(world.votes[0])
     shown = oracle.figures(world.votes[0])
-    from submissions.probing.digests import digests_of
-
     digests = digests_of(SuccessColumn(world.votes[0]), world.trajectories)
     assert shown == disclose(report, digests, oracle.rules, KEY, "owner")

@@ -24,6 +24,8 @@ HEAD /api/board.json                                   200 =
 GET  /api/board.csv                                    200 =
 HEAD /api/board.csv                                    200 =
 GET  /api/judges                                       200 =
+GET  /api/boards                                       200 =
+GET  /api/boards/{label_version}                       404 =
 HEAD /api/judges                                       200 =
 GET  /api/template                                     200 =
 GET  /api/screenshot                                   422 =
@@ -50,8 +52,23 @@ GET  /login/callback                                   503 =
 # Submitting: whoever is known (422: no file was sent along)
 POST /api/submissions                                  401 422 422 422 401
 
-# Maintainers
+# One's own: those of others and those that there are none of get one answer (x is none)
+GET  /mine                                             401 200 200 200 401
+GET  /mine/{submission_id}                             401 403 403 404 401
+GET  /api/submissions/{submission_id}                  401 403 403 404 401
+POST /api/submissions/{submission_id}/withdraw         401 403 403 404 401
+POST /api/submissions/{submission_id}/publish          401 409 409 409 401
+POST /api/judges/rename                                401 422 422 422 401
+GET  /api/allowance                                    401 200 200 200 401
+
+# Maintainers (422: no decision was sent along)
 GET  /metrics                                          404 404 404 200 404
+GET  /maintain                                         403 403 403 200 403
+POST /api/maintain/submissions/{submission_id}         401 403 403 422 401
+POST /api/maintain/accounts/{name:path}                401 403 403 422 401
+POST /api/maintain/rescore                             401 403 403 202 401
+GET  /api/maintain/rescore                             401 403 403 200 401
+GET  /api/maintain/log                                 401 403 403 200 401
 
 # Gradio's own: what the pages need
 GET  /config                                           200 =
@@ -122,7 +139,10 @@ Paths with a slash at their end are those without, again."""
 QUERIES = {"GET /api/template": {"split": "dev"}}
 """What a call takes along; parts of a path in braces are called ``x``."""
 
-NOT_ALWAYS_THE_SAME = ("GET /api/me", "GET /gradio_api/startup-events")
+NOT_ALWAYS_THE_SAME = (
+    "GET /api/me", "GET /gradio_api/startup-events", "GET /mine", "GET /api/submissions/{submission_id}",
+    "GET /api/allowance", "GET /api/maintain/rescore", "GET /api/maintain/log",
+)  # fmt: skip
 """All other answers to GET are the same bytes for every actor who gets the same status."""
 
 HANDLERS = {

@@ -8,6 +8,7 @@ from space.pages.rates import benchmarks_of, body_html, default_of
 from space.rates_view import view_rates, view_training
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
+from tests.submissions.synthetic import with_rules
 
 AGENTS = ("ann", "bob", "cyd")
 
@@ -63,7 +64,7 @@ def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_pat
 
 
 def test_experts_are_not_shown_where_the_labels_are_hidden(service):
-    assert not service.suite.labels_are_public
+    with_rules(service, is_public=False)
     text = shown_text(body_html(service, "overall", []))
     assert "the labels are hidden" in text
     assert "Experts" not in text

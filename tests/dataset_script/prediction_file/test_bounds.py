@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dataset_script.prediction_file import identity
+from dataset_script.prediction_file.check import check
 from dataset_script.prediction_file.read import ReadingLimits, read_predictions
 
 MB = 1_000_000
@@ -88,3 +90,14 @@ def test_a_pickle_is_refused_and_never_opened(tmp_path, protocol, mark):
     assert not trace.exists()
     pickle.loads(content)
     assert trace.exists()  # it would have
+
+
+def test_an_id_that_every_row_holds_is_looked_at_once(shop, monkeypatch):
+    # Parquet of 48 kB can hold a text of 1 MB in each of 50,000 rows: 50 GB to go through otherwise.
+    looked_at = []
+    key_of = identity.reading_key
+    monkeypatch.setattr(identity, "reading_key", lambda text: (looked_at.append(text), key_of(text))[1])
+    table, findings = read_predictions(b'{"trajectory_id": "nowhere", "success": true}\n' * 1_000)
+    result = check(table, findings, shop, "test")
+    assert [finding.count for finding in result.findings if finding.code == "malformed_id"] == [1_000]
+    assert looked_at.count("nowhere") == 1

@@ -1,0 +1,138 @@
+"""REST for annotators: the queue, one's own answers, and the pictures and trees of what is to be judged.
+
+Nothing that others said is behind these addresses: no label, no verdict, no other annotator's answer.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from leaderboard.annotations import COMMENT_LENGTH
+from space.acting import REFUSALS
+from space.annotating.access import Access, Seat
+from space.annotating.item_view import API, address_of, next_of
+from space.annotating.refusals import refused_as_http
+from space.explorer.explorer import Explorer, Form
+from space.explorer.rest import picture_answer, tree_answer
+from space.json_body import described, json_body
+from submissions.labelling.acts import NOT_YOURS
+from submissions.labelling.desk import LabellingDesk
+from submissions.labelling.drafts import Draft
+from submissions.labelling.state import Given, Task
+
+NO_STORE = {"Cache-Control": "no-store"}
+OWN_FOR_GOOD = "private, max-age=31536000, immutable"
+MOST_BYTES = 6 * COMMENT_LENGTH + 4_000
+"""Of a body: JSON may spell a letter of the comment in six bytes."""
+
+Id = Annotated[str, Query(max_length=300)]
+Version = Annotated[str, Query(max_length=64, description="The dataset's version: then it keeps for good.")]
+Width = Annotated[int | None, Query(description="As `/api/screenshot` has it.")]
+
+
+class Answers(BaseModel):
+    """An annotation as it is now; what is not answered yet is left out."""
+
+    model_config = ConfigDict(extra="forbid")
+    trajectory_id: str = Field(max_length=300)
+    answers: dict[str, str | None] = Field(
+        default_factory=dict, description="By question: yes, no, 1 to 4, or unsure."
+    )
+    comment: str = Field("", description="Anything that others should know.")
+    seconds: float = Field(0.0, description="How long it has taken so far.")
+    is_done: bool = Field(False, description="Whether it is finished: every question has an answer.")
+    seen: int = Field(0, description="`saved` of the answers that this was made from.")
+
+
+def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
+    """The routes; all ask for an annotator, pictures and trees also serve maintainers."""
+    router = APIRouter()
+    Annotator = Annotated[Seat, Depends(access.annotator)]
+    Reader = Annotated[Seat, Depends(access.seat)]
+
+    @router.get(API, summary="Your queue: what is assigned to you, and how far it is", responses=REFUSALS)
+    def queue(seat: Annotator) -> JSONResponse:
+        tasks = seat.state.queue(seat.annotator or "")
+        found = {
+            "annotator": seat.annotator,
+            "done": sum(task.is_done for task in tasks),
+            "next": next_of(tasks),
+            "tasks": [
+                {"trajectory_id": task.trajectory_id, "begun": task.given is not None, "done": task.is_done}
+                for task in tasks
+            ],
+        }
+        return JSONResponse(found, headers=NO_STORE)
+
+    @router.get(f"{API}/answers", summary="Your own answers on a trajectory", responses=REFUSALS)
+    def own(seat: Annotator, trajectory_id: Id) -> JSONResponse:
+        task = _task(seat, trajectory_id)
+        is_closed = seat.state.is_closed(trajectory_id, seat.annotator or "")
+        return JSONResponse({**_told(task.given), "is_closed": is_closed}, headers=NO_STORE)
+
+    @router.put(
+        f"{API}/answers",
+        summary="Save your answers on a trajectory, finished or not",
+        openapi_extra=described(Answers),
+        responses=REFUSALS,
+    )
+    def save(
+        seat: Annotator, said: Annotated[Answers, Depends(json_body(Answers, MOST_BYTES))]
+    ) -> JSONResponse:
+        """``saved`` of the answer goes into ``seen`` of the next call: 409 tells that another window or device
+        saved in between. ``next`` is the trajectory to go on with."""
+        draft = Draft(said.answers, said.comment, said.seconds, said.is_done)
+        with refused_as_http(desk.service):
+            saved = desk.acts.save(said.trajectory_id, draft, said.seen, seat.actor)
+        following = next_of(desk.now().queue(seat.annotator or ""), said.trajectory_id)
+        found = {
+            "saved": saved,
+            "lasts": desk.service.durability.wait(saved, 0.0),
+            "next": following,
+            "next_address": address_of(following) if following else None,
+        }
+        return JSONResponse(found, headers=NO_STORE)
+
+    @router.get(f"{API}/screenshot", summary="A screenshot of a trajectory in your queue", responses=REFUSALS)
+    def screenshot(
+        request: Request, seat: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
+    ) -> Response:
+        seat.must_be_shown(trajectory_id)
+        return picture_answer(explorer, request, "step", trajectory_id, num, width, v, OWN_FOR_GOOD)
+
+    @router.get(f"{API}/goal_image", summary="A picture of its goal", responses=REFUSALS)
+    def goal_image(
+        request: Request, seat: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
+    ) -> Response:
+        seat.must_be_shown(trajectory_id)
+        return picture_answer(explorer, request, "goal", trajectory_id, num, width, v, OWN_FOR_GOOD)
+
+    @router.get(f"{API}/tree", summary="The accessibility tree of one of its steps", responses=REFUSALS)
+    def tree(
+        request: Request, seat: Reader, trajectory_id: Id, num: int, form: Form = "full", v: Version = ""
+    ) -> Response:
+        seat.must_be_shown(trajectory_id)
+        return tree_answer(explorer, request, trajectory_id, num, form, v, OWN_FOR_GOOD)
+
+    return router
+
+
+def _task(seat: Seat, trajectory_id: str) -> Task:
+    for task in seat.state.queue(seat.annotator or ""):
+        if task.trajectory_id == trajectory_id:
+            return task
+    raise HTTPException(403, NOT_YOURS)
+
+
+def _told(given: Given | None) -> dict:
+    if given is None:
+        return {"answers": {}, "comment": "", "seconds": 0.0, "is_done": False, "saved": 0}
+    return {
+        "answers": dict(given.answers),
+        "comment": given.comment,
+        "seconds": given.seconds,
+        "is_done": given.is_done,
+        "saved": given.sequence,
+    }

@@ -1,0 +1,150 @@
+"""What annotators and maintainers do; each act is a record. Nothing is overwritten: the newest one stands."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from dataset_script.suite import Suite
+from leaderboard.annotations import ANSWERS, QUESTIONS, UNSURE
+from submissions.accounts import Actor
+from submissions.chain import Kind, Record, take_turn
+from submissions.database import transaction
+from submissions.declaration import NAME_LENGTH
+from submissions.labelling.assigning import new_assignments
+from submissions.labelling.discussion import open_questions
+from submissions.labelling.drafts import Draft, SavedElsewhere, is_text
+from submissions.labelling.shelf import LabellingShelf
+from submissions.labelling.state import Labelling
+from submissions.projection import add_record
+from submissions.refusals import NotAllowed, SubmissionRefused
+
+REASON_LENGTH: Final = 1_000
+NOT_YOURS: Final = "this trajectory is not assigned to you, or there is none of this name"
+
+
+@dataclass(frozen=True)
+class LabellingActs:
+    """Writes acts of labelling into the records of a suite.
+
+    Every method raises NotAllowed for an actor who may not, SubmissionRefused where the act makes no sense as
+    things stand. No message holds an answer.
+    """
+
+    engine: Engine
+    suite: Suite
+    clock: Callable[[], datetime]
+    shelf: LabellingShelf
+
+    def invite(self, account: str, actor: Actor) -> str:
+        """Let an account annotate; gives its opaque id, the one it had before where it was invited once."""
+        _must_maintain(actor)
+        name = account.strip()
+        if not name or len(name) > NAME_LENGTH or not name.isprintable():
+            raise SubmissionRefused(f"name the account, in up to {NAME_LENGTH} characters on one line")
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            if state.annotator_of(name) is not None:
+                raise SubmissionRefused(f"{name} is invited already")
+            annotator = state.id_of(name) or f"annotator-{len(state.accounts) + 1}"
+            self._add(session, "invited", actor, {"account": name, "annotator": annotator})
+            return annotator
+
+    def uninvite(self, account: str, actor: Actor) -> Record:
+        """End it; what the account finished stays, what it did not can be assigned to others."""
+        _must_maintain(actor)
+        with transaction(self.engine) as session:
+            annotator = self._state(session).annotator_of(account.strip())
+            if annotator is None:
+                raise SubmissionRefused("this account is not invited")
+            name = self._state(session).accounts[annotator]
+            return self._add(session, "uninvited", actor, {"account": name})
+
+    def assign(self, trajectories: Iterable[str], share: float, seed: int, actor: Actor) -> int:
+        """Assign trajectories to those who are invited; how many assignments were added. See `assigning`."""
+        _must_maintain(actor)
+        if not 0 <= share <= 1:
+            raise SubmissionRefused("the share of second annotations is a number from 0 to 1")
+        found = [self.suite.find(name) for name in trajectories]
+        if None in found:
+            raise SubmissionRefused("there are trajectories among these that the suite does not have")
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            if not state.active:
+                raise SubmissionRefused("nobody is invited yet: invite annotators first")
+            finished = {key for key, given in state.given.items() if given.is_done}
+            people = sorted(state.active)
+            ids = [trajectory.trajectory_id for trajectory in found if trajectory]
+            assignments = new_assignments(ids, people, state.assigned, finished, share, seed)
+            if assignments:
+                self._add(session, "assigned", actor, {"assignments": [list(each) for each in assignments]})
+            return len(assignments)
+
+    def save(self, trajectory_id: str, draft: Draft, seen: int, actor: Actor) -> int:
+        """Keep somebody's answers on a trajectory of theirs; gives the sequence of the record that stands.
+
+        ``seen`` is the sequence of the answers that the draft was made from, 0 where there were none. Raises
+        SavedElsewhere where others came between. Saving what stands already adds nothing.
+        """
+        body = draft.body()
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            annotator = state.annotator_of(actor.name)
+            if annotator is None or not state.is_assigned(trajectory_id, annotator):
+                raise NotAllowed(NOT_YOURS)
+            before = state.given.get((trajectory_id, annotator))
+            if before is not None:
+                if _is_same(before.answers, before.comment, before.is_done, body):
+                    return before.sequence
+                if before.sequence != seen:
+                    raise SavedElsewhere
+                if state.is_closed(trajectory_id, annotator):
+                    raise SubmissionRefused(
+                        "this annotation is closed: answers of others can be seen; go on in the discussion"
+                    )
+            whole = {"trajectory_id": trajectory_id, "annotator": annotator, **body}
+            return self._add(session, "annotated", actor, whole).sequence
+
+    def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Record:
+        """Decide a question of a trajectory; an earlier decision stays in the records.
+
+        For those who may see the answers; annotators decide what is open, maintainers whatever was annotated.
+        """
+        if question not in QUESTIONS or answer not in (UNSURE, *ANSWERS[question]):
+            raise SubmissionRefused("name one of the questions, and one of its answers or unsure")
+        why = " ".join(reason.split())
+        if not why or len(why) > REASON_LENGTH or not is_text(why):
+            raise SubmissionRefused(f"say why, in up to {REASON_LENGTH:,} characters")
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            annotator = state.annotator_of(actor.name)
+            if not state.may_see_answers(trajectory_id, annotator, actor.is_maintainer):
+                raise NotAllowed(NOT_YOURS)
+            if not state.finished(trajectory_id):
+                raise SubmissionRefused("nobody has annotated this trajectory yet")
+            is_open = question in open_questions(state, trajectory_id)
+            if not (actor.is_maintainer or is_open):
+                raise SubmissionRefused("this question is not open")
+            body = {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
+            return self._add(session, "resolved", actor, body)
+
+    def _state(self, session: Session) -> Labelling:
+        take_turn(session)
+        return self.shelf.within(session)
+
+    def _add(self, session: Session, kind: Kind, actor: Actor, body: Mapping[str, Any]) -> Record:
+        return add_record(session, kind, actor.name, self.clock(), dict(body))
+
+
+def _is_same(answers: Mapping[str, str], comment: str, is_done: bool, body: Mapping[str, Any]) -> bool:
+    """Whether a record would say nothing new; the seconds alone are not worth one."""
+    said = {question: answer for question, answer in body["answers"].items() if answer}
+    return (dict(answers), comment, is_done) == (said, body["comment"], body["is_done"])
+
+
+def _must_maintain(actor: Actor) -> None:
+    if not actor.is_maintainer:
+        raise NotAllowed("only maintainers may do this")

@@ -1,0 +1,50 @@
+"""Everything that pages and commands need of labelling: where it stands, the acts, and publishing."""
+
+from functools import cached_property
+
+from leaderboard.agreement_report import AgreementReport, agreement_report
+from leaderboard.released_annotations import write_released
+from submissions.accounts import Actor
+from submissions.label_versions import LabelVersion
+from submissions.labelling.acts import LabellingActs
+from submissions.labelling.discussion import finished_annotations
+from submissions.labelling.label_set import annotations_before, label_set
+from submissions.labelling.shelf import LabellingShelf
+from submissions.labelling.state import Labelling
+from submissions.publishing_labels import publish
+from submissions.refusals import NotAllowed, SubmissionRefused
+from submissions.service import SubmissionService
+
+
+class LabellingDesk:
+    """Labelling of the suite of a service. One instance a process; safe for threads."""
+
+    def __init__(self, service: SubmissionService) -> None:
+        self.service = service
+
+    @cached_property
+    def _shelf(self) -> LabellingShelf:
+        return LabellingShelf(self.service.engine, self.service.suite)
+
+    @cached_property
+    def acts(self) -> LabellingActs:
+        """What annotators and maintainers do."""
+        return LabellingActs(self.service.engine, self.service.suite, self.service.clock, self._shelf)
+
+    def now(self) -> Labelling:
+        """Where labelling stands."""
+        return self._shelf.now()
+
+    def agreement(self) -> AgreementReport:
+        """How far annotators agree, by the answers they gave and not by what was decided later."""
+        return agreement_report(finished_annotations(self.now()))
+
+    def publish(self, actor: Actor, why: str) -> LabelVersion:
+        """Publish the label set as it stands as a new version. Raises NotAllowed, SubmissionRefused."""
+        if not actor.is_maintainer:
+            raise NotAllowed("only maintainers may publish labels")
+        state = self.now()
+        if not any(given.is_done for given in state.given.values()):
+            raise SubmissionRefused("nobody has finished an annotation yet, so there is nothing to publish")
+        annotations = label_set(state, annotations_before(self.service))
+        return publish(self.service, write_released(annotations).encode(), actor, why)

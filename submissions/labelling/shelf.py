@@ -1,0 +1,38 @@
+"""Where labelling stands now, folded from the records that came since one last asked."""
+
+import threading
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from dataset_script.suite import Suite
+from submissions.chain import number_of_records, records_after
+from submissions.database import snapshot
+from submissions.labelling.state import LABELLING, Labelling, fold
+
+
+class LabellingShelf:
+    """Keeps the state of a suite. Safe for threads; other processes' records are seen at the next call."""
+
+    def __init__(self, engine: Engine, suite: Suite) -> None:
+        self._engine, self._suite = engine, suite
+        self._lock = threading.Lock()
+        self._known: tuple[int, Labelling] = (0, Labelling())
+
+    def now(self) -> Labelling:
+        """The state as the records are at the call."""
+        with snapshot(self._engine) as session:
+            return self.within(session)
+
+    def within(self, session: Session) -> Labelling:
+        """The state at the session's moment, or a later one; in a transaction: before it adds a record."""
+        last = number_of_records(session)
+        with self._lock:
+            sequence, state = self._known
+            if last > sequence:
+                state = fold(state, records_after(session, sequence, kinds=LABELLING), self._is_known)
+                self._known = (last, state)
+            return state
+
+    def _is_known(self, trajectory_id: str) -> bool:
+        return self._suite.find(trajectory_id) is not None

@@ -1,0 +1,181 @@
+"""Where labelling stands: people, assignments, answers, decisions. A pure fold over the records of these kinds.
+
+Answers are in it, so that its parts show none in a repr.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+from leaderboard.annotations import QUESTIONS
+from submissions.accounts import is_same_name
+from submissions.chain import Record
+
+LABELLING: Final = frozenset(("invited", "uninvited", "assigned", "annotated", "resolved"))
+"""The kinds of records that are read here; no board depends on them."""
+
+FIRST, SECOND = 1, 2
+"""The places of an assignment: whose annotation is the primary one, and whose measures agreement."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Given:
+    """What one person said of one trajectory, as it stands.
+
+    ``answers`` has the questions that are answered so far, ``seconds`` how long it took in all, ``sequence``
+    the number of the record: whoever saves names the one that they saw last.
+    """
+
+    answers: Mapping[str, str]
+    comment: str
+    seconds: float
+    is_done: bool
+    at: datetime
+    sequence: int
+
+    def __repr__(self) -> str:
+        return f"Given(sequence={self.sequence}, is_done={self.is_done})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Decision:
+    """What was decided of a question, by whom (an account), when and why."""
+
+    answer: str
+    reason: str
+    by: str
+    at: datetime
+
+    def __repr__(self) -> str:
+        return f"Decision(by={self.by!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A trajectory in somebody's queue, with their answers so far."""
+
+    trajectory_id: str
+    place: int
+    given: Given | None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is finished."""
+        return self.given is not None and self.given.is_done
+
+
+@dataclass(frozen=True, repr=False)
+class Labelling:
+    """Everything at one moment.
+
+    ``accounts`` maps every annotator's opaque id to the account, ``active`` has the ids of those invited now.
+    ``assigned`` maps a trajectory to the annotator at each place, ``given`` a trajectory and annotator to the
+    answers, ``decisions`` a trajectory and question to all that was decided of it, the newest last.
+    """
+
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    active: frozenset[str] = frozenset()
+    assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    given: Mapping[tuple[str, str], Given] = field(default_factory=dict)
+    decisions: Mapping[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Labelling({len(self.active)} annotators, {len(self.assigned)} trajectories)"
+
+    def id_of(self, account: str) -> str | None:
+        """The opaque id that an account has or had; None where it was never invited."""
+        return next((who for who, name in self.accounts.items() if is_same_name(name, account)), None)
+
+    def annotator_of(self, account: str) -> str | None:
+        """The same where the account is invited now, else None."""
+        found = self.id_of(account)
+        return found if found in self.active else None
+
+    def is_assigned(self, trajectory_id: str, annotator: str) -> bool:
+        """Whether a trajectory is in somebody's queue."""
+        return annotator in self.assigned.get(trajectory_id, {}).values()
+
+    def is_done(self, trajectory_id: str, annotator: str) -> bool:
+        """Whether somebody has finished a trajectory."""
+        found = self.given.get((trajectory_id, annotator))
+        return found is not None and found.is_done
+
+    def is_closed(self, trajectory_id: str, annotator: str) -> bool:
+        """Whether an annotation may change no more: it is finished, and others' answers can be seen by now."""
+        others = {who for who, _ in self.finished(trajectory_id)} - {annotator}
+        is_seen = bool(others) or any((trajectory_id, question) in self.decisions for question in QUESTIONS)
+        return self.is_done(trajectory_id, annotator) and is_seen
+
+    def queue(self, annotator: str) -> tuple[Task, ...]:
+        """What is assigned to somebody, in the order of assigning."""
+        return tuple(
+            Task(trajectory_id, place, self.given.get((trajectory_id, annotator)))
+            for trajectory_id, places in self.assigned.items()
+            for place, who in places.items()
+            if who == annotator
+        )
+
+    def finished(self, trajectory_id: str) -> tuple[tuple[str, Given], ...]:
+        """The finished annotations of a trajectory: the first place, the second, then any earlier ones."""
+        places = self.assigned.get(trajectory_id, {})
+        people = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
+        return tuple(
+            (who, self.given[trajectory_id, who]) for who in people if who and self.is_done(trajectory_id, who)
+        )
+
+    def decided(self, trajectory_id: str) -> Mapping[str, Decision]:
+        """The decision that stands for each question of a trajectory that has one."""
+        found = ((question, self.decisions.get((trajectory_id, question))) for question in QUESTIONS)
+        return {question: decisions[-1] for question, decisions in found if decisions}
+
+    def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
+        """Whether somebody may see what others answered: never before they have answered themselves."""
+        if annotator is not None and self.is_assigned(trajectory_id, annotator):
+            return self.is_done(trajectory_id, annotator)
+        has_done = annotator is not None and self.is_done(trajectory_id, annotator)
+        return is_maintainer or has_done
+
+
+def fold(
+    before: Labelling, records: Iterable[Record], knows: Callable[[str], bool] = lambda trajectory_id: True
+) -> Labelling:
+    """What follows from a state and the records behind it, in their order; other kinds are passed by.
+
+    ``knows`` says whether a trajectory is one of the suite's: the rest belongs to another suite.
+    """
+    accounts, active = dict(before.accounts), set(before.active)
+    assigned, given, decisions = dict(before.assigned), dict(before.given), dict(before.decisions)
+    for record in records:
+        body = record.body
+        match record.kind:
+            case "invited":
+                accounts[body["annotator"]] = body["account"]
+                active.add(body["annotator"])
+            case "uninvited":
+                active -= {who for who, name in accounts.items() if is_same_name(name, body["account"])}
+            case "assigned":
+                for trajectory_id, annotator, place in body["assignments"]:
+                    if knows(trajectory_id):
+                        assigned[trajectory_id] = {**assigned.get(trajectory_id, {}), place: annotator}
+            case "annotated" if knows(body["trajectory_id"]):
+                given[body["trajectory_id"], body["annotator"]] = _given(record)
+            case "resolved" if knows(body["trajectory_id"]):
+                key = (body["trajectory_id"], body["question"])
+                decision = Decision(body["answer"], body["reason"], record.actor, record.at)
+                decisions[key] = (*decisions.get(key, ()), decision)
+    return Labelling(accounts, frozenset(active), assigned, given, decisions)
+
+
+def _given(record: Record) -> Given:
+    body = record.body
+    answers = {question: body["answers"][question] for question in QUESTIONS if body["answers"].get(question)}
+    return Given(
+        answers=MappingProxyType(answers),
+        comment=body["comment"],
+        seconds=body["seconds"],
+        is_done=body["is_done"],
+        at=record.at,
+        sequence=record.sequence,
+    )

@@ -1,0 +1,148 @@
+"""What any signed-in reader may add to the records: disputes of labels, tags of judges' errors.
+
+Both are bounded for an account by day, and closed to accounts that are closed to submissions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, get_args
+
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
+
+from dataset_script.suite import Suite, Trajectory
+from leaderboard.annotations import QUESTIONS
+from leaderboard.error_analysis import may_see_errors
+from leaderboard.error_tags import ErrorTag, make_tag
+from submissions.accounts import Actor, is_same_name
+from submissions.chain import Kind, Record, records_after, take_turn
+from submissions.database import snapshot, transaction
+from submissions.disputes import DISPUTES, Decision, Dispute, disputes_in
+from submissions.limits import DAY
+from submissions.lookup import current_standings
+from submissions.projection import add_record
+from submissions.records import Entry
+from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+
+DISPUTES_A_DAY: Final = 20
+TAGS_A_DAY: Final = 500
+TEXT_LENGTH: Final = 2_000
+REASON_LENGTH: Final = 1_000
+
+
+@dataclass(frozen=True)
+class ReaderActs:
+    """Writes these acts into the records of a suite, and reads them.
+
+    Every act raises KeyError for a trajectory or a dispute that there is none of, NotAllowed for an actor who
+    may not, TooMany at the bound of the day, SubmissionRefused for what makes no sense as things stand.
+    """
+
+    engine: Engine
+    suite: Suite
+    clock: Callable[[], datetime]
+
+    def disputes(self) -> list[Dispute]:
+        """Every dispute, in the order in which they were filed."""
+        with snapshot(self.engine) as session:
+            return list(self._disputes(session).values())
+
+    def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Record:
+        """Ask for a second look at the answer to a question on a trajectory."""
+        trajectory = self._trajectory(trajectory_id)
+        if question not in QUESTIONS:
+            raise SubmissionRefused(f"question: use one of {', '.join(QUESTIONS)}")
+        said = _text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
+        with transaction(self.engine) as session:
+            self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
+            known = self._disputes(session)
+            asked = (trajectory.trajectory_id, question)
+            for other in known.values():
+                is_open = other.decided is None and is_same_name(other.by, actor.name)
+                if is_open and (other.trajectory_id, other.question) == asked:
+                    raise SubmissionRefused(
+                        f"you have disputed this already (dispute {other.dispute_id}), and it is open"
+                    )
+            body = {
+                "dispute_id": str(1 + len(records_after(session, kinds=["disputed"]))),
+                "suite": self.suite.name,
+                "split": trajectory.split,
+                "trajectory_id": trajectory.trajectory_id,
+                "question": question,
+                "text": said,
+            }
+            return add_record(session, "disputed", actor.name, self.clock(), body)
+
+    def decide(self, dispute_id: str, decision: Decision, reason: str, actor: Actor) -> Record:
+        """A maintainer's decision, with its reason; a later one counts in place of an earlier one."""
+        if not actor.is_maintainer:
+            raise NotAllowed("only maintainers may decide on disputes")
+        if decision not in get_args(Decision):
+            raise SubmissionRefused(f"decision: use one of {', '.join(get_args(Decision))}")
+        said = _text(reason, "say why: the reason is kept with the decision", REASON_LENGTH)
+        with transaction(self.engine) as session:
+            take_turn(session)
+            found = self._disputes(session)[dispute_id]
+            if found.decided is not None and found.decided.decision == decision:
+                raise SubmissionRefused(f"this dispute is {decision} already")
+            body = {"dispute_id": dispute_id, "decision": decision, "reason": said}
+            return add_record(session, "dispute_decided", actor.name, self.clock(), body)
+
+    def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
+        """Say of which kind an error of a judge is. Raises ErrorTagInvalid too.
+
+        Whether there is such an error is for the caller to find out; the labels are not read here.
+        """
+        trajectory = self._trajectory(trajectory_id)
+        if not may_see_errors(self.suite, trajectory.split):
+            raise NotAllowed("the test labels of this suite are hidden: tag errors on dev")
+        now = self.clock()
+        tag = make_tag(
+            trajectory_id=trajectory.trajectory_id, judge=judge, tagger=actor.name,
+            category=category, note=note, at=now,
+        )  # fmt: skip
+        with transaction(self.engine) as session:
+            self._may_add(session, actor, "error_tagged", TAGS_A_DAY, "tags")
+            body = {"suite": self.suite.name, "split": trajectory.split}
+            body |= tag.model_dump(include={"judge", "trajectory_id", "category", "note"})
+            add_record(session, "error_tagged", actor.name, now, body)
+        return tag
+
+    def _trajectory(self, trajectory_id: str) -> Trajectory:
+        found = self.suite.find(trajectory_id)
+        if found is None:
+            raise KeyError(trajectory_id)
+        return found
+
+    def _disputes(self, session: Session) -> dict[str, Dispute]:
+        return disputes_in(records_after(session, kinds=DISPUTES), self.suite.name)
+
+    def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
+        """Let the actor add one more record of a kind; nobody else adds any until the transaction ends."""
+        take_turn(session)
+        if any(is_same_name(name, actor.name) for name in current_standings(session).banned):
+            raise NotAllowed(f"the account {actor.name} is closed; a maintainer says why")
+        same = select(Entry.at).where(
+            Entry.kind == kind,
+            func.lower(Entry.actor) == actor.name.lower(),
+            Entry.at > self.clock() - DAY,
+        )
+        newest = session.scalars(same.order_by(Entry.at.desc()).limit(most)).all()
+        if len(newest) >= most:
+            next_at = newest[-1] + DAY
+            when = f"the next one can be sent from {next_at:%Y-%m-%d %H:%M} UTC"
+            raise TooMany(f"{most} {what} in 24 hours is the limit of an account; {when}", next_at)
+
+
+def _text(said: str, wanted: str, most: int) -> str:
+    said = said.strip()
+    if not said:
+        raise SubmissionRefused(wanted)
+    if len(said) > most:
+        raise SubmissionRefused(f"the text is over {most:,} characters; shorten it")
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        raise SubmissionRefused("the text holds half characters; write it again") from None
+    return said
