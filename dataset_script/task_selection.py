@@ -148,8 +148,8 @@ def split_by_share(
     number = sum(len(tasks) for tasks in by_benchmark.values())
     if not 0 < len(dev) < number:
         raise SelectionError(
-            f"{SPLITS[0]} would get {len(dev)} of the {number} tasks; choose another share, so that both splits "
-            "get some"
+            f"{SPLITS[0]} would get {len(dev)} of the {number} tasks; choose another share, so that both "
+            "splits get some"
         )
     return tuple(SPLITS[0] if (one.benchmark, one.task) in dev else SPLITS[1] for one in named)
 

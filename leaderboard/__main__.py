@@ -16,7 +16,8 @@ from dataset_script.command_line import (
     read_suite,
     stop,
 )
-from leaderboard.agreement_commands import agreement, annotations, ceiling
+from leaderboard.agreement_commands import agreement, ceiling
+from leaderboard.annotation_commands import annotation_template, annotations, dev_labels
 from leaderboard.calibrate_command import calibrate
 from leaderboard.table_commands import tables
 
@@ -26,6 +27,8 @@ app.command()(tables)
 app.command()(agreement)
 app.command()(ceiling)
 app.command()(annotations)
+app.command()(annotation_template)
+app.command()(dev_labels)
 PolicyOption = Annotated[
     Literal["strict", "published"], typer.Option(help="strict: no verdict counts as no; published: left out.")
 ]

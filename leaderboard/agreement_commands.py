@@ -1,4 +1,4 @@
-"""``python -m leaderboard agreement``, ``ceiling`` and ``annotations``."""
+"""``python -m leaderboard agreement`` and ``ceiling``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dataset_script.command_line import (
     read_suite,
     stop,
 )
+from leaderboard.annotation_commands import read_annotations
 
 if TYPE_CHECKING:
     from dataset_script.settings import Settings
@@ -53,7 +54,7 @@ def agreement(
 
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    given = _read(chosen, settings, split, annotations)
+    given = read_annotations(chosen, settings, split, annotations)
     report = agreement_report(given)
     is_hidden = split == "test" and not chosen.labels_are_public
     items = None if is_hidden else [item for item in open_items(_to_see(chosen, given)) if item.disagreeing]
@@ -70,16 +71,6 @@ def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotatio
     shown = suite.trajectories if suite.labels_are_public else suite.split("dev")
     ids = {trajectory.trajectory_id for trajectory in shown}
     return [annotation for annotation in annotations if annotation.trajectory_id in ids]
-
-
-def _read(suite: Suite, settings: Settings, split: str | None, file: Path | None) -> tuple[Annotation, ...]:
-    from leaderboard.label_source import LabelsUnavailable
-    from leaderboard.labels import LabelsInvalid, load_annotations
-
-    try:
-        return load_annotations(suite, settings, split, file)
-    except (LabelsUnavailable, LabelsInvalid) as reason:
-        stop(f"no annotations to compare: {reason}", code=1)
 
 
 def ceiling(
@@ -185,31 +176,3 @@ def _scored(
     if problems:
         stop("\n".join(problems), code=1)
     return found
-
-
-def annotations(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV as released, or Parquet.")],
-    out: Annotated[Path, typer.Option(help="The file to write: .csv for the released format, or .parquet.")],
-    opaque: Annotated[
-        bool, typer.Option("--opaque", help="Write annotator-1, annotator-2 … for the names.")
-    ] = False,
-    suite: SuiteOption = None,
-) -> None:
-    """Check annotations and convert them.
-
-    Between the released CSV and Parquet, which also holds comments, times and durations.
-    """
-    from leaderboard.annotations import AnnotationsInvalid, with_opaque_annotators
-    from leaderboard.labels import write_annotations
-
-    if out.suffix not in (".csv", ".parquet"):
-        stop(f"{out.name}: name the file to write .csv or .parquet")
-    settings = read_settings()
-    found = _read(read_suite(suite, settings), settings, None, file)
-    try:
-        write_annotations(with_opaque_annotators(found) if opaque else found, out)
-    except AnnotationsInvalid as problems:
-        stop(f"{out.name}: {problems}", code=1)
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}", code=1)
-    typer.echo(f"{out.name}: {len(found):,} annotations")

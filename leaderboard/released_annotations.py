@@ -89,29 +89,28 @@ def write_released(annotations: Sequence[Annotation]) -> str:
     Comments, times and durations have no column there. Raises AnnotationsInvalid for an id without three
     parts, and for a question without an answer: the format has no word for it.
     """
-    problems = [
-        f"annotation {number}, {question}: not answered; the released format has no word for that"
-        for number, annotation in enumerate(annotations, start=1)
-        for _, question, _ in _QUESTION_COLUMNS
-        if annotation.answer(question) is None
-    ]
-    if problems:
-        raise AnnotationsInvalid(problems)
-    return write_open(annotations)
+    return _write(annotations, may_be_open=False)
 
 
 def write_open(annotations: Sequence[Annotation]) -> str:
-    """The same with nothing where a question is open: a file to fill in, which `parse_released` refuses.
+    """The same with nothing where a question is not answered: a file to fill in, not to be read as it is.
 
     Raises AnnotationsInvalid for an id without three parts.
     """
+    return _write(annotations, may_be_open=True)
+
+
+def _write(annotations: Sequence[Annotation], may_be_open: bool) -> str:
     problems = []
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\r\n")
     writer.writerow(_HEADER)
     for number, annotation in enumerate(annotations, start=1):
-        words = [
-            _WRITE[question].get(annotation.answer(question), "") for _, question, _ in _QUESTION_COLUMNS
+        words = [_WRITE[question].get(annotation.answer(question)) for _, question, _ in _QUESTION_COLUMNS]
+        problems += [
+            f"annotation {number}, {question}: not answered; the released format has no word for that"
+            for (_, question, _), word in zip(_QUESTION_COLUMNS, words, strict=True)
+            if word is None and not may_be_open
         ]
         try:
             parts = TrajectoryId.parse(annotation.trajectory_id)

@@ -15,7 +15,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> tuple[DevL
     """What the annotations say of the suite's dev trajectories, the first of each as its primary one.
 
     Annotators have opaque ids, by their first appearance among all annotations; what was Unsure, or not
-    answered, is None. Raises AnnotationsInvalid where a trajectory has more annotations than `DevLabels` counts.
+    answered, is None. Raises AnnotationsInvalid where a trajectory has more annotations than can be kept.
     """
     is_dev = {trajectory.trajectory_id for trajectory in suite.split("dev")}
     numbers: Counter[str] = Counter()
@@ -44,7 +44,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> tuple[DevL
 
 
 def said_twice(files: Iterable[tuple[str, Iterable[Annotation]]]) -> list[str]:
-    """Where two files, by their names, hold one person's annotation of the same trajectory; no answer in it."""
+    """Where one person has a row on a trajectory in two files, given with their names; no answer is told."""
     seen: dict[tuple[str, str], str] = {}
     problems = []
     for name, annotations in files:

@@ -11,6 +11,7 @@ from gradio.utils import get_upload_folder
 from starlette.concurrency import run_in_threadpool
 
 from dataset_script.settings import Settings
+from space.annotating.router import build_labelling_router
 from space.auth.oauth import build_login
 from space.auth.routes import build_auth_router
 from space.auth.sign_in_page import SignInPage
@@ -89,10 +90,13 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(build_board_router(services.boards))
     app.include_router(look.router())
     menu = [page for page in PAGES if page.in_menu]
-    app.include_router(build_people_router(services, PlainPages(look, NAME, menu, on_space)))
+    plain_pages = PlainPages(look, NAME, menu, on_space)
+    app.include_router(build_people_router(services, plain_pages))
+    app.include_router(build_labelling_router(services, plain_pages))
     sign_in_page = SignInPage(look, NAME, menu, on_space)
     app.include_router(
-        build_auth_router(services.auth, sign_in_page, service.suite.rules), tags=["Who is asking"]
+        build_auth_router(services.auth, sign_in_page, service.suite.rules, services.labelling.is_annotator),
+        tags=["Who is asking"],
     )
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, sign_in_page))

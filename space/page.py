@@ -13,6 +13,7 @@ from space.explorer.explorer import Explorer
 from space.judge_html import JudgePages
 from space.operations.check_limit import CheckLimit
 from space.paper_source import PaperTables
+from submissions.labelling.desk import LabellingDesk
 from submissions.service import SubmissionService
 
 
@@ -28,6 +29,11 @@ class Services:
     def auth(self) -> Auth:
         """Who is acting."""
         return Auth(self.submissions.settings)
+
+    @cached_property
+    def labelling(self) -> LabellingDesk:
+        """Annotations and what was decided of them."""
+        return LabellingDesk(self.submissions)
 
     @cached_property
     def boards(self) -> BoardPages:

@@ -17,6 +17,7 @@ from dataset_script.command_line import (
     read_suite,
     stop,
 )
+from submissions.label_commands import export_labels
 from submissions.record_commands import (
     export,
     label_versions,
@@ -28,7 +29,7 @@ from submissions.record_commands import (
 )
 
 app = new_command()
-for command in (export, label_versions, publish_labels, receipt, rescore, restore, verify):
+for command in (export, export_labels, label_versions, publish_labels, receipt, rescore, restore, verify):
     app.command()(command)
 
 

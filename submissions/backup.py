@@ -1,7 +1,7 @@
 """Everything in a folder, and back: the records, the uploaded files, the board as it was.
 
     records.jsonl       every record, a canonical line each
-    files/ab/<sha256>   the uploaded files, as they came
+    files/ab/<sha256>   the uploaded files and published label sets, as they came
     board.json          the board of the moment; not needed to restore
     board.csv           the same as a table
 
@@ -35,7 +35,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True)
 class Backup:
-    """What a folder holds. ``missing``: the SHA-256 of submitted files that were not there to copy."""
+    """What a folder holds. ``missing``: the SHA-256 of files that were not there to copy."""
 
     records: int
     files: int
@@ -70,7 +70,7 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
     Raises BackupError with every problem: of the folder, or because there are records here already.
     """
     records = _read_records(folder)
-    wanted = {record.body["file_sha256"] for record in records if record.kind == "submitted"}
+    wanted = {record.file_sha256 for record in records if record.file_sha256}
     source, missing, problems = FileStore(folder / FILES), [], check_chain(records)
     target = FileStore(settings.state_dir / "files")
     for sha256 in sorted(wanted):
@@ -105,7 +105,7 @@ def _write(service: SubmissionService, folder: Path) -> Backup:
         records = records_after(session)
     _put(folder / RECORDS, b"".join(record.line() + b"\n" for record in records))
     store, missing = FileStore(folder / FILES), []
-    wanted = sorted({record.body["file_sha256"] for record in records if record.kind == "submitted"})
+    wanted = sorted({record.file_sha256 for record in records if record.file_sha256})
     for sha256 in wanted:
         try:
             store.keep(service.files.read(sha256))

@@ -43,6 +43,11 @@ class Record:
     previous: str
     hash: str
 
+    @property
+    def file_sha256(self) -> str | None:
+        """The kept file that the record speaks of: a submission's, or a published label set; mostly None."""
+        return self.body.get("file_sha256")
+
     def line(self) -> bytes:
         """The record as a line of canonical JSON, without the line's end."""
         return canonical({**_hashed(self), "hash": self.hash})
@@ -94,7 +99,7 @@ def number_of_records(session: Session) -> int:
 def records_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
 ) -> list[Record]:
-    """The records behind a sequence, in order; only of some kinds, and only ``most``, where these are said."""
+    """The records behind a sequence, in order; of some kinds, and at most so many, where these are said."""
     wanted = select(Entry).where(Entry.sequence > sequence).order_by(Entry.sequence).limit(most)
     if kinds is not None:
         wanted = wanted.where(Entry.kind.in_(sorted(kinds)))

@@ -149,7 +149,7 @@ def export(
 
     Without --static the folder holds hidden figures: keep it as private as the labels.
     """
-    from submissions.backup import ExportRefused, export_to_folder
+    from submissions.backup import BackupError, export_to_folder
     from submissions.static_export import FolderTaken, write_static_site
 
     service = _service()
@@ -160,7 +160,8 @@ def export(
         else:
             found = export_to_folder(service, out)
             typer.echo(f"{found.records:,} records and {found.files:,} files in {out}")
-    except (FolderTaken, ExportRefused) as problem:
+            _name_missing(found.missing)
+    except (FolderTaken, BackupError) as problem:
         stop(str(problem), code=1)
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}", code=1)
@@ -170,13 +171,20 @@ def restore(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="What `export` wrote.")],
 ) -> None:
     """Bring the records and files of an export back, into an empty ARB_STATE_DIR or DATABASE_URL."""
-    from submissions.backup import RestoreRefused, restore_from_folder
+    from submissions.backup import BackupError, restore_from_folder
+    from submissions.database import DatabaseUnavailable
 
     try:
         found = restore_from_folder(read_settings(), folder)
-    except RestoreRefused as problem:
+    except (BackupError, DatabaseUnavailable) as problem:
         stop(str(problem), code=1)
     typer.echo(f"{found.records:,} records and {found.files:,} files restored; `verify` checks them")
+    _name_missing(found.missing)
+
+
+def _name_missing(missing: tuple[str, ...]) -> None:
+    for sha256 in missing:
+        typer.echo(f"missing: the kept file {sha256}; what was submitted with it cannot be scored", err=True)
 
 
 def _service() -> "SubmissionService":

@@ -6,12 +6,15 @@ Only where the labels are public: the row carries exact counts over single traje
 import threading
 from collections.abc import Sequence
 
+from sqlalchemy.orm import Session
+
 from dataset_script.suite import OFFICIAL, Suite
 from leaderboard.board import BoardRow
 from leaderboard.ceiling import ceiling_row
-from leaderboard.labels import LabelSet
 from leaderboard.published_rows import SECOND_ANNOTATOR, PublishedRow
-from submissions.label_versions import LabelVersion
+from submissions.chain import records_after
+from submissions.label_shelf import LabelShelf
+from submissions.label_versions import versions_in
 
 
 class References:
@@ -20,39 +23,37 @@ class References:
     def __init__(self, suite: Suite) -> None:
         self._suite = suite
         self._lock = threading.Lock()
-        self._made: tuple[tuple, tuple[BoardRow, ...]] = ((), ())
+        self._made: tuple[tuple | None, tuple[BoardRow, ...]] = (None, ())
 
     def of(
         self,
-        label_sets: Sequence[LabelSet | None],
+        session: Session,
+        labels: LabelShelf,
+        label_version: str | None,
         published: Sequence[PublishedRow] = (),
-        versions: Sequence[LabelVersion] = (),
     ) -> tuple[BoardRow, ...]:
-        """The rows that two annotations of the label sets give; none without doubles.
+        """The rows that stand on a board of this label version; none unless these labels are served.
 
-        Date, authors and link are those of the shipped row where there is one, else of the published label
-        set.
+        On the official suite the row has the date, the authors and the link of the shipped one, which it
+        replaces; elsewhere the day on which the label set was published, where it was.
         """
-        known = [labels for labels in label_sets if labels is not None]
-        if not known or not self._suite.labels_are_public:
+        if not self._suite.labels_are_public or labels.test is None or labels.test.version != label_version:
             return ()
-        shipped = next((row for row in published if row.row_id == SECOND_ANNOTATOR), None)
-        key = (tuple(labels.version for labels in known), shipped and shipped.row_id, len(versions))
+        known = [found for found in (labels.dev, labels.test) if found is not None]
+        told = self._shipped(published) or (self._published_at(session, label_version), "", "")
+        key = (*(found.version for found in known), *told)
         with self._lock:
             if self._made[0] != key:
-                self._made = (key, self._rows(known, shipped, versions))
+                row = ceiling_row(known, *told)
+                self._made = (key, () if row is None else (row,))
             return self._made[1]
 
-    def _rows(
-        self,
-        label_sets: Sequence[LabelSet],
-        shipped: PublishedRow | None,
-        versions: Sequence[LabelVersion],
-    ) -> tuple[BoardRow, ...]:
-        if shipped is not None and self._suite.name == OFFICIAL:
-            told = (shipped.date.isoformat(), shipped.authors or "", shipped.source_url)
-        else:
-            served = {labels.version for labels in label_sets}
-            told = (next((each.at.isoformat() for each in versions if each.version in served), ""), "", "")
-        row = ceiling_row(label_sets, *told)
-        return () if row is None else (row,)
+    def _shipped(self, published: Sequence[PublishedRow]) -> tuple[str, str, str] | None:
+        if self._suite.name != OFFICIAL:
+            return None
+        found = next((row for row in published if row.row_id == SECOND_ANNOTATOR), None)
+        return found and (found.date.isoformat(), found.authors or "", found.source_url)
+
+    def _published_at(self, session: Session, label_version: str) -> str:
+        versions = versions_in(records_after(session, kinds=["labels_published"]), self._suite.name)
+        return next((each.at.isoformat() for each in versions if each.version == label_version), "")

@@ -18,14 +18,13 @@ from leaderboard.published_rows import load_published_rows
 from leaderboard.report import score_report
 from submissions.accounts import Actor, age_problem, is_same_name
 from submissions.acts import Acts, Decision
-from submissions.chain import records_after
 from submissions.current_board import CurrentBoard
 from submissions.database import open_database, snapshot
 from submissions.declaration import Declaration
 from submissions.disclosed import Discloser
 from submissions.durability import AtOnce, Durability, nothing_lasts
 from submissions.label_shelf import LabelShelf
-from submissions.label_versions import located, serves_records, versions_in
+from submissions.label_versions import located, serves_records
 from submissions.ledger import AccountBanned, LimitReached, Recorded, give_back, record_submission
 from submissions.limits import Allowance, allowance
 from submissions.lookup import (
@@ -285,10 +284,7 @@ class SubmissionService:
         scores = scores_of(session, self.suite.name, state[0], POLICY)
         records = self.discloser.board_records(scores, current_standings(session), self.clock())
         published = load_published_rows() if self.suite.name == OFFICIAL else ()
-        references = ()
-        if state[0] is not None and state[0] == self.label_version:
-            versions = versions_in(records_after(session, kinds=["labels_published"]), self.suite.name)
-            references = self._references.of((self.labels.dev, self.labels.test), published, versions)
+        references = self._references.of(session, self.labels, state[0], published)
         return make_board(self.suite.name, records, published, state[0], references)
 
     @cached_property

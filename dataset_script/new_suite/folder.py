@@ -61,7 +61,7 @@ def check_new(folder: Path) -> None:
     """Refuse a folder that is there already, and a name that no suite can have. Raises SuiteError."""
     name = folder.resolve().name
     if not _NAME.fullmatch(name):
-        raise SuiteError(f"{name!r}: a suite's name has letters, digits, '.', '_' and '-'; name another folder")
+        raise SuiteError(f"{name!r}: use letters, digits, '.', '_' and '-' in a suite's name")
     if name in shipped_suites():
         raise SuiteError(f"{name}: a shipped suite has this name; give the folder another one")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):

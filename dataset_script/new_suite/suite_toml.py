@@ -20,13 +20,14 @@ COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "public_rows_a_year": "Rows that an account may make public in a year.",
         "round_days": "Public rows appear together, every so many days.",
         "fewest_positives": "A file that calls fewer test trajectories successful waits for a maintainer.",
-        "ranking_half": "true: rank by a fixed hidden half of the test tasks and show figures of the other half.",
+        "ranking_half": "true: rank by a fixed hidden half of the tasks and show figures of the other half.",
     }
 )
 """What each rule says, as comments of TOML; a line that follows brings its own ``#``."""
 
-_HEAD: Final = """# Whether anyone can have the test labels anyway ("public"), or they are hidden ("private"): then figures
-# are shown with noise and public rows appear in rounds. The About page says what follows from it.
+_HEAD: Final = """# "private": the test labels are hidden; figures are shown with noise,
+# and public rows appear in rounds.
+# "public": anyone can have them anyway, and every figure is shown as it is.
 labels = "private"
 
 # Every rule has its default here: what is not changed may as well be left out.

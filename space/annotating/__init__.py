@@ -1,1 +1,1 @@
-"""Annotating and discussing: pages and REST for people who label, blind to labels, verdicts and each other."""
+"""Annotating and discussing: pages and REST for people who label, blind to what others said."""

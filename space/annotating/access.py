@@ -16,7 +16,7 @@ NOBODY_HERE = "only annotators and maintainers may do this; maintainers invite a
 
 @dataclass(frozen=True)
 class Seat:
-    """Somebody at the desk: who, as which annotator (None for a maintainer who is none), and how it stands."""
+    """Somebody at the desk: who, as which annotator (None: a maintainer who is none), and how it stands."""
 
     actor: Actor
     annotator: str | None
@@ -53,10 +53,6 @@ class Access:
     def maintainer(self, request: Request) -> Seat:
         """A maintainer. Raises NotSignedIn, NotAMaintainer."""
         return self._seat(self._auth.require_maintainer(request))
-
-    def is_annotator(self, actor: Actor) -> bool:
-        """Whether an account is invited to annotate."""
-        return self._desk.now().annotator_of(actor.name) is not None
 
     def _seat(self, actor: Actor) -> Seat:
         state = self._desk.now()

@@ -81,8 +81,8 @@ def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Acc
     def save(
         seat: Annotator, said: Annotated[Answers, Depends(json_body(Answers, MOST_BYTES))]
     ) -> JSONResponse:
-        """``saved`` of the answer goes into ``seen`` of the next call: 409 tells that another window or device
-        saved in between. ``next`` is the trajectory to go on with."""
+        """``saved`` of the answer goes into ``seen`` of the next call: 409 tells that another window or
+        device saved in between. ``next`` is the trajectory to go on with."""
         draft = Draft(said.answers, said.comment, said.seconds, said.is_done)
         with refused_as_http(desk.service):
             saved = desk.acts.save(said.trajectory_id, draft, said.seen, seat.actor)

@@ -1,5 +1,6 @@
 """Signing in and out, and who one is: ``/sign-in``, ``/sign-out``, ``/api/me``."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
@@ -21,8 +22,13 @@ NO_STORE = {"Cache-Control": "no-store"}
 _NAME = TypeAdapter(Name)
 
 
-def build_auth_router(auth: Auth, page: SignInPage, rules: SuiteRules) -> APIRouter:
-    """The routes; on a Space ``/sign-in`` leads to the Hub (see `oauth`), elsewhere it asks for a name."""
+def build_auth_router(
+    auth: Auth, page: SignInPage, rules: SuiteRules, is_annotator: Callable[[str], bool] = lambda name: False
+) -> APIRouter:
+    """The routes; on a Space ``/sign-in`` leads to the Hub (see `oauth`), elsewhere it asks for a name.
+
+    ``is_annotator`` says whether an account is invited to annotate.
+    """
     router = APIRouter()
 
     @router.get("/sign-in", include_in_schema=False)
@@ -63,7 +69,9 @@ def build_auth_router(auth: Auth, page: SignInPage, rules: SuiteRules) -> APIRou
 
     @router.get("/api/me", summary="Who is asking: by session or token, and whether as a maintainer")
     def me(request: Request) -> JSONResponse:
-        return JSONResponse(_told(auth.actor_of(request), rules), headers=NO_STORE)
+        actor = auth.actor_of(request)
+        is_invited = actor is not None and is_annotator(actor.name)
+        return JSONResponse({**_told(actor, rules), "is_annotator": is_invited}, headers=NO_STORE)
 
     return router
 

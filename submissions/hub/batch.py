@@ -26,8 +26,7 @@ def next_batch(records: Sequence[Record], files: FileStore, now: datetime) -> tu
     size = 0
     for record in records[:MOST_RECORDS]:
         content = b""
-        if record.kind == "submitted":
-            sha256 = record.body["file_sha256"]
+        if sha256 := record.file_sha256:
             try:
                 content = files.read(sha256)
             except (OSError, ValueError):
@@ -39,7 +38,7 @@ def next_batch(records: Sequence[Record], files: FileStore, now: datetime) -> tu
             break
         taken.append(record)
         if content:
-            contents[file_path(record.body["file_sha256"])] = content
+            contents[file_path(sha256)] = content
     if taken:
         contents[Span(taken[0].sequence, taken[-1].sequence).path] = to_lines(taken)
     return len(taken), contents

@@ -5,6 +5,7 @@ from datetime import datetime
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from submissions.chain import records_after
 from submissions.records import Commit, Entry, Submission
 
 
@@ -26,5 +27,7 @@ def hash_of_record(session: Session, sequence: int) -> str | None:
 
 
 def kept_files(session: Session) -> set[str]:
-    """The SHA-256 of every file that was submitted."""
-    return set(session.scalars(select(Submission.file_sha256).distinct()))
+    """The SHA-256 of every file that was submitted, and of every label set that was published."""
+    published = records_after(session, kinds=["labels_published"])
+    submitted = session.scalars(select(Submission.file_sha256).distinct())
+    return {*submitted, *(record.file_sha256 for record in published)}

@@ -57,7 +57,7 @@ class Restorer:
             wanted = kept_files(session)
         newer = self._newer_records(head, common, shared_hash)
         newer = [record for record in newer if record.sequence > ours]
-        wanted |= {record.body["file_sha256"] for record in newer if record.kind == "submitted"}
+        wanted |= {record.file_sha256 for record in newer if record.file_sha256}
         self._bring_files(wanted, head.commit)
         with transaction(self.engine()) as session:
             take_turn(session)

@@ -33,7 +33,9 @@ def new_assignments(
         return []
     dealer = _Dealer(people, finished, seed)
     kept = {
-        trajectory_id: {p: who for p, who in places.items() if who in people or (trajectory_id, who) in finished}
+        trajectory_id: {
+            p: who for p, who in places.items() if who in people or (trajectory_id, who) in finished
+        }
         for trajectory_id, places in standing.items()
     }
     for trajectory_id, places in kept.items():

@@ -35,6 +35,10 @@ class LabellingDesk:
         """Where labelling stands."""
         return self._shelf.now()
 
+    def is_annotator(self, account: str) -> bool:
+        """Whether an account is invited to annotate."""
+        return self.now().annotator_of(account) is not None
+
     def agreement(self) -> AgreementReport:
         """How far annotators agree, by the answers they gave and not by what was decided later."""
         return agreement_report(finished_annotations(self.now()))

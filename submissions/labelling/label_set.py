@@ -49,7 +49,9 @@ def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
     try:
         return load_annotations(service.suite, service.settings, file=file)
     except (LabelsUnavailable, LabelsInvalid):
-        raise SubmissionRefused("the label set before cannot be read, so that its labels would be lost") from None
+        raise SubmissionRefused(
+            "the label set before cannot be read, so that its labels would be lost"
+        ) from None
 
 
 def _told_apart(annotations: Iterable[Annotation]) -> list[Annotation]:

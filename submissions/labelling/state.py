@@ -1,4 +1,4 @@
-"""Where labelling stands: people, assignments, answers, decisions. A pure fold over the records of these kinds.
+"""Where labelling stands: people, assignments, answers, decisions. A pure fold over their records.
 
 Answers are in it, so that its parts show none in a repr.
 """
@@ -103,7 +103,7 @@ class Labelling:
         return found is not None and found.is_done
 
     def is_closed(self, trajectory_id: str, annotator: str) -> bool:
-        """Whether an annotation may change no more: it is finished, and others' answers can be seen by now."""
+        """Whether an annotation may change no more: it is done, and others' answers can be seen now."""
         others = {who for who, _ in self.finished(trajectory_id)} - {annotator}
         is_seen = bool(others) or any((trajectory_id, question) in self.decisions for question in QUESTIONS)
         return self.is_done(trajectory_id, annotator) and is_seen
@@ -122,7 +122,9 @@ class Labelling:
         places = self.assigned.get(trajectory_id, {})
         people = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
         return tuple(
-            (who, self.given[trajectory_id, who]) for who in people if who and self.is_done(trajectory_id, who)
+            (who, self.given[trajectory_id, who])
+            for who in people
+            if who and self.is_done(trajectory_id, who)
         )
 
     def decided(self, trajectory_id: str) -> Mapping[str, Decision]:

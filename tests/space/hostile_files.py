@@ -161,6 +161,7 @@ _FOREIGN: tuple[Callable[[], bytes], ...] = tuple(
         lambda: b"\n",
         lambda: b"\r\n \t\n",
         lambda: b"\xef\xbb\xbf",
+        lambda: b"trajectory_id,success\n",
         lambda: b"\n" * 4_000_000,
         lambda: b"{}\n" * 60_000,
         lambda: b"," * 400_000,

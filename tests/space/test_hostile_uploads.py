@@ -29,7 +29,7 @@ SHARES: dict[Kind, float] = {"jsonl": 0.45, "csv": 0.35, "foreign": 0.16, "parqu
 
 
 class Heard(logging.Handler):
-    """Keeps every record of the log, as it would be written."""
+    """Keeps every record of the log: its line, and what else is told with it."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -37,7 +37,7 @@ class Heard(logging.Handler):
         self.failures: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = self.format(record)
+        line = f"{self.format(record)} {vars(record)}"
         self.lines.append(line)
         if record.levelno >= logging.ERROR or record.exc_info or "Traceback" in line:
             self.failures.append(line)
@@ -156,6 +156,7 @@ def send_all(served: Served, seeds: Sequence[Sequence[Row]], harmless_html, uplo
 
         each()
         assert sent >= round(share * uploads)
+    assert not [line for line in served.heard.lines if "alert(1)" in line or "HYPERLINK" in line]
 
 
 def test_hundreds_of_hostile_files_are_answered(served, seeds, harmless_html):

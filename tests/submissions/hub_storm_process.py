@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import uvicorn
 from fastapi import FastAPI
 
+from dataset_script import hub_calls, hub_repository
 from dataset_script.settings import Settings
 from space.rest import build_router
 from space.rest_submissions import build_submission_router
@@ -38,7 +39,8 @@ def _without_long_pauses() -> None:
     from huggingface_hub.utils import _http
 
     mirror.SECONDS_BETWEEN_LOOKS = 0.2
-    retries.MINUTE = 0.5
+    retries.MINUTE = 0.1
+    hub_calls.PAUSES = hub_repository.PAUSES = (0.05,) * 8
     quick = SimpleNamespace(**vars(time) | {"sleep": lambda _seconds: time.sleep(0.02)})
     _http.time = file_download.time = quick
 

@@ -146,9 +146,8 @@ def send_until_definite(url: str, suite: Suite, answers: Answers, stop: threadin
                 answer = client.post("/api/submissions", data=form, files=file)
             except httpx.TransportError:
                 answer = None
-                time.sleep(0.05)
-            if answer is not None and answer.status_code == 409:  # it is restoring
-                time.sleep(0.1)
+            if answer is None or answer.status_code == 409:  # it is starting, or restoring
+                time.sleep(0.2)
             answers.take(job, answer)
 
 

@@ -1,0 +1,134 @@
+"""``python -m leaderboard annotations``, ``annotation-template`` and ``dev-labels``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dataset_script.command_line import SuiteOption, read_settings, read_suite, stop
+
+if TYPE_CHECKING:
+    from dataset_script.settings import Settings
+    from dataset_script.suite import Suite
+    from leaderboard.annotations import Annotation
+
+FORMATS = "CSV as released, or Parquet."
+
+
+def read_annotations(
+    suite: Suite, settings: Settings, split: str | None, file: Path | None
+) -> tuple[Annotation, ...]:
+    """Annotations from a file or the configured source; ends the command where they cannot be had."""
+    from leaderboard.label_source import LabelsUnavailable
+    from leaderboard.labels import LabelsInvalid, load_annotations
+
+    try:
+        return load_annotations(suite, settings, split, file)
+    except (LabelsUnavailable, LabelsInvalid) as reason:
+        stop(f"no annotations to compare: {reason}", code=1)
+
+
+def annotations(
+    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help=f"{FORMATS}")],
+    out: Annotated[Path, typer.Option(help="The file to write: .csv for the released format, or .parquet.")],
+    opaque: Annotated[
+        bool, typer.Option("--opaque", help="Write annotator-1, annotator-2 … for the names.")
+    ] = False,
+    suite: SuiteOption = None,
+) -> None:
+    """Check annotations, join and convert them.
+
+    Between the released CSV and Parquet, which also holds comments, times and durations. Of several files the
+    first that has a trajectory gives its primary annotation, the one that judges are scored on.
+    """
+    from leaderboard.annotations import AnnotationsInvalid, with_opaque_annotators
+    from leaderboard.labels import write_annotations
+    from leaderboard.suite_labels import said_twice
+
+    if out.suffix not in (".csv", ".parquet"):
+        stop(f"{out.name}: name the file to write .csv or .parquet")
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
+    if problems := said_twice(read):
+        stop("\n".join(["one person has two rows; keep one of them:", *(f"  {p}" for p in problems)]), code=1)
+    found = [annotation for _, each in read for annotation in each]
+    try:
+        write_annotations(with_opaque_annotators(found) if opaque else found, out)
+    except AnnotationsInvalid as problems:
+        stop(f"{out.name}: {problems}", code=1)
+    except OSError as problem:
+        stop(f"{out} cannot be written: {problem.strerror}", code=1)
+    typer.echo(f"{out.name}: {len(found):,} annotations")
+
+
+def annotation_template(
+    annotator: Annotated[str, typer.Option(help="Who fills it in; stands in every row.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The CSV file to write; a new one.")],
+    split: Annotated[
+        Literal["dev", "test"] | None, typer.Option(help="One split alone; both if left out.")
+    ] = None,
+    share: Annotated[
+        float, typer.Option(help="So much of it, drawn by --seed: for second annotations.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same trajectories.")] = 0,
+    suite: SuiteOption = None,
+) -> None:
+    """Write annotations to fill in by hand.
+
+    In the released format, a row a trajectory, the runs on one task together. A row that is not to be
+    answered is taken out.
+    """
+    from leaderboard.annotation_template import drawn_share, template
+
+    chosen = read_suite(suite, read_settings())
+    if not annotator.strip() or not annotator.isprintable():
+        stop("--annotator: write a name on one line")
+    if out.exists():
+        stop(f"{out} is there already, and may be filled in; name a new file")
+    try:
+        drawn = drawn_share(chosen.trajectories if split is None else chosen.split(split), share, seed)
+        out.write_text(template(drawn, annotator), encoding="utf-8", newline="")
+    except ValueError as problem:
+        stop(f"--share: {problem}")
+    except OSError as problem:
+        stop(f"{out} cannot be written: {problem.strerror}", code=1)
+    typer.echo(f"{out.name}: {len(drawn):,} trajectories for {annotator}")
+
+
+def dev_labels(
+    file: Annotated[
+        Path, typer.Option("--annotations", exists=True, dir_okay=False, help=f"Of the suite: {FORMATS}")
+    ],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Write over the dev_labels.csv that is there.")
+    ] = False,
+    suite: SuiteOption = None,
+) -> None:
+    """Write a suite's published dev labels from annotations.
+
+    Into dev_labels.csv of its folder, with opaque annotators; nothing of a test trajectory gets into it.
+    """
+    from dataset_script.building.output_folder import write_text
+    from dataset_script.dev_labels_file import render_dev_labels
+    from leaderboard.annotations import AnnotationsInvalid
+    from leaderboard.suite_labels import dev_labels_of
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    path = chosen.dev_labels_path
+    if path.exists() and not replace:
+        stop(f"{path} is there already; write over it with --replace")
+    try:
+        found = dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
+        if not found:
+            stop(f"{file.name}: has no annotation of a dev trajectory of {chosen.name}", code=1)
+        write_text(path, render_dev_labels(found))
+    except AnnotationsInvalid as problems:
+        stop(f"{file.name}: {problems}", code=1)
+    except OSError as problem:
+        stop(f"{path} cannot be written: {problem.strerror}", code=1)
+    labelled, of = len({row.trajectory_id for row in found}), len(chosen.split("dev"))
+    typer.echo(f"{path}: {len(found):,} annotations of {labelled:,} of {of:,} dev trajectories, none of test")

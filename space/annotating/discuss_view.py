@@ -1,0 +1,195 @@
+"""The discussion as the page shows it: answers side by side, decisions, agreement, people, label versions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from dataset_script.trajectory_ids import TrajectoryId
+from leaderboard.agreement import Agreement
+from leaderboard.agreement_report import AgreementReport, QuestionAgreement
+from leaderboard.annotations import ANSWERS
+from leaderboard.board import Board
+from space.annotating.guidelines import BY_NAME, QUESTIONS_ASKED, Question
+from space.annotating.item_view import address_of
+from space.explorer.browse_view import benchmark_title
+from submissions.labelling.discussion import Talk
+from submissions.labelling.state import Decision, Labelling
+
+
+@dataclass(frozen=True)
+class Row:
+    """A question of a trajectory: every annotator's answer in words, and what was decided."""
+
+    question: Question
+    answers: tuple[str, ...]
+    is_disputed: bool
+    is_open: bool
+    decisions: tuple[tuple[str, Decision], ...]
+
+
+@dataclass(frozen=True)
+class TalkView:
+    """A trajectory that is talked about."""
+
+    trajectory_id: str
+    address: str
+    benchmark: str
+    task: str
+    goal: str
+    people: tuple[str, ...]
+    comments: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a question waits for a decision."""
+        return any(row.is_open for row in self.rows)
+
+    @property
+    def open_questions(self) -> tuple[Question, ...]:
+        """The questions that wait for one."""
+        return tuple(row.question for row in self.rows if row.is_open)
+
+
+def view_talk(talk: Talk, goal: str) -> TalkView:
+    """A talk with its words."""
+    item = talk.item
+    people = tuple(who or "not known" for who in item.annotators)
+    return TalkView(
+        trajectory_id=item.trajectory_id,
+        address=address_of(item.trajectory_id),
+        benchmark=benchmark_title(item.benchmark),
+        task=TrajectoryId.parse(item.trajectory_id).task,
+        goal=goal,
+        people=people,
+        comments=tuple((who, said) for who, said in zip(people, talk.comments, strict=True) if said),
+        rows=tuple(
+            Row(
+                question=question,
+                answers=tuple(question.words(answer) for answer in item.answers[question.name]),
+                is_disputed=question.name in (*item.disagreeing, *item.unsure),
+                is_open=question.name in talk.open,
+                decisions=tuple(
+                    (question.words(decision.answer), decision)
+                    for decision in talk.decisions.get(question.name, ())
+                ),
+            )
+            for question in QUESTIONS_ASKED
+        ),
+    )
+
+
+def view_talks(talks: Sequence[Talk], goal_of: Callable[[str], str]) -> list[TalkView]:
+    """All of them, those with an open question first."""
+    found = [view_talk(talk, goal_of(talk.item.trajectory_id)) for talk in talks]
+    return sorted(found, key=lambda view: (not view.is_open, view.trajectory_id))
+
+
+@dataclass(frozen=True)
+class Person:
+    """An annotator for maintainers: account, how far they are, how long a trajectory takes (median)."""
+
+    annotator: str
+    account: str
+    is_active: bool
+    n_done: int
+    n_assigned: int
+    seconds: float | None
+
+
+def view_people(state: Labelling) -> list[Person]:
+    """Everybody who was ever invited, in the order of their ids."""
+    found = []
+    for annotator, account in state.accounts.items():
+        tasks = state.queue(annotator)
+        took = [task.given.seconds for task in tasks if task.given and task.is_done]
+        found.append(
+            Person(
+                annotator, account, annotator in state.active, len(took), len(tasks),
+                median(took) if took else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Agreement of one group of doubles, as it is written: a dash where a figure is not defined."""
+
+    name: str
+    pairs: int
+    percent: str
+    kappa: str
+    alpha: str
+    left_out: int
+
+
+@dataclass(frozen=True)
+class AgreementView:
+    """Agreement on one question: over all, then by benchmark, by two people, by week."""
+
+    question: Question
+    overall: Figure
+    parts: tuple[tuple[str, tuple[Figure, ...]], ...]
+    grades: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+
+
+def view_agreement(report: AgreementReport) -> list[AgreementView]:
+    """The report in words and figures."""
+    return [_agreement(BY_NAME[name], found) for name, found in report.questions.items()]
+
+
+def _agreement(question: Question, found: QuestionAgreement) -> AgreementView:
+    parts = (
+        ("Benchmark", [(benchmark_title(name), each) for name, each in found.by_benchmark.items()]),
+        ("Two people", [(f"{pair.first}, {pair.second}", pair.agreement) for pair in found.by_pair]),
+        ("Week", [(period.name, period.agreement) for period in found.over_time]),
+    )
+    return AgreementView(
+        question=question,
+        overall=_figure("All", found.overall),
+        parts=tuple((title, tuple(_figure(*each) for each in rows)) for title, rows in parts if rows),
+        grades=tuple(question.words(answer) for answer in ANSWERS[question.name]),
+        confusion=found.confusion,
+    )
+
+
+def _figure(name: str, found: Agreement) -> Figure:
+    percent = "–" if found.percent is None else f"{100 * found.percent:.1f} %"
+    kappa, alpha = ("–" if value is None else f"{value:.2f}" for value in (found.kappa, found.alpha))
+    return Figure(name, found.pairs, percent, kappa, alpha, found.left_out)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A row of the board before and after: place and precision on success; None where it has none."""
+
+    judge: str
+    account: str
+    place_before: int | None
+    place_after: int | None
+    precision_before: str
+    precision_after: str
+
+
+def view_boards(before: Board, after: Board) -> list[Standing]:
+    """The scored rows of two boards beside each other, in the order of the newer one."""
+    old = {row.id: row.labels.get("success") for row in before.rows}
+    return [
+        Standing(
+            row.judge, row.account, _place(old.get(row.id)), _place(row.labels.get("success")),
+            _precision(old.get(row.id)), _precision(row.labels.get("success")),
+        )
+        for row in after.rows
+        if row.provenance == "scored"
+    ]  # fmt: skip
+
+
+def _place(found: Mapping | None) -> int | None:
+    return found["rank"]["place"] if found and found["rank"] else None
+
+
+def _precision(found: Mapping | None) -> str:
+    value = found["overall"].get("precision") if found else None
+    return "–" if value is None else f"{100 * value:.1f} %"

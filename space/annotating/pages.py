@@ -1,0 +1,108 @@
+"""``/annotate`` and ``/discuss``: pages that are another one for every reader, and never kept by a cache."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse
+
+from space.annotating.access import Access, Seat
+from space.annotating.discuss_view import view_agreement, view_boards, view_people, view_talks
+from space.annotating.item_view import PATH, view_item, view_queue
+from space.auth.problems import HubSilent, NotAllowedHere
+from space.explorer.explorer import Explorer
+from space.explorer.shown import TrajectoriesUnavailable
+from space.plain_page import PlainPages
+from submissions.label_versions import published_versions
+from submissions.labelling.desk import LabellingDesk
+from submissions.labelling.discussion import talks
+from submissions.rescoring import rescorings
+
+DISCUSS = "/discuss"
+SIGN_IN = "Sign in with the account that was invited."
+NOT_INVITED = (
+    "Only annotators and maintainers see this page. Whoever runs this Space invites annotators by the name "
+    "of their account."
+)
+NOT_YOURS = "This trajectory is not assigned to you, or there is none of this name."
+Step = Annotated[str, Query(max_length=10)]
+Id = Annotated[str, Query(max_length=300)]
+
+
+def build_annotating_pages(
+    desk: LabellingDesk, explorer: Explorer, access: Access, pages: PlainPages
+) -> APIRouter:
+    """The routes; a reader whom nobody knows is asked to sign in."""
+    router = APIRouter()
+
+    def seat_or_refusal(request: Request, heading: str) -> Seat | HTMLResponse:
+        try:
+            return access.seat(request)
+        except HubSilent as silent:
+            return pages.refusal(heading, silent.detail, request.url.path, 503)
+        except NotAllowedHere:  # a token that is none: as if nobody had signed in
+            return pages.refusal(heading, SIGN_IN, request.url.path, 401)
+        except HTTPException:
+            return pages.refusal(heading, NOT_INVITED, request.url.path, 403)
+
+    @router.get(PATH, include_in_schema=False)
+    def annotate(request: Request, id: Id = "", step: Step = "") -> Response:
+        seat = seat_or_refusal(request, "Annotate")
+        if isinstance(seat, HTMLResponse):
+            return seat
+        return _item(seat, id, step) if id else _queue(seat)
+
+    @router.get(DISCUSS, include_in_schema=False)
+    def discuss(request: Request) -> Response:
+        seat = seat_or_refusal(request, "Discuss")
+        return seat if isinstance(seat, HTMLResponse) else _discussion(seat)
+
+    def _queue(seat: Seat) -> HTMLResponse:
+        tasks = seat.state.queue(seat.annotator) if seat.annotator else ()
+        n_talks = sum(bool(talk.open) for talk in talks(seat.state, seat.annotator, False))
+        return pages.answer(
+            "annotate_queue.html", "Annotate", PATH,
+            view=view_queue(tasks), seat=seat, n_talks=n_talks,
+        )  # fmt: skip
+
+    def _item(seat: Seat, trajectory_id: str, step: str) -> HTMLResponse:
+        try:
+            seat.must_be_shown(trajectory_id)
+            story = explorer.blind_story(trajectory_id)
+        except HTTPException:
+            return pages.refusal("There is no such page for you", NOT_YOURS, PATH, 403)
+        except KeyError:
+            return pages.refusal("It cannot be shown", "The dataset that is shown here lacks it.", PATH, 404)
+        except TrajectoriesUnavailable as problem:
+            return pages.refusal("It cannot be shown now", f"{problem}.", PATH, 503)
+        view = view_item(story, seat.state, seat.annotator, step)
+        return pages.answer("annotate_item.html", view.title, PATH, view=view, story=story)
+
+    def _discussion(seat: Seat) -> HTMLResponse:
+        found = talks(seat.state, seat.annotator, seat.actor.is_maintainer)
+        more = _maintained(seat) if seat.actor.is_maintainer else {}
+        shown = view_talks(found, goal_of)
+        return pages.answer("discuss.html", "Discuss", DISCUSS, talks=shown, seat=seat, **more)
+
+    def _maintained(seat: Seat) -> dict:
+        service = desk.service
+        versions = published_versions(service.engine, service.suite.name)
+        last = rescorings(service)[-1:]
+        boards = [service.board_under(record.body[name]) for record in last for name in ("from", "to")]
+        report = desk.agreement()
+        return {
+            "people": view_people(seat.state),
+            "report": report,
+            "agreement": view_agreement(report),
+            "versions": list(enumerate(versions, start=1))[::-1],
+            "n_done": sum(given.is_done for given in seat.state.given.values()),
+            "rescored": last[0].body if last else None,
+            "boards": view_boards(*boards) if boards else (),
+        }
+
+    def goal_of(trajectory_id: str) -> str:
+        try:
+            return explorer.holding(trajectory_id).entry(trajectory_id).goal
+        except (KeyError, TrajectoriesUnavailable):
+            return ""
+
+    return router

@@ -1,0 +1,1 @@
+"""Disputes of labels: the form on a trajectory, the public list, what maintainers decide."""

@@ -1,0 +1,115 @@
+"""REST for disputes: file one, read the public list, decide."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from space.acting import wait_until_it_lasts
+from space.auth.auth import Auth
+from space.json_body import described, json_body
+from space.recording import NO_STORE, REFUSALS, recording
+from submissions.accounts import Actor
+from submissions.disputes import Decision, Dispute, ToldDispute, told
+from submissions.reader_acts import REASON_LENGTH, TEXT_LENGTH, ReaderActs
+from submissions.service import SubmissionService
+
+NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
+NO_DISPUTE = "there is no such dispute"
+MOST = 200
+Question = Literal["success", "side_effect", "repetition", "optimality"]
+
+
+class NewDispute(BaseModel):
+    """A dispute of one label of one trajectory."""
+
+    model_config = ConfigDict(extra="forbid")
+    trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
+    question: Question = Field(description="Whose answer is disputed.")
+    text: str = Field(max_length=TEXT_LENGTH, description="What is wrong, and where one sees it.")
+
+
+class DisputeDecision(BaseModel):
+    """What a maintainer decides of a dispute."""
+
+    model_config = ConfigDict(extra="forbid")
+    decision: Decision = Field(
+        description="corrected: the label is another one; kept: it stays; declined: nothing to look into."
+    )
+    reason: str = Field(max_length=REASON_LENGTH, description="Why; kept with the decision.")
+
+
+def shown_disputes(
+    service: SubmissionService,
+    acts: ReaderActs,
+    is_maintainer: bool,
+    trajectory_id: str = "",
+    state: str = "",
+) -> list[ToldDispute]:
+    """The disputes as a reader may see them, newest first: of one trajectory, open or decided, if asked."""
+    found = service.suite.find(trajectory_id) if trajectory_id else None
+    wanted = found.trajectory_id if found else trajectory_id
+
+    def is_wanted(dispute: Dispute) -> bool:
+        is_of_state = not state or (dispute.decided is None) == (state == "open")
+        return is_of_state and (not wanted or dispute.trajectory_id == wanted)
+
+    public = service.suite.labels_are_public
+    return [told(each, public, is_maintainer) for each in reversed(acts.disputes()) if is_wanted(each)]
+
+
+def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderActs) -> APIRouter:
+    """The routes over a service."""
+    router = APIRouter()
+    Known = Annotated[Actor, Depends(auth.require_actor)]
+    Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+
+    @router.post(
+        "/api/disputes",
+        summary="Dispute a label of a trajectory",
+        status_code=201,
+        openapi_extra=described(NewDispute),
+        responses=REFUSALS,
+    )
+    def dispute(
+        actor: Known, said: Annotated[NewDispute, Depends(json_body(NewDispute))]
+    ) -> JSONResponse:
+        """For any account, so many a day. Where a suite's labels are private, what is said of a test
+        trajectory is read by maintainers alone."""
+        with recording(service, NO_TRAJECTORY):
+            record = acts.dispute(said.trajectory_id, said.question, said.text, actor)
+        found = {"dispute_id": record.body["dispute_id"], "lasts": wait_until_it_lasts(service)}
+        return JSONResponse(found, 201, NO_STORE)
+
+    @router.get("/api/disputes", summary="The disputes and what was decided of them, newest first")
+    def disputes(
+        request: Request,
+        trajectory_id: Annotated[str, Query(max_length=300, description="Only of this one.")] = "",
+        state: Annotated[Literal["", "open", "decided"], Query(description="Empty: all.")] = "",
+        page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> JSONResponse:
+        """Reveals no hidden label: of a test trajectory of a private suite only that it was decided.
+        Maintainers get everything."""
+        found = shown_disputes(service, acts, auth.is_maintainer(request), trajectory_id, state)
+        shown = [each.to_json() for each in found[(page - 1) * MOST : page * MOST]]
+        return JSONResponse({"disputes": shown, "of": len(found)}, headers=NO_STORE)
+
+    @router.post(
+        "/api/maintain/disputes/{dispute_id}",
+        summary="Decide on a dispute: corrected, kept or declined",
+        openapi_extra=described(DisputeDecision),
+        responses=REFUSALS,
+    )
+    def decide(
+        dispute_id: str,
+        actor: Maintainer,
+        said: Annotated[DisputeDecision, Depends(json_body(DisputeDecision))],
+    ) -> JSONResponse:
+        """``corrected`` changes no label: publish a label set that holds the correction."""
+        with recording(service, NO_DISPUTE):
+            acts.decide(dispute_id, said.decision, said.reason, actor)
+        found = {"dispute_id": dispute_id, "decision": said.decision}
+        return JSONResponse({**found, "lasts": wait_until_it_lasts(service)}, headers=NO_STORE)
+
+    return router

@@ -1,0 +1,88 @@
+"""REST for error analysis: tag an error, take all tags along as CSV."""
+
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from leaderboard.error_tags import tags_to_csv
+from space.acting import wait_until_it_lasts
+from space.auth.auth import Auth
+from space.errors.judge_columns import JudgeColumns
+from space.errors.view import errors_of
+from space.json_body import described, json_body
+from space.recording import NO_STORE, REFUSALS, recording
+from submissions.accounts import Actor
+from submissions.error_records import error_tags
+from submissions.reader_acts import ReaderActs
+from submissions.service import SubmissionService
+
+NOTE_LENGTH = 2_000
+OWN = "own"
+NO_ERROR = "no such error is known: the judge has no verdict there, or experts say the same"
+
+
+class NewTag(BaseModel):
+    """What somebody says of an error."""
+
+    model_config = ConfigDict(extra="forbid")
+    judge: str = Field(max_length=120, description="The judge's row on the board, or its name in the data.")
+    trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
+    category: str = Field(
+        max_length=60, description="grounding_mismatch, misleading_reasoning, missed_instruction, "
+        "misunderstood_action, a name of your own, or own.",
+    )  # fmt: skip
+    own: str = Field("", max_length=60, description="The name of your own, where category is own.")
+    note: str = Field("", max_length=NOTE_LENGTH, description="What one sees; may be empty.")
+
+
+def build_errors_router(
+    service: SubmissionService, auth: Auth, acts: ReaderActs, columns: JudgeColumns
+) -> APIRouter:
+    """The routes over a service."""
+    router = APIRouter()
+
+    @router.post(
+        "/api/errors",
+        summary="Tag an error of a judge with its kind",
+        status_code=201,
+        openapi_extra=described(NewTag),
+        responses=REFUSALS,
+    )
+    def tag(
+        actor: Annotated[Actor, Depends(auth.require_actor)],
+        said: Annotated[NewTag, Depends(json_body(NewTag))],
+    ) -> JSONResponse:
+        """For any account, so many a day; your later tag of the same error counts in place of the first. Only
+        on dev, and on test where a suite's labels are public."""
+        category = own_name(said.own) if said.category == OWN else said.category
+        trajectory = service.suite.find(said.trajectory_id)
+        # Hidden splits are refused by `acts`, before any label is asked for.
+        if trajectory is not None and columns.labels(trajectory.split) is not None:
+            column = columns.one(said.judge, trajectory.split)
+            errors = errors_of(service, columns, column, trajectory.split) if column else ()
+            if trajectory.trajectory_id not in {error.trajectory_id for error in errors}:
+                raise HTTPException(404, NO_ERROR)
+        with recording(service, NO_ERROR):
+            found = acts.tag(said.judge, said.trajectory_id, category, said.note, actor)
+        told = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
+        return JSONResponse({**told, "lasts": wait_until_it_lasts(service)}, 201, NO_STORE)
+
+    @router.get("/api/errors.csv", summary="Every tag of judges' errors, as CSV")
+    def as_csv(
+        judge: Annotated[str, Query(max_length=120, description="Only of this judge; empty: of all.")] = "",
+    ) -> Response:
+        """In the order of time, earlier tags of one person too: the last one counts."""
+        tags = error_tags(service.engine, service.suite.name)
+        text = tags_to_csv(tag for tag in tags if not judge or tag.judge == judge)
+        named = {"Content-Disposition": 'attachment; filename="errors.csv"'}
+        return Response(text, media_type="text/csv; charset=utf-8", headers={**NO_STORE, **named})
+
+    return router
+
+
+def own_name(said: str) -> str:
+    """A category of one's own as it is kept: ``Wrong page`` becomes ``wrong_page``."""
+    return re.sub(r"[^a-z0-9]+", "_", said.casefold()).strip("_")

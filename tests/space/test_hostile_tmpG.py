@@ -1,0 +1,199 @@
+"""Thousands of files that mean harm, through the real application: each is answered, none does any."""
+
+import json
+import logging
+import resource
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dataset_script.settings import Settings
+from space.app import create_app
+from space.pages.submit import check_html
+from submissions.service import SubmissionService
+from tests.conftest import REPOSITORY
+from tests.space.conftest import tags_and_attributes
+from tests.space.hostile_files import HostileFile, Kind, Row, hostile_files, one_file_form
+
+REAL = REPOSITORY.parent / "shared" / "data" / "agent-reward-bench" / "verdicts"
+MB = 1 << 20
+SHARES: dict[Kind, float] = {"jsonl": 0.45, "csv": 0.35, "foreign": 0.16, "parquet": 0.04}
+"""Of all files; Parquet is read in a process of its own, half a second each."""
+
+
+class Heard(logging.Handler):
+    """Keeps every record of the log: its line, and what else is told with it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: list[str] = []
+        self.failures: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = f"{self.format(record)} {vars(record)}"
+        self.lines.append(line)
+        if record.levelno >= logging.ERROR or record.exc_info or "Traceback" in line:
+            self.failures.append(line)
+
+
+@dataclass
+class Served:
+    """The application as it runs, what it logged, and what it said so far."""
+
+    client: TestClient
+    service: SubmissionService
+    heard: Heard
+    codes: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    state, uploads = tmp_path_factory.mktemp("state"), tmp_path_factory.mktemp("uploads")
+    given = Settings(labels="none", state_dir=state, checks_a_minute=1_000_000)
+    heard = Heard()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GRADIO_TEMP_DIR", str(uploads))
+        with TestClient(create_app(given), raise_server_exceptions=False) as client:
+            logging.getLogger().addHandler(heard)
+            yield Served(client, SubmissionService(given), heard)
+            logging.getLogger().removeHandler(heard)
+
+
+@pytest.fixture(scope="module")
+def seeds(served) -> list[list[Row]]:
+    """The rows of the real verdict files where they are, and of one with every column."""
+    ids = [trajectory.trajectory_id for trajectory in served.service.suite.split("test")]
+    made = [
+        {"trajectory_id": spelled, "success": place % 3 == 0, "score": place / len(ids), "state": "ok"}
+        | {"side_effect": None, "optimality": 1 + place % 4, "cost_usd": 0.01, "reasoning": "it says so"}
+        for place, spelled in enumerate(ids)
+    ]
+    real = [list(map(json.loads, path.read_text().splitlines())) for path in sorted(REAL.glob("*.jsonl"))]
+    return [made, *real]
+
+
+@pytest.fixture(scope="module")
+def harmless_html(served) -> set[tuple[str, str]]:
+    """Every tag and attribute that the findings of harmless files are made of."""
+    (trajectory, *_) = served.service.suite.split("test")
+    files = (
+        b'{"trajectory_id": "nowhere", "success": "perhaps", "extra": 1}\n' * 9,
+        b"%PDF",
+        "".join(
+            f'{{"trajectory_id": "{trajectory.trajectory_id}", "success": true}}\n'
+            for trajectory in served.service.suite.split("test")
+        ).encode(),
+        f'{{"trajectory_id": "{trajectory.trajectory_id}"}}\n'.encode(),
+    )
+    return set().union(*(tags_and_attributes(page_of(served, content)) for content in files))
+
+
+def page_of(served: Served, content: bytes, name: str = "verdicts.jsonl", split: str = "test") -> str:
+    """What the submit page shows of a file that its form uploaded."""
+    body, headers = one_file_form(HostileFile(name, content), "files")
+    answer = served.client.post("/gradio_api/upload", content=body, headers=headers)
+    if answer.status_code != 200:
+        assert answer.status_code in (400, 413), answer.text
+        return ""
+    (path,) = answer.json()
+    html = check_html(served.service, path, split)
+    Path(path).unlink()
+    return html
+
+
+def is_answered(served: Served, file: HostileFile, split: str) -> None:
+    """The check over HTTP: findings, or that the file is acceptable or too large, and nothing else."""
+    body, headers = one_file_form(file, "file")
+    answer = served.client.post(f"/api/check?split={split}", content=body, headers=headers)
+    assert "Traceback" not in answer.text
+    if answer.status_code == 413:
+        assert len(file.content) > served.service.settings.max_upload_bytes
+        assert "send a smaller file" in answer.json()["detail"]
+        served.answers["too large"] += 1
+        return
+    assert answer.status_code == 200, answer.text
+    report = answer.json()
+    errors = [finding for finding in report["findings"] if finding["level"] == "error"]
+    assert report["acceptable"] is not bool(errors)
+    assert report["file"].isprintable()
+    assert not set(report["file"]) & set("/\\")
+    for finding in report["findings"]:
+        assert finding["message"].isprintable()
+        assert len(finding["message"]) < 3_000
+    served.codes.update(finding["code"] for finding in report["findings"])
+    served.answers["acceptable" if report["acceptable"] else "refused"] += 1
+
+
+def send_all(served: Served, seeds: Sequence[Sequence[Row]], harmless_html, uploads: int) -> None:
+    """So many files, checked over HTTP; one in eight also as the page shows it."""
+    for kind, share in SHARES.items():
+        sent = 0
+
+        @settings(
+            max_examples=round(share * uploads),
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(hostile_files(kind, seeds), st.sampled_from(("test", "test", "test", "dev")))
+        def each(file: HostileFile, split: str) -> None:
+            nonlocal sent
+            sent += 1
+            is_answered(served, file, split)
+            if sent % 8 == 0:
+                html = page_of(served, file.content, file.name, split)
+                assert tags_and_attributes(html) <= harmless_html
+            assert served.heard.failures == []
+
+        each()
+        assert sent >= round(share * uploads)
+    assert not [line for line in served.heard.lines if "alert(1)" in line or "HYPERLINK" in line]
+
+
+def test_hundreds_of_hostile_files_are_answered(served, seeds, harmless_html):
+    send_all(served, seeds, harmless_html, 250)
+    assert served.answers["acceptable"] > 0
+    assert served.answers["refused"] > 150
+
+
+@pytest.mark.slow
+def test_five_thousand_hostile_files_are_answered_within_bounded_memory(served, seeds, harmless_html):
+    send_all(served, seeds, harmless_html, 250)  # what is made once and kept is there now
+    before, peak_before = resident(), peak()
+    served.codes.clear()
+    send_all(served, seeds, harmless_html, 5_000)
+    assert set(served.codes) >= {
+        "invalid_json", "not_an_object", "duplicate_key", "json_array", "nan", "infinite", "out_of_range",
+        "nul_bytes", "wrong_encoding", "line_ends", "empty_file", "no_rows", "compressed", "not_text",
+        "encrypted", "broken_quotes", "field_count", "blank_rows", "missing_column", "duplicate_column",
+        "unknown_columns", "too_many_columns", "too_many_rows", "too_large", "cell_too_long", "unknown_word",
+        "wrong_type", "invalid_parquet", "malformed_id", "unknown_id", "wrong_split", "duplicate_id",
+        "missing_id", "empty_id",
+    }  # fmt: skip
+    assert set(served.answers) == {"acceptable", "refused", "too large"}
+    # A file of 5 MB takes 120 MB at most while it is read, and Parquet 1 GB of addresses in its own process.
+    print("MEM", (peak()-peak_before)>>20, (resident()-before)>>20, peak(resource.RUSAGE_CHILDREN)>>20, peak()>>20, served.answers, dict(served.codes))
+    assert peak() - peak_before < 400 * MB
+    assert resident() - before < 150 * MB
+    assert peak(resource.RUSAGE_CHILDREN) < 1_024 * MB
+
+
+def peak(whose: int = resource.RUSAGE_SELF) -> int:
+    """The most memory so far, in bytes: of this process, or of the largest that it started."""
+    told = resource.getrusage(whose).ru_maxrss
+    return told if sys.platform == "darwin" else told * 1_024
+
+
+def resident() -> int:
+    """The memory of this process now, in bytes; 0 where the system does not tell."""
+    statm = Path("/proc/self/statm")
+    return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
