@@ -10,7 +10,7 @@ import csv
 import hashlib
 import random
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,7 +128,8 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
 def split_by_share(
     ids: Sequence[str], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """The split of each trajectory id: of every benchmark ``share`` of the tasks, rounded, are for dev.
+    """The split of each trajectory id: a share of the tasks, rounded, is for dev, and about as much of each
+    benchmark.
 
     Which ones follows from a hash of the seed and the task, not from the order of the ids. Tasks of
     ``always_dev``, as (benchmark, task), are dev whatever the share. Raises SelectionError for a share that
@@ -140,11 +141,12 @@ def split_by_share(
     by_benchmark: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for trajectory in named:
         by_benchmark[trajectory.benchmark].add((trajectory.benchmark, trajectory.task))
+    numbers = _shares({name: len(tasks) for name, tasks in by_benchmark.items()}, share, seed)
     dev: set[tuple[str, str]] = set()
-    for tasks in by_benchmark.values():
-        ranked = sorted(tasks, key=lambda task: (task not in always_dev, _rank(seed, task), task))
+    for benchmark, tasks in by_benchmark.items():
+        ranked = sorted(tasks, key=lambda task: (task not in always_dev, _rank(seed, *task)))
         kept = sum(task in always_dev for task in tasks)
-        dev.update(ranked[: max(kept, int(share * len(tasks) + 0.5))])
+        dev.update(ranked[: max(kept, numbers[benchmark])])
     number = sum(len(tasks) for tasks in by_benchmark.values())
     if not 0 < len(dev) < number:
         raise SelectionError(
@@ -154,8 +156,20 @@ def split_by_share(
     return tuple(SPLITS[0] if (one.benchmark, one.task) in dev else SPLITS[1] for one in named)
 
 
-def _rank(seed: int, task: tuple[str, str]) -> bytes:
-    return hashlib.sha256("/".join((str(seed), *task)).encode()).digest()
+def _shares(sizes: Mapping[str, int], share: float, seed: int) -> dict[str, int]:
+    """How many of each group make up the share of all: what is left after rounding down goes to those that
+    lost most by it."""
+    numbers = {name: int(share * size) for name, size in sizes.items()}
+    left = int(share * sum(sizes.values()) + 0.5) - sum(numbers.values())
+    by_loss = sorted(sizes, key=lambda name: (numbers[name] - share * sizes[name], _rank(seed, name)))
+    for name in by_loss[:left]:
+        numbers[name] += 1
+    return numbers
+
+
+def _rank(seed: int, *names: str) -> bytes:
+    """Draws lots: the same on every machine, in every version of Python."""
+    return hashlib.sha256("/".join((str(seed), *names)).encode()).digest()
 
 
 def _task_of(text: str) -> tuple[str, str]:

@@ -11,10 +11,12 @@ from leaderboard.report_tables import interval, percent
 from space.address import link_to
 from space.board_view import PROVENANCES
 from space.citing import eval_results_yaml, judge_bibtex
+from space.errors.judge_columns import JudgeColumns
 from space.file_facts import file_facts
 from space.judge_plots import reliability_plot, sweep_plot
 from space.judge_sentences import ASKED, calibration_in_words, costs_in_words, lead, reading
 from space.judge_view import COUNTS, WITH_WHISKERS, JudgeView, view_judge
+from space.label_noise_told import label_noise_told
 from space.row_marks import marks_told, noise_told
 from space.row_names import origin, rows_by_id, short_name
 from space.shelf import Shelf
@@ -50,10 +52,10 @@ class JudgeHtml:
 
 
 class JudgePages:
-    """Judge pages over a service. Safe for threads."""
+    """Judge pages over a service; without ``columns`` none leads to its errors. Safe for threads."""
 
-    def __init__(self, service: SubmissionService) -> None:
-        self._service = service
+    def __init__(self, service: SubmissionService, columns: JudgeColumns | None = None) -> None:
+        self._service, self._columns = service, columns
         self._shelf: Shelf[JudgeHtml] = Shelf(KEPT_BYTES, lambda html: len(html.head) + len(html.body))
 
     @property
@@ -88,6 +90,11 @@ class JudgePages:
         head = render("judge_head.html", title=row.judge, view=view, told=told, lead=lead(view))
         return JudgeHtml(head, self._body(board, view), key)
 
+    def _errors_address(self, row: BoardRow) -> str:
+        """Where its errors are read; empty where they may not be seen, or none are known."""
+        is_known = self._columns is not None and self._columns.has_errors_of(row)
+        return link_to("/errors", judge=row.id) if is_known else ""
+
     def _body(self, board: Board, view: JudgeView) -> str:
         row = view.row
         facts = file_facts(self._service, row, view.label)
@@ -106,6 +113,8 @@ class JudgePages:
             has_agents=any(section.title == "By agent" for section in view.sections),
             interval_note=noise or INTERVALS[view.intervals],
             is_noisy=bool(noise),
+            label_noise=label_noise_told(self._service, row, view.label, view.axes["precision"]),
+            errors_address=self._errors_address(row) if view.label == "success" else "",
             reading=reading(view),
             neighbours=neighbours(board, row, view.label),
             calibration=found,

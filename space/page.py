@@ -9,6 +9,7 @@ import gradio as gr
 from space.auth.auth import Auth
 from space.board_pages import BoardPages
 from space.compare_html import ComparePages
+from space.errors.judge_columns import JudgeColumns
 from space.explorer.explorer import Explorer
 from space.judge_html import JudgePages
 from space.operations.check_limit import CheckLimit
@@ -43,7 +44,12 @@ class Services:
     @cached_property
     def judges(self) -> JudgePages:
         """The judges' own pages."""
-        return JudgePages(self.submissions)
+        return JudgePages(self.submissions, self.judge_columns)
+
+    @cached_property
+    def judge_columns(self) -> JudgeColumns:
+        """The verdicts whose errors may be seen."""
+        return JudgeColumns(self.submissions, self.trajectories)
 
     @cached_property
     def comparisons(self) -> ComparePages:

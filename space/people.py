@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from space.labels_routes import build_labels_router
 from space.maintain.pages import build_maintain_pages
 from space.maintain.rescoring_job import RescoringJob
 from space.maintain.rest import build_maintain_router
@@ -13,7 +14,7 @@ from space.plain_page import PlainPages
 
 
 def build_people_router(services: Services, pages: PlainPages) -> APIRouter:
-    """``/mine``, ``/maintain``, their REST answers, and the boards of other label versions."""
+    """``/mine``, ``/maintain``, boards of other label versions, and what is about labels; with their REST."""
     service, auth, router = services.submissions, services.auth, APIRouter()
     job = RescoringJob(service)
     router.include_router(build_own_router(service, auth), tags=["Your submissions"])
@@ -21,4 +22,5 @@ def build_people_router(services: Services, pages: PlainPages) -> APIRouter:
     router.include_router(build_maintain_router(service, auth, job), tags=["Maintainers"])
     router.include_router(build_maintain_pages(service, auth, job, pages))
     router.include_router(build_old_boards_router(service, auth), tags=["The board"])
+    router.include_router(build_labels_router(services, pages))
     return router

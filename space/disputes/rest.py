@@ -72,9 +72,7 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
         openapi_extra=described(NewDispute),
         responses=REFUSALS,
     )
-    def dispute(
-        actor: Known, said: Annotated[NewDispute, Depends(json_body(NewDispute))]
-    ) -> JSONResponse:
+    def dispute(actor: Known, said: Annotated[NewDispute, Depends(json_body(NewDispute))]) -> JSONResponse:
         """For any account, so many a day. Where a suite's labels are private, what is said of a test
         trajectory is read by maintainers alone."""
         with recording(service, NO_TRAJECTORY):

@@ -5,13 +5,14 @@ and the judges whose files were scored here.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from dataset_script.suite import Trajectory
+from leaderboard.board import BoardRow
 from leaderboard.error_analysis import may_see_errors
 from leaderboard.labels import LabelSet
 from space.explorer.ballots import RULE_BASED
@@ -48,6 +49,7 @@ class JudgeColumns:
         self._service, self._explorer = service, explorer
         self._lock = threading.Lock()
         self._known: dict[str, tuple[tuple, Mapping[str, JudgeColumn]]] = {}
+        self._carried: dict[str, tuple[tuple, Mapping[str, JudgeColumn]]] = {}
 
     def splits(self) -> tuple[str, ...]:
         """The splits whose errors may be seen here: allowed, and with labels."""
@@ -63,17 +65,23 @@ class JudgeColumns:
         """Every judge with verdicts on a split; of the scored files the best ones. Empty where hidden."""
         if self.labels(split) is None:
             return {}
-        shown = self._dataset()
+        carried = self._in_dataset(split)
+        if split == "dev":
+            return carried
         board = self._service.board()
-        key = (shown and shown.version, board.digest if split == "test" else "")
+        key = (tuple(carried), board.digest)
         with self._lock:
             if split not in self._known or self._known[split][0] != key:
-                found = self._of_dataset(shown, split) if shown else {}
-                if split == "test":
-                    best = (row.id for row in board.ranking(LABEL) if row.labels[LABEL]["best"])
-                    found |= self._of_files([row_id for row_id in best if row_id not in found])
-                self._known[split] = (key, found)
+                best = (row.id for row in board.ranking(LABEL) if row.labels[LABEL]["best"])
+                files = self._of_files([row_id for row_id in best if row_id not in carried])
+                self._known[split] = (key, {**carried, **files})
             return self._known[split][1]
+
+    def has_errors_of(self, row: BoardRow) -> bool:
+        """Whether there is a queue for a row of the board; no kept file is read for it."""
+        if row.provenance == "scored" and self.labels("test") is not None:
+            return True
+        return any(row.id in self._in_dataset(split) for split in self.splits())
 
     def one(self, judge: str, split: str) -> JudgeColumn | None:
         """A judge by its row or its name in the dataset; also one whose file is not among the best."""
@@ -108,7 +116,19 @@ class JudgeColumns:
             return None
         return next((shown for shown in datasets if shown.suite == self._service.suite.name), None)
 
-    def _of_dataset(self, shown: Shown, split: str) -> dict[str, JudgeColumn]:
+    def _in_dataset(self, split: str) -> Mapping[str, JudgeColumn]:
+        """The judges that the dataset carries, read once for each dataset."""
+        shown = self._dataset()
+        if shown is None:
+            return {}
+        on_board = frozenset(row.id for row in self._service.board().rows if row.provenance != "scored")
+        key = (shown.version, on_board)
+        with self._lock:
+            if split not in self._carried or self._carried[split][0] != key:
+                self._carried[split] = (key, self._of_dataset(shown, split, on_board))
+            return self._carried[split][1]
+
+    def _of_dataset(self, shown: Shown, split: str, on_board: Collection[str]) -> dict[str, JudgeColumn]:
         columns = ["trajectory_id", "judge", LABEL]
         rows: list[dict[str, Any]] = []
         if split in shown.dataset.splits("judgments"):
@@ -125,7 +145,6 @@ class JudgeColumns:
                 given = verdicts.setdefault(row["judge"], np.full(len(places), -1, dtype=np.int8))
                 given[place] = int(row[LABEL])
         found = {}
-        on_board = rows_by_id(self._service.board())
         for dataset_name, column in sorted(verdicts.items()):
             name, row_id = judge_names().get(dataset_name, (dataset_name, None))
             judge = row_id if row_id in on_board else dataset_name

@@ -37,13 +37,13 @@ def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages:
         kind: Kind = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
-        splits = columns.splits()
-        has_it = [name for name in splits if columns.one(judge, name)] if judge else []
-        chosen = split if split in has_it else (has_it[-1] if has_it else "")
-        column = columns.one(judge, chosen) if chosen else None
+        has_it = [name for name in columns.splits() if columns.one(judge, name)] if judge else []
+        splits = has_it or columns.splits()
+        chosen = split if split in splits else next(reversed(splits), "")
+        column = columns.one(judge, chosen) if has_it else None
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
-        index_split = split if split in splits else (splits[-1] if splits else "")
+        names = {each.judge: each.name for each in columns.on(chosen).values()} if chosen else {}
         return pages.answer(
             "errors.html",
             f"Errors of {column.name}" if column else "Errors of judges",
@@ -52,13 +52,13 @@ def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages:
             judge=judge,
             column=column,
             queue=queue_page(service, columns, column, chosen, kind, page, tags) if column else None,
-            choices=[] if column else judge_choices(service, columns, index_split, every),
-            split=chosen or index_split,
-            splits=has_it or splits,
+            choices=[] if column else judge_choices(service, columns, chosen, every),
+            split=chosen,
+            splits=splits,
             kind=kind,
             kinds=list(KINDS.items()),
             address=lambda **changes: link_to(
-                PATH, **{"judge": judge, "split": chosen or index_split, "kind": kind, **changes}
+                PATH, **{"judge": judge, "split": chosen, "kind": kind, **changes}
             ),
             judge_address=link_to("/judge", id=judge),
             csv_address=link_to("/api/errors.csv", judge=judge),
@@ -67,7 +67,7 @@ def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages:
             note_length=NOTE_LENGTH,
             title_of=category_title,
             n_tags=len(tags),
-            tables=count_tables(tags, {each.judge: each.name for each in columns.on(chosen or "dev").values()}),
+            tables=count_tables(tags, names),
             pairs=pairs_of(tags),
             percent=percent,
             is_private=not service.suite.labels_are_public,

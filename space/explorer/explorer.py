@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from dataset_script.settings import Settings
 from dataset_script.sources.base import SourceError
+from dataset_script.suite import Suite
 from space.explorer.ballots import Ballots, with_submitted
 from space.explorer.index import Entry
 from space.explorer.pictures import (
@@ -73,6 +74,11 @@ class Explorer:
         self._recorded = recorded_shelf()
         self._resized = resized_shelf()
         self._counted: dict[str, tuple[tuple, Ballots]] = {}
+
+    @property
+    def served(self) -> Suite:
+        """The suite whose judges are scored here; other datasets are shown to be looked at."""
+        return self._service.suite
 
     def datasets(self) -> tuple[Shown, ...]:
         """The datasets by suite, the one that is shown unasked first."""

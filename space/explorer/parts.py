@@ -6,9 +6,11 @@ What the page opens with, and what its script asks for when a reader moves on.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from space.disputes.form import DisputeForm, dispute_form
 from space.explorer.browse_view import BrowseView, browse
 from space.explorer.choice import Choice, choose, given_in, known_values, refused
 from space.explorer.explorer import Explorer
+from space.explorer.index import Entry
 from space.explorer.shown import Shown, TrajectoriesUnavailable
 from space.explorer.story_view import view_story
 from space.templating import render
@@ -69,7 +71,17 @@ def story_part(explorer: Explorer, query: str) -> Part:
         return _problem(404, *UNKNOWN)
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
-    return Part(render("trajectories_story.html", view=view, story=view.story))
+    dispute = _dispute(explorer, shown, view.story.entry)
+    return Part(render("trajectories_story.html", view=view, story=view.story, dispute=dispute))
+
+
+def _dispute(explorer: Explorer, shown: Shown, entry: Entry) -> DisputeForm | None:
+    """The form to dispute a label; None where the suite that is served does not have the run."""
+    suite = explorer.served
+    known = suite.find(entry.trajectory_id) if shown.suite == suite.name else None
+    if known is None:
+        return None
+    return dispute_form(known.trajectory_id, known.split, entry.labels, suite.labels_are_public)
 
 
 def _browsed(explorer: Explorer, query: str) -> tuple[BrowseView, Shown]:

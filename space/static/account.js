@@ -32,6 +32,7 @@
       place.textContent = account.problem ?? "";
     }
     document.body.classList.toggle("is-maintainer", Boolean(account.is_maintainer));
+    document.body.classList.toggle("is-signed-in", isSignedIn);
     document.body.classList.toggle("is-annotator", Boolean(account.is_annotator));
   }
 

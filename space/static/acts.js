@@ -42,7 +42,8 @@
       if (found.state === "running") found = await finished(form.getAttribute("action"));
       if (found.state === "failed") throw new Error(found.told);
       sessionStorage.setItem(SAID, found.lasts === false ? "Done; it waits for the place where records last." : "Done.");
-      window.location.reload();
+      if (form.dataset.then) window.location.assign(form.dataset.then); // where what was done is listed
+      else window.location.reload();
     } catch (problem) {
       say(form, `Nothing was done: ${problem.message}.`.replace(/\.\.$/, "."));
       button.disabled = false;

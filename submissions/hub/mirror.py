@@ -6,8 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, stop_when_event_set
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_not_exception_type,
+    sleep_using_event,
+    stop_when_event_set,
+)
 
 from dataset_script.hub_calls import HubError
 from submissions.chain import number_of_records
@@ -25,6 +30,8 @@ logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS: Final = 1.0
 """How soon a record is seen that another process wrote."""
 
+PATIENCE_WITH_SILENCE: Final = 2.0
+"""Seconds that an answer waits for a Hub that is silent: it would hold up others."""
 FAILURES_THAT_COUNT: Final = 3
 """After so many in a row the Hub is said to be silent."""
 
@@ -97,9 +104,10 @@ class HubMirror:
         """See `submissions.durability.Durability`."""
         if self._lasts_anyway:
             return True
-        deadline = time.monotonic() + timeout_s
+        start = time.monotonic()
         while not self._lasts(sequence):
-            left = deadline - time.monotonic()
+            patience = min(timeout_s, PATIENCE_WITH_SILENCE) if self._is_failing else timeout_s
+            left = start + patience - time.monotonic()
             if left <= 0 or self._ended or self._stop.is_set():
                 return False
             self._wake.set()
@@ -140,7 +148,7 @@ class HubMirror:
 
     def _run(self) -> None:
         again = Retrying(
-            retry=retry_if_exception_type((HubError, SQLAlchemyError, OSError)),
+            retry=retry_if_not_exception_type((Forked, RecordsDamaged, TakenOver, Stopping)),
             wait=seconds_until_next,
             sleep=sleep_using_event(self._stop),
             stop=stop_when_event_set(self._stop),
@@ -157,10 +165,8 @@ class HubMirror:
             self._end(words.DIFFERENT, problem)
         except TakenOver as problem:
             self._end(words.TAKEN_OVER, problem)
-        except Exception as problem:
-            if not self._stop.is_set():
-                logger.exception("bringing records to the Hub has failed")
-                self._end(words.FAILED, problem)
+        except Exception as problem:  # it was told when it happened; only the end of the server leads here
+            logger.info("bringing records to the Hub ends (%s)", type(problem).__name__)
         finally:
             self._turn.give_back()
 
@@ -208,8 +214,11 @@ class HubMirror:
         problem = state.outcome.exception()
         if isinstance(problem, HeadMoved):
             return
-        said = problem if isinstance(problem, HubError) else type(problem).__name__
-        logger.warning("%s; trying again in %.1f s", said, state.upcoming_sleep)
+        is_known = isinstance(problem, HubError)
+        said = problem if is_known else "bringing records to the Hub has failed"
+        logger.warning(
+            "%s; trying again in %.1f s", said, state.upcoming_sleep, exc_info=None if is_known else problem
+        )
         with self._changed:
             self._is_failing = state.attempt_number >= FAILURES_THAT_COUNT
             self._changed.notify_all()

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-_LOG: Final = "whoever runs this Space finds more in its log"
-
 RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
 SILENT: Final = (
     "the records cannot be restored yet, since the Hub does not answer as it should; this is tried again by "
@@ -15,9 +13,8 @@ TAKEN_OVER: Final = (
 )
 DIFFERENT: Final = (
     "the records on the Hub are not those of this server; several servers with one repository need one "
-    f"database (DATABASE_URL), and {_LOG}"
+    "database (DATABASE_URL), and whoever runs this Space finds more in its log"
 )
-FAILED: Final = f"records cannot be kept; {_LOG}"
 
 
 def waiting(number: int, is_failing: bool) -> str:

@@ -45,9 +45,9 @@ class Draft:
         }
 
     def _problems(self) -> list[str]:
-        problems = [
-            f"{name[:40]!r}: there is no such question" for name in self.answers.keys() - set(QUESTIONS)
-        ]
+        problems = []
+        if self.answers.keys() - set(QUESTIONS):
+            problems.append(f"there is a question that is none of {', '.join(QUESTIONS)}")
         problems += [
             f"{question}: write {', '.join(ANSWERS[question])}, {UNSURE} or nothing"
             for question in QUESTIONS

@@ -3,6 +3,7 @@
 import csv
 import io
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from dataset_script.task_selection import (
     read_ids,
     read_metadata,
     sample_tasks,
+    split_by_share,
     split_by_task,
 )
 
@@ -187,6 +189,70 @@ def test_a_seed_gives_the_same_split_whatever_the_order():
 def test_both_splits_get_a_task(dev_tasks):
     with pytest.raises(SelectionError, match=r"1 to 1 of the 2 tasks"):
         split_by_task(["webarena.1", "webarena.2", "webarena.resized.2"], dev_tasks, 0)
+
+
+RUNS = [f"{site}/{agent}/{site}.{n}" for site in ("map", "shop") for agent in "ab" for n in range(10)]
+
+
+def dev_tasks(ids, splits):
+    return {
+        (i.split("/")[0], i.split("/")[2]) for i, split in zip(ids, splits, strict=True) if split == "dev"
+    }
+
+
+def test_a_share_is_taken_of_every_benchmark_and_all_runs_of_a_task_go_with_it():
+    splits = split_by_share(RUNS, 0.25, seed=0)
+
+    assert splits.count("dev") == 5 * 2  # 0.25 of 20 tasks, two runs each
+    by_site = Counter(site for site, _ in dev_tasks(RUNS, splits))
+    assert sorted(by_site.values()) == [2, 3]  # 2.5 of each ten: one rounded down, one up
+
+
+def test_the_order_of_ids_changes_no_split_and_another_seed_does():
+    there = dev_tasks(RUNS, split_by_share(RUNS, 0.3, seed=3))
+
+    assert dev_tasks(RUNS[::-1], split_by_share(RUNS[::-1], 0.3, seed=3)) == there
+    assert dev_tasks(RUNS, split_by_share(RUNS, 0.3, seed=4)) != there
+
+
+def test_benchmarks_of_one_task_each_can_be_split_too():
+    ids = [f"site{n}/a/site{n}.1" for n in range(4)]
+
+    assert sorted(split_by_share(ids, 0.5, seed=0)) == ["dev", "dev", "test", "test"]
+
+
+def test_workarenas_second_level_is_a_benchmark_of_its_own():
+    ids = [f"workarena/a/workarena.servicenow.sort-{n}{level}" for n in range(4) for level in ("", "-l2")]
+
+    dev = [i for i, split in zip(ids, split_by_share(ids, 0.25, seed=0), strict=True) if split == "dev"]
+
+    assert sorted(i.endswith("-l2") for i in dev) == [False, True]
+
+
+@given(st.floats(0.1, 0.9), st.integers(0, 30), st.sets(st.integers(0, 9), max_size=9))
+def test_tasks_that_have_to_be_dev_are_and_count(share, seed, kept):
+    always = {("shop", f"shop.{n}") for n in kept}
+
+    freely = dev_tasks(RUNS, split_by_share(RUNS, share, seed))
+    dev = dev_tasks(RUNS, split_by_share(RUNS, share, seed, always))
+
+    assert len(freely) == int(share * 20 + 0.5)
+    assert always <= dev
+    sizes = Counter(site for site, _ in dev), Counter(site for site, _ in freely)
+    assert sizes[0]["shop"] == max(len(kept), sizes[1]["shop"])
+    assert sizes[0]["map"] == sizes[1]["map"]
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.5, 1.5, float("nan")])
+def test_a_share_lies_between_none_and_all(share):
+    with pytest.raises(SelectionError, match="between 0 and 1"):
+        split_by_share(RUNS, share, 0)
+
+
+@pytest.mark.parametrize(("share", "number"), [(0.02, 0), (0.98, 20)])
+def test_a_share_that_leaves_a_split_without_tasks_is_refused(share, number):
+    with pytest.raises(SelectionError, match=f"dev would get {number} of the 20 tasks"):
+        split_by_share(RUNS, share, 0)
 
 
 def test_ids_are_read_from_either_column(tmp_path):

@@ -49,6 +49,33 @@ POST /sign-out                                         403 =
 GET  /login/start                                      503 =
 GET  /login/callback                                   503 =
 
+# Annotating: nobody is invited here; a maintainer may look on, and runs the discussion
+GET  /annotate                                         401 403 403 200 401
+GET  /discuss                                          401 403 403 200 401
+GET  /api/annotate                                     401 403 403 403 401
+GET  /api/annotate/answers                             401 403 403 403 401
+PUT  /api/annotate/answers                             401 403 403 403 401
+GET  /api/annotate/screenshot                          401 403 403 422 401
+GET  /api/annotate/goal_image                          401 403 403 422 401
+GET  /api/annotate/tree                                401 403 403 422 401
+GET  /api/discuss                                      401 403 403 200 401
+GET  /api/discuss/agreement                            401 403 403 200 401
+POST /api/discuss/decisions                            401 403 403 422 401
+POST /api/discuss/invite                               401 403 403 422 401
+POST /api/discuss/uninvite                             401 403 403 422 401
+POST /api/discuss/assign                               401 403 403 409 401
+POST /api/discuss/publish                              401 403 403 422 401
+
+# Disputes, errors of judges, label versions: all may read, whoever is known may add
+GET  /disputes                                         200 =
+GET  /errors                                           200 =
+GET  /labels                                           200 =
+GET  /api/disputes                                     200 =
+GET  /api/errors.csv                                   200 =
+POST /api/disputes                                     401 422 422 422 401
+POST /api/errors                                       401 422 422 422 401
+POST /api/maintain/disputes/{dispute_id}               401 403 403 422 401
+
 # Submitting: whoever is known (422: no file was sent along)
 POST /api/submissions                                  401 422 422 422 401
 
@@ -142,6 +169,10 @@ QUERIES = {"GET /api/template": {"split": "dev"}}
 NOT_ALWAYS_THE_SAME = (
     "GET /api/me", "GET /gradio_api/startup-events", "GET /mine", "GET /api/submissions/{submission_id}",
     "GET /api/allowance", "GET /api/maintain/rescore", "GET /api/maintain/log",
+    "GET /api/annotate", "GET /api/annotate/answers", "GET /api/annotate/screenshot",
+    "GET /api/annotate/tree", "GET /api/annotate/goal_image", "GET /api/discuss",
+    "GET /api/discuss/agreement",
+    "GET /disputes", "GET /api/disputes",
 )  # fmt: skip
 """All other answers to GET are the same bytes for every actor who gets the same status."""
 

@@ -13,6 +13,7 @@ import pytest
 
 from dataset_script.settings import Settings
 from submissions.service import SubmissionService
+from tests.conftest import EVERY_TEST
 from tests.submissions.synthetic import settings_for, write_suite
 
 
@@ -40,8 +41,7 @@ def service(settings) -> SubmissionService:
 def postgres_folder() -> Iterator[Path]:
     """The socket folder of a PostgreSQL server of our own; skipped where there is none to start."""
     pytest.importorskip("psycopg", reason="no PostgreSQL driver: pip install 'psycopg[binary]'")
-    if not (shutil.which("initdb") and shutil.which("pg_ctl")):
-        pytest.skip("no PostgreSQL server here (initdb and pg_ctl on the PATH)")
+    initdb, pg_ctl = (_program(name) for name in ("initdb", "pg_ctl"))
     as_whom = _unprivileged()
     folder = Path(tempfile.mkdtemp(prefix="arb-postgres-"))
     if as_whom:
@@ -51,12 +51,12 @@ def postgres_folder() -> Iterator[Path]:
         subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=60, **as_whom)
 
     data = str(folder / "data")
-    run("initdb", "-D", data, "-U", "arb", "-A", "trust", "-E", "UTF8", "--no-sync")
+    run(initdb, "-D", data, "-U", "arb", "-A", "trust", "-E", "UTF8", "--no-sync")
     # It writes to a file: pg_ctl's own output would be held open by the server.
     options = f"-c listen_addresses='' -k {folder} -c fsync=off"
-    run("pg_ctl", "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
+    run(pg_ctl, "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
     yield folder
-    run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+    run(pg_ctl, "-D", data, "-m", "immediate", "stop")
     shutil.rmtree(folder)
 
 
@@ -69,6 +69,17 @@ def postgres_url(postgres_folder) -> str:
     with psycopg.connect(f"host={postgres_folder} user=arb dbname=postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     return f"postgresql+psycopg://arb@/{name}?host={postgres_folder}"
+
+
+def _program(name: str) -> str:
+    """A program of the PostgreSQL server; Debian's package puts it into a folder that is not on the PATH."""
+    debian = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    if found := shutil.which(name) or (str(debian[-1]) if debian else None):
+        return found
+    missing = "no PostgreSQL server here: `apt-get install postgresql`"
+    if EVERY_TEST:
+        pytest.fail(f"{missing}; required here (REQUIRE_EVERY_TEST)")
+    pytest.skip(missing)
 
 
 def _unprivileged() -> dict:

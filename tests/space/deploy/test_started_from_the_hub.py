@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +24,7 @@ from space.explorer.shown import SAMPLE_DATA
 from tests.hub_server import HubServer
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN, space_of
 from tests.space.deploy.fresh_environment import make_environment
-from tests.submissions.synthetic import TASKS, write_suite
+from tests.submissions.synthetic import FORM, TASKS, verdicts, write_suite
 
 pytestmark = pytest.mark.slow
 LABELS = "maintainer/labels"
@@ -87,6 +88,34 @@ def wait_for(client: httpx.Client, process: subprocess.Popen, log: Path) -> None
         except httpx.TransportError:
             time.sleep(0.2)
     raise AssertionError(f"the Space does not answer:\n{log.read_text()}")
+
+
+def test_what_was_deployed_takes_a_submission_loses_its_disk_and_restores_it_from_the_hub(
+    hub, deployed, tmp_path
+):
+    python = make_environment(tmp_path / "environment", deployed / "requirements.txt")
+    suite = load_suite(tmp_path / "made" / "small")
+    declared = {name: value for name, value in FORM.items() if name != "account"}
+    sent = {
+        "data": {**declared, "test_labels_used": "false"},
+        "files": {"file": ("verdicts.jsonl", verdicts(suite, misses=2))},
+        "headers": {"Authorization": f"Bearer {TOKEN}"},
+    }
+    with started(deployed, python, hub) as space:
+        answer = space.post("/api/submissions", **sent)
+        assert (answer.status_code, answer.json()["status"]) == (201, "accepted"), answer.text
+        receipt = answer.json()
+        board = space.get("/api/board.json").json()
+        assert [row["id"] for row in board["rows"]] == [receipt["submission_id"]]
+    shutil.rmtree(deployed / "state")
+    with started(deployed, python, hub) as space:
+        deadline = time.monotonic() + START_SECONDS
+        while not (restored := space.get("/api/board.json").json())["rows"]:
+            assert time.monotonic() < deadline, (tmp_path / "space.log").read_text()
+            time.sleep(0.2)
+        assert restored["digest"] == board["digest"]
+        again = space.post("/api/submissions", **sent).json()
+        assert (again["is_new"], again["signature"]) == (False, receipt["signature"])
 
 
 def test_what_was_deployed_serves_by_itself_in_a_fresh_environment(hub, deployed, tmp_path):

@@ -83,11 +83,11 @@ def test_submissions_are_found_by_words_and_come_in_pages(service):
             send(
                 service,
                 verdicts(service.suite, misses=misses, false_alarms=alarms),
-                judge=f"J{misses} {alarms}",
+                judge=f"J{misses}x{alarms}",
             )
     assert section(maintain(service), "submissions").count("<tr id=") == 25
     assert section(maintain(service, "?page=2"), "submissions").count("<tr id=") == 2
-    assert section(maintain(service, "?q=ada+J3+1"), "submissions").count("<tr id=") == 1
+    assert section(maintain(service, "?q=ada+J3x1"), "submissions").count("<tr id=") == 1
     assert "No submission is called so." in shown_text(maintain(service, "?q=nothing"))
 
 
@@ -144,7 +144,8 @@ def test_the_leak_budget_has_the_highest_first(service):
     told = section(maintain(service), "leak")
     accounts = re.search(r"Leak budget: Account.*?</table>", told, re.S)[0]
     # sd 6: rho = 1/72 a figure. Two: 2/72 + 2 sqrt(2/72 * 13.816) = 1.27; one: 0.89
-    assert re.findall(r'<th scope="row">(\w+)</th><td class="number">(\d)</td><td class="number">([\d.]+)', accounts) == [
+    line = r'<th scope="row">(\w+)</th><td class="number">(\d)</td><td class="number">([\d.]+)'
+    assert re.findall(line, accounts) == [
         ("Bob", "2", "1.27"), ("Ada", "1", "0.89"),
     ]  # fmt: skip
 

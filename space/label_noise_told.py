@@ -1,0 +1,51 @@
+"""What noise in the labels does to a judge's precision, in words and as a band beside its interval."""
+
+from dataclasses import dataclass
+
+from leaderboard.board import BoardRow
+from leaderboard.label_noise import disagreement_rates, noise_band
+from leaderboard.report_tables import interval, percent
+from space.axis import Axis
+from submissions.service import SubmissionService
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """Where the band lies on the precision's axis, in percent of its width, and what it means."""
+
+    left: float
+    width: float
+    words: str
+    told: str
+    caveat: str
+
+
+CAVEAT = (
+    "The draws do not look at the judge. Where people and judges stumble over the same runs, other people’s "
+    "labels would cost it less than this: the loss is overstated."
+)
+
+
+def label_noise_told(service: SubmissionService, row: BoardRow, label: str, axis: Axis) -> LabelNoise | None:
+    """The noise of a row's label. None for references, where labels are private, and without doubles."""
+    test = service.labels_for_public_figures()
+    if test is None or row.provenance == "reference":
+        return None
+    rates = disagreement_rates([found for found in (service.labels.dev, test) if found is not None], label)
+    band = noise_band(row.labels.get(label), rates)
+    if band is None:
+        return None
+    left, right = axis.place(band.low), axis.place(band.high)
+    ends = interval((band.low, band.high))
+    return LabelNoise(
+        left=left,
+        width=round(right - left, 2),
+        words=f"another person's labels: {ends}",
+        told=(
+            f"Two annotators differ on {rates.overall.differing} of the {rates.overall.doubles} runs that "
+            "both answered. With every label given by another person, who differs as often, its precision of "
+            f"{percent(band.precision)} % would be about {percent(band.mean)} %, and within {ends} in 95 of "
+            "100 draws: the pale band below the interval."
+        ),
+        caveat=CAVEAT,
+    )

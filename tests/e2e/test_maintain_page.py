@@ -1,0 +1,124 @@
+"""The maintainers' page in a real browser: sign in by name, hide a row, release a held file, re-score."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from submissions.service import SubmissionService
+from tests.e2e.conftest import RunningSpace
+from tests.e2e.judged_space import keep_picture
+from tests.submissions.synthetic import send, settings_for, verdicts, write_suite
+
+pytestmark = pytest.mark.browser
+
+
+class SmallSpace(RunningSpace):
+    """A Space with the small suite, where Grace maintains; ``shown`` is on its board, ``held`` waits."""
+
+    def __init__(self, folder: Path) -> None:
+        write_suite(folder)
+        settings = settings_for(folder, folder / "state")
+        service = SubmissionService(settings)
+        content = verdicts(service.suite, misses=4, false_alarms=2)
+        self.shown = send(service, content, judge="Alpha").submission_id
+        held = SubmissionService(settings)
+        held.__dict__["suite"] = replace(held.suite, labels_are_public=False)  # fewer than 30 positives
+        self.held = send(held, verdicts(held.suite, misses=1), judge="Beta", account="Bob").submission_id
+        service.engine.dispose()
+        held.engine.dispose()
+        super().__init__(
+            folder / "state",
+            ARB_SUITE=str(folder / "small"),
+            ARB_LABELS=f"csv:{folder / 'labels.csv'}",
+            ARB_MAINTAINERS="Grace",
+        )
+
+    def judges(self) -> list[str]:
+        return [row["judge"] for row in json.loads(self.get("/api/board.json"))["rows"]]
+
+
+@pytest.fixture
+def space(tmp_path):
+    running = SmallSpace(tmp_path)
+    yield running
+    running.kill()
+
+
+def sign_in(page, space, name: str) -> None:
+    page.goto(space.url + "/sign-in?next=/about")
+    page.get_by_label("Your name").fill(name)
+    page.get_by_role("button", name="Sign in").click()
+    page.locator(".signed-in-name", has_text=name).wait_for()
+
+
+def decide(page, space, submission_id: str, decision: str, reason: str) -> None:
+    row = page.locator(f"#submission-{submission_id}").last
+    row.locator("summary").click()
+    row.get_by_label("Decision").select_option(decision)
+    row.get_by_label("Why").fill(reason)
+    row.get_by_role("button", name="Decide").click()
+    page.locator(".notice.good", has_text="Done.").wait_for()
+
+
+def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(page, space):
+    assert space.judges() == ["Alpha"]
+    sign_in(page, space, "Grace")
+    page.locator(".masthead").get_by_role("link", name="Maintain").click()
+    page.get_by_role("heading", name="Maintain", exact=True).wait_for()
+    assert "Held" in page.locator("section[aria-labelledby=queue]").inner_text()
+    keep_picture(page, "maintain")
+
+    decide(page, space, space.shown, "hidden", "a test of hiding")
+    assert space.judges() == []
+    decide(page, space, space.held, "released", "looked at it")
+    assert space.judges() == ["Beta"]
+    log = page.locator("section[aria-labelledby=log]").inner_text()
+    assert "a test of hiding" in log
+    assert "looked at it" in log
+
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.locator("section[aria-labelledby=rescoring] summary").click()
+    page.get_by_role("button", name="Re-score all").click()
+    page.locator(".notice.good", has_text="Done.").wait_for()
+    page.get_by_text("The last one since the server began: 0 scored").wait_for()
+
+    page.set_viewport_size({"width": 390, "height": 844})
+    keep_picture(page, "maintain-on-a-phone")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_an_owner_saves_a_receipt_renames_and_withdraws(page, space, tmp_path):
+    sign_in(page, space, "Ada")
+    assert not page.get_by_role("link", name="Maintain").is_visible()
+    page.locator(".masthead").get_by_role("link", name="Your submissions").click()
+    page.get_by_role("heading", name="Your submissions", exact=True).wait_for()
+    keep_picture(page, "your-submissions")
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Save the receipt").click()
+    receipt = json.loads(Path(saved.value.path()).read_text())
+    assert (receipt["submission_id"], saved.value.suggested_filename) == (
+        space.shown, f"receipt-{space.shown}.json",
+    )  # fmt: skip
+
+    page.locator("summary", has_text="Rename the judge").click()
+    page.get_by_label("New name of the judge").fill("Gamma")
+    page.get_by_role("button", name="Rename", exact=True).click()
+    page.get_by_role("link", name="Gamma").wait_for()
+    assert space.judges() == ["Gamma"]
+
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.locator("summary", has_text="Withdraw it").click()
+    page.get_by_role("button", name="Withdraw", exact=True).click()
+    page.get_by_text("It was taken off the board for good").wait_for()
+    assert space.judges() == []
+
+
+def test_the_submit_page_says_what_is_left_before_submitting(page, space):
+    page.goto(space.url + "/submit")
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_text("Left to you: 999 of 1000 files today").wait_for()
+    sign_in(page, space, "Bob")
+    page.goto(space.url + "/submit")
+    page.get_by_text("Left to you: 1000 of 1000 files today").wait_for()  # nothing under these labels

@@ -1,0 +1,52 @@
+"""The Space with its records on the Hub: what it answers while they wait, and how it ends."""
+
+import threading
+
+import pytest
+from fastapi.testclient import TestClient
+
+from dataset_script.suite import load_suite
+from space.app import create_app
+from tests.hub_server import running_hub
+from tests.submissions.hub.looking import eventually, records_on
+from tests.submissions.synthetic import FORM, settings_for, verdicts, write_suite
+
+RECORDS = "maintainer/records"
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    monkeypatch.setattr("submissions.hub.retries.MINUTE", 0.2)
+    with running_hub(monkeypatch) as server:
+        yield server
+
+
+def test_a_space_tells_of_records_that_wait_and_ends_its_work_with_itself(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr("submissions.hub.mirror.PATIENCE_WITH_SILENCE", 0.1)
+    write_suite(tmp_path)
+    settings = settings_for(
+        tmp_path, tmp_path / "state", records_repo=RECORDS, hf_token="hf_maintainer", state_lasts=False,
+        secret="a secret of sixteen or more",
+    )  # fmt: skip
+    app = create_app(settings)
+    form = {**FORM, "test_labels_used": "false"}
+    with TestClient(app) as client:
+        suite = load_suite(settings.suite)
+        answer = client.post("/api/submissions", data=form, files={"file": ("a.jsonl", verdicts(suite))})
+        assert (answer.status_code, answer.json()["status"]) == (201, "accepted")
+        health = client.get("/healthz").json()
+        assert (health["submissions"], health["waiting"], health["records"]) == ("open", 0, None)
+
+        for method in ("GET", "HEAD", "POST"):
+            hub.fail(method, ".*", times=1_000_000, status=503)
+        file = {"file": ("b.jsonl", verdicts(suite, misses=1))}
+        answer = client.post("/api/submissions", data=form, files=file)
+        assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
+        health = client.get("/healthz").json()
+        assert health["waiting"] == 2
+        assert health["records"].startswith("The Hub does not answer as it should: 2 records wait")
+        hub.faults.clear()
+        eventually(lambda: client.get("/healthz").json()["waiting"] == 0)
+    assert len(records_on(hub)) == 4
+    threads = {thread.name for thread in threading.enumerate()}
+    assert "records to the Hub" not in threads

@@ -1,0 +1,172 @@
+"""Disputes: who may file and decide, bounds of a day, and what everybody may read of them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from submissions.accounts import Actor
+from submissions.acts import Acts
+from submissions.chain import check_chain, records_after
+from submissions.database import snapshot
+from submissions.disputes import DECISIONS, Decided, Dispute, told
+from submissions.reader_acts import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActs
+from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+
+ADA, MIA = Actor("ada"), Actor("mia", is_maintainer=True)
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def acts(service, clock) -> ReaderActs:
+    return ReaderActs(service.engine, service.suite, clock)
+
+
+@pytest.fixture
+def ids(service) -> list[str]:
+    return [trajectory.trajectory_id for trajectory in service.suite.split("test")]
+
+
+def test_a_dispute_is_a_record_and_so_is_its_decision(acts, service, ids):
+    filed = acts.dispute(ids[0], "success", "  Step 4 opens another product.\nSee the title. ", ADA)
+    assert filed.body == {
+        "dispute_id": "1", "suite": "small", "split": "test", "trajectory_id": ids[0],
+        "question": "success", "text": "Step 4 opens another product.\nSee the title.",
+    }  # fmt: skip
+    acts.decide("1", "corrected", "the product is another one", MIA)
+    (found,) = acts.disputes()
+    assert (found.by, found.decided.decision, found.decided.by) == ("ada", "corrected", "mia")
+    with snapshot(service.engine) as session:
+        records = records_after(session)
+    assert [record.kind for record in records] == ["disputed", "dispute_decided"]
+    assert check_chain(records) == []
+
+
+def test_every_spelling_of_a_trajectory_is_that_trajectory(acts, service):
+    name = "assistantbench/agent-a/assistantbench.improved.validation.0"
+    filed = acts.dispute(name.replace(".improved.", "."), "repetition", "it scrolls in circles", ADA)
+    assert filed.body["trajectory_id"] == service.suite.find(name).trajectory_id
+
+
+def test_of_several_decisions_the_last_one_counts_and_all_are_kept(acts, ids):
+    acts.dispute(ids[0], "success", "wrong", ADA)
+    acts.decide("1", "kept", "the goal was reached", MIA)
+    acts.decide("1", "corrected", "no: the cart was empty", MIA)
+    (found,) = acts.disputes()
+    assert [each.decision for each in found.decisions] == ["kept", "corrected"]
+    assert found.decided.decision == "corrected"
+    with pytest.raises(SubmissionRefused, match="corrected already"):
+        acts.decide("1", "corrected", "again", MIA)
+
+
+def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
+    acts.dispute(ids[0], "success", "wrong", ADA)
+    with pytest.raises(NotAllowed):
+        acts.decide("1", "kept", "mine", ADA)
+    Acts(service.engine, service.suite, acts.clock).ban("bob", MIA, "spam")
+    with pytest.raises(NotAllowed, match="closed"):
+        acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
+    assert len(acts.disputes()) == 1 and acts.disputes()[0].decided is None
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "why"),
+    [
+        ("reward", "wrong", "question: use one of success"),
+        ("success", " \n ", "say what is wrong"),
+        ("success", "x" * (TEXT_LENGTH + 1), "shorten it"),
+        ("success", "half \ud800 a character", "write it again"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_in_words(acts, ids, question, text, why):
+    with pytest.raises(SubmissionRefused, match=why):
+        acts.dispute(ids[0], question, text, ADA)
+    assert acts.disputes() == []
+
+
+def test_there_is_no_dispute_of_what_is_not_there(acts):
+    with pytest.raises(KeyError):
+        acts.dispute("webarena/agent-z/webarena.0", "success", "wrong", ADA)
+    with pytest.raises(KeyError):
+        acts.decide("7", "kept", "no such one", MIA)
+
+
+def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(acts, ids):
+    acts.dispute(ids[0], "success", "wrong", ADA)
+    with pytest.raises(SubmissionRefused, match=r"dispute 1\), and it is open"):
+        acts.dispute(ids[0], "success", "wrong, I say", Actor("Ada"))
+    acts.dispute(ids[0], "repetition", "another question", ADA)
+    acts.dispute(ids[0], "success", "another person", Actor("bob"))
+    acts.decide("1", "kept", "looked again", MIA)
+    assert acts.dispute(ids[0], "success", "new: the log shows it", ADA).body["dispute_id"] == "4"
+
+
+def test_an_account_has_so_many_in_24_hours_whatever_its_capitals(acts, clock, ids):
+    for n in range(DISPUTES_A_DAY):
+        acts.dispute(ids[n], "success", "wrong", ADA)
+    with pytest.raises(TooMany, match="20 disputes in 24 hours") as refused:
+        acts.dispute(ids[-1], "success", "wrong", Actor("ADA"))
+    assert refused.value.next_at == NOW + timedelta(hours=24)
+    acts.dispute(ids[-1], "success", "another account", Actor("bob"))
+    clock.now += timedelta(hours=24)
+    acts.dispute(ids[-1], "success", "a day later", ADA)
+
+
+def test_disputes_make_no_new_board(acts, service, ids):
+    before = service.board()
+    acts.dispute(ids[0], "success", "wrong", ADA)
+    assert service.board() is before
+
+
+def dispute(split: str, decision: str | None) -> Dispute:
+    decided = () if decision is None else (Decided(decision, "the reason of it", "mia", NOW),)
+    return Dispute("1", "w/a/w.1", "success", split, "it says success", "ada", NOW, decided)
+
+
+@pytest.mark.parametrize("decision", [None, *DECISIONS])
+def test_of_a_hidden_label_everybody_reads_only_that_it_was_decided(decision):
+    found = told(dispute("test", decision), labels_are_public=False, is_maintainer=False)
+    assert (found.text, found.reason) == (None, None)
+    assert "reason of it" not in str(found) and "it says" not in str(found.to_json())
+    assert found.outcome == {None: "open", "declined": "declined"}.get(decision, "decided")
+
+
+def test_whether_a_hidden_label_was_corrected_or_kept_cannot_be_told():
+    kept, corrected = (
+        told(dispute("test", decision), labels_are_public=False, is_maintainer=False)
+        for decision in ("kept", "corrected")
+    )
+    assert kept == corrected
+
+
+@pytest.mark.parametrize(("split", "is_public"), [("dev", False), ("dev", True), ("test", True)])
+def test_where_labels_are_public_text_and_reason_are_too(split, is_public):
+    found = told(dispute(split, "kept"), is_public, is_maintainer=False)
+    assert (found.outcome, found.text, found.reason) == ("kept", "it says success", "the reason of it")
+
+
+def test_a_declined_text_is_for_maintainers_alone():
+    declined = dispute("dev", "declined")
+    assert told(declined, labels_are_public=True, is_maintainer=False).text is None
+    assert told(declined, labels_are_public=True, is_maintainer=True).text == "it says success"
+
+
+def test_maintainers_see_all_of_a_hidden_one():
+    found = told(dispute("test", "corrected"), labels_are_public=False, is_maintainer=True)
+    assert (found.outcome, found.text, found.reason) == ("corrected", "it says success", "the reason of it")
+
+
+def test_a_dispute_shows_nothing_in_a_log():
+    assert repr(dispute("test", "corrected")) == "Dispute('1')"
+    assert "corrected" not in repr(dispute("test", "corrected").decided)

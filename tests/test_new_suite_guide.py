@@ -1,0 +1,178 @@
+"""docs/new_suite.md, line by line on the sample's recordings: it ends with a leaderboard of one's own."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.hub_server import HubServer
+
+pytestmark = pytest.mark.slow
+
+REPOSITORY = Path(__file__).parents[1]
+GUIDE = (REPOSITORY / "docs" / "new_suite.md").read_text(encoding="utf-8")
+IN_A_CHECKOUT = ("dataset_script", "leaderboard", "judges", "submissions", "space")
+BESIDE = ("CHANGELOG.md", "LICENSE", "requirements.txt")
+SERVE = "python -m space serve"
+SECONDS = 120
+
+
+def lines_of_the_guide() -> list[str]:
+    """Every command of the guide in its order, continued lines joined, without comments."""
+    blocks = re.findall(r"^```bash\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+class Follower:
+    """Types the lines of the guide in a fresh checkout, with the local Hub and a free port for theirs."""
+
+    def __init__(self, folder: Path, hub: HubServer) -> None:
+        self.checkout, self.ours = folder / "checkout", folder / "ours"
+        self.home, self.hub = folder / "home", hub
+        for each in (self.checkout, self.home):
+            each.mkdir()
+        for name in IN_A_CHECKOUT:
+            shutil.copytree(
+                REPOSITORY / name, self.checkout / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        for name in BESIDE:
+            shutil.copy(REPOSITORY / name, self.checkout)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.exports: list[str] = []
+        self.said: dict[str, str] = {}
+
+    def type(self, line: str) -> None:
+        """One line of the guide; an export holds for the lines after it."""
+        if line.startswith("export "):
+            self.exports.append(self._here(line))
+            return
+        done = subprocess.run(
+            self._shell(line), cwd=self.checkout, env=self._environment(), capture_output=True, text=True,
+            timeout=SECONDS,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        self.said[line] = done.stdout
+
+    @contextmanager
+    def serving(self) -> Iterator[httpx.Client]:
+        """The Space, in the terminal of its own that the guide speaks of."""
+        with (self.home / "space.log").open("wb") as log:
+            command, environment = self._shell(f"exec {SERVE}"), self._environment()
+            process = subprocess.Popen(command, cwd=self.checkout, env=environment, stdout=log, stderr=log)
+        try:
+            with httpx.Client(base_url=self.address, timeout=60, trust_env=False) as client:
+                self._wait_for(client, process)
+                yield client
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=60)
+
+    def _wait_for(self, client: httpx.Client, process: subprocess.Popen) -> None:
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end and process.poll() is None:
+            try:
+                client.get("/healthz")
+                return
+            except httpx.TransportError:
+                time.sleep(0.2)
+        raise AssertionError(f"the Space does not answer:\n{(self.home / 'space.log').read_text()}")
+
+    def _shell(self, line: str) -> list[str]:
+        return ["bash", "-c", "\n".join(["set -eu", *self.exports, self._here(line)])]
+
+    def _here(self, line: str) -> str:
+        """The line with this test's addresses, and with the reader's names as the local Hub has them."""
+        for theirs, ours in {
+            "submissions submit": f"submissions submit --space {self.address}",
+            "hf_your_token": "hf_maintainer",
+        }.items():
+            line = line.replace(theirs, ours)
+        return re.sub(r"\byou(?=/|$)", "maintainer", line)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+        return {
+            **kept,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "ARB_PORT": str(self.port),
+            "HF_ENDPOINT": self.hub.url,
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "GRADIO_ANALYTICS_ENABLED": "False",
+            "NO_PROXY": "127.0.0.1",
+        }
+
+
+def test_the_guide_line_by_line_ends_with_a_leaderboard_of_ones_own(tmp_path):
+    lines = lines_of_the_guide()
+    assert lines.count(SERVE) == 1
+    before, after = lines[: lines.index(SERVE)], lines[lines.index(SERVE) + 1 :]
+    with HubServer() as hub:
+        follower = Follower(tmp_path, hub)
+        for line in before:
+            follower.type(line)
+        with follower.serving() as space:
+            for line in after:
+                follower.type(line)
+            check_leaderboard(space, follower)
+        check_hub(hub, follower)
+
+
+def check_leaderboard(space: httpx.Client, follower: Follower) -> None:
+    """The Space serves the new suite, and its submitter finds the receipt."""
+    health = space.get("/healthz").json()
+    assert (health["status"], health["suite"], health["submissions"]) == ("ok", "our-suite", "open")
+    (versions,) = (said for line, said in follower.said.items() if "label-versions" in line)
+    assert versions.startswith(health["label_version"])
+    assert space.get("/api/board.json").json()["suite"] == "our-suite"
+    (said,) = (said for line, said in follower.said.items() if "submissions submit" in line)
+    submission = re.search(r"^predictions.jsonl submitted: (\S+), SHA-256 ", said, re.MULTILINE)[1]
+    assert space.get(f"/mine/{submission}").status_code != 200  # not for everybody
+    space.post("/sign-in", data={"name": "ada"}, headers={"Sec-Fetch-Site": "same-origin"})
+    receipt = space.get(f"/api/submissions/{submission}").json()
+    assert (receipt["judge"], receipt["account"], receipt["suite"]) == (
+        "Always successful",
+        "ada",
+        "our-suite",
+    )
+    assert receipt["label_version"] == health["label_version"] and receipt["signature"]
+    assert receipt["report"]["labels"]["success"]["overall"]["n"] == 52
+
+
+def check_hub(hub: HubServer, follower: Follower) -> None:
+    """The data and the Space are public without a label of test; the labels lie in the private repository."""
+    repositories = hub.api.repositories
+    private = {name for name, repository in repositories.items() if repository.private}
+    assert private == {"maintainer/our-suite-labels", "maintainer/our-suite-records"}
+    labels = (follower.ours / "labels.csv").read_bytes()
+    kept = repositories["maintainer/our-suite-labels"].head.files["data/annotations.csv"]
+    assert bytes_of(kept.data) == labels
+    data, space = repositories["maintainer/our-suite"], repositories["spaces/maintainer/our-leaderboard"]
+    for public in (data, space):
+        assert labels not in [bytes_of(file.data) for file in public.head.files.values()]
+    card = bytes_of(data.head.files["README.md"].data).decode()
+    assert "72 runs of four agents. Licence: CC BY 4.0." in card
+    published = bytes_of(space.head.files["dataset_script/suites/our-suite/dev_labels.csv"].data).decode()
+    assert published.count("\n") == 1 + 26  # a header; 20 dev trajectories, six of them annotated twice
+    assert space.variables["ARB_LABELS"] == "hub:maintainer/our-suite-labels"
+    assert json.loads(bytes_of(data.head.files["manifest.json"].data))["suite"] == "our-suite"
+
+
+def bytes_of(data: bytes | Path) -> bytes:
+    return data if isinstance(data, bytes) else data.read_bytes()
