@@ -13,6 +13,14 @@ from dataset_script.command_line import stop, stopped_like_ctrl_c
 if TYPE_CHECKING:
     from dataset_script.building.report import BuildReport
 
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-class",
+        help="A class of your own in AgentLab's pickles, module.class (again for more); never run.",
+    ),
+]
+
 DAMAGED_FILES = 3
 """Exit code of a build that is there, but met broken files."""
 
@@ -43,6 +51,7 @@ def build(
     report: Annotated[
         Path | None, typer.Option(help="Write every name left out or noted, as JSON, to this file.")
     ] = None,
+    allow_class: AllowOption = None,
 ) -> None:
     """Build the dataset.
 
@@ -68,7 +77,7 @@ def build(
         if blind or blind_key:
             key = blind_key or out.absolute().with_name(f"{out.absolute().name}.blind-key")
             blinding = Blinding(read_key(key, create=True))
-        options = BuildOptions(strict, workers or default_workers(), blinding)
+        options = BuildOptions(strict, workers or default_workers(), blinding, tuple(allow_class or ()))
         with stopped_like_ctrl_c(), _progress() as progress:
             done = build_dataset(source, out, chosen, options, progress)
         if report is not None:

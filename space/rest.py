@@ -88,7 +88,7 @@ def build_router(service: SubmissionService) -> APIRouter:
                 "suite": service.suite.name,
                 "submissions": "off" if service.read_only_reason else "open",
                 "waiting": service.durability.waiting(),
-                "records": service.waiting_told,
+                "records": service.durability.told,
                 "label_version": service.label_version,
                 "board_digest": board.digest,
             }

@@ -29,7 +29,7 @@ def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
         case "waiting":
             return WAITING
         case "held":
-            why = "; ".join(filter(None, reasons)) or "no reason was kept"
+            why = "; ".join(reason.rstrip(".") for reason in reasons if reason) or "no reason was kept"
             return f"It is held for a maintainer, who looks at it before it is scored: {why}."
 
 
@@ -71,4 +71,4 @@ def standing_told(
 
 
 def _why(reasons: Mapping[str, str], kind: str) -> str:
-    return f": {reasons[kind]}" if reasons.get(kind) else ""
+    return f": {reasons[kind].rstrip('.')}" if reasons.get(kind) else ""

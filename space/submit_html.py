@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dataset_script.prediction_file.findings import counted
-from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
+from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.board import Board, BoardRow
 from leaderboard.report_tables import interval, percent
 from space.address import link_to
@@ -99,9 +99,10 @@ def _place(board: Board, row: BoardRow) -> str:
 
 def report_html(report: dict) -> str:
     """The figures of a score report by benchmark, a table a label."""
+    labels = {label: report["labels"][label] for label in LABELS if label in report["labels"]}
     return render(
         "report.html",
-        report=report,
+        report={"labels": labels},
         titles=BENCHMARK_TITLES,
         label_titles=LABEL_TITLES,
         percent=percent,

@@ -67,7 +67,7 @@ def flags_of(
 def _held(submissions: Iterable[Listed]) -> Iterable[Flag]:
     for each in submissions:
         if each.standing.is_held:
-            yield Flag(each, "held", "; ".join(each.standing.reasons) or "no reason was kept")
+            yield Flag(each, "held", _reasons(each))
 
 
 def _alike(
@@ -107,7 +107,10 @@ def _without_score(submissions: Iterable[Listed]) -> Iterable[Flag]:
     for each in submissions:
         standing = each.standing
         if standing.is_refunded and not standing.is_rejected:
-            reason = "; ".join(standing.reasons) or "no reason was kept"
-            yield Flag(each, "given back", f"does not count towards the account's limits: {reason}")
+            yield Flag(each, "given back", f"does not count towards the account's limits: {_reasons(each)}")
         elif not (each.is_scored or standing.is_held or standing.is_rejected):
             yield Flag(each, "unscored", "has no score under the labels of now; re-scoring makes one")
+
+
+def _reasons(each: Listed) -> str:
+    return "; ".join(reason.rstrip(".") for reason in each.standing.reasons) or "no reason was kept"

@@ -114,7 +114,7 @@ def _listed(
 
 
 def _reason(body: Mapping[str, Any]) -> str:
-    return "; ".join(body.get("reasons") or [body.get("reason") or ""])
+    return "; ".join(reason.rstrip(".") for reason in body.get("reasons") or [body.get("reason") or ""])
 
 
 def _one(submission: Submission, found: Standings, is_scored: bool) -> Listed:

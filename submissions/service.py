@@ -146,11 +146,6 @@ class SubmissionService:
         return nothing_lasts(self.settings) or self.durability.closed or self.labels.why_none("test")
 
     @property
-    def waiting_told(self) -> str | None:
-        """A sentence for pages while records wait for the place where they last; None while none do."""
-        return self.durability.told
-
-    @property
     def label_version(self) -> str | None:
         """The version of the test labels; None where there are none."""
         return self.labels.test.version if self.labels.test else None

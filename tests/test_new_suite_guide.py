@@ -145,9 +145,11 @@ def check_leaderboard(space: httpx.Client, follower: Follower) -> None:
     submission = re.search(r"^predictions.jsonl submitted: (\S+), SHA-256 ", said, re.MULTILINE)[1]
     assert space.get(f"/mine/{submission}").status_code != 200  # not for everybody
     space.post("/sign-in", data={"name": "ada"}, headers={"Sec-Fetch-Site": "same-origin"})
+    for page in ("/annotate", "/discuss", f"/mine/{submission}"):
+        assert space.get(page).status_code == 200, page
     receipt = space.get(f"/api/submissions/{submission}").json()
     assert (receipt["judge"], receipt["account"], receipt["suite"]) == (
-        "Always successful",
+        "Our rules",
         "ada",
         "our-suite",
     )

@@ -35,11 +35,15 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How to build. ``strict``: publish nothing when something is left out. ``workers``: processes."""
+    """How to build. ``strict``: publish nothing when something is left out. ``workers``: processes.
+
+    ``also_allowed``: classes of one's own agents in AgentLab's pickles (see `open_source`).
+    """
 
     strict: bool = False
     workers: int = 1
     blinding: Blinding | None = None
+    also_allowed: tuple[str, ...] = ()
 
 
 def build(
@@ -57,7 +61,7 @@ def build(
     SourceError, SuiteError, OutputError, WorkerError; OSError when the disk is full.
     """
     check_replaceable(out, source)
-    runs = open_source(source)
+    runs = open_source(source, options.also_allowed)
     listing = runs.list()
     suite = suite or choose_suite([file.trajectory_id for file in listing.files])
     said = load_dev_labels(suite)

@@ -14,7 +14,7 @@ DAMAGED: Final = MappingProxyType(
         "not_a_trajectory": "not a trajectory as released",
         "not_a_judgment": "not a judgment as released",
         "not_a_pickle": "not a whole pickle",
-        "refused_pickle": "a pickle with a class that is not allowed",
+        "refused_pickle": "a pickle with a class that is not allowed (your own: --allow-class)",
         "no_steps": "has no steps",
         "reader_failed": "a reader failed on it, which is a fault of ours: please report it",
     }

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from dataset_script.build_commands import DAMAGED_FILES, AllowOption
 from dataset_script.command_line import stop, stopped_like_ctrl_c
 
 if TYPE_CHECKING:
     from dataset_script.building.report import BuildReport
     from dataset_script.new_suite.runs import FoundRuns
-
-DAMAGED_FILES = 3
-"""Exit code, as of `build`: the suite is there, without some files that are broken."""
 
 
 def new_suite(
@@ -41,6 +39,7 @@ def new_suite(
         int | None,
         typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4."),
     ] = None,
+    allow_class: AllowOption = None,
 ) -> None:
     """Make a suite's folder from recorded runs.
 
@@ -49,7 +48,7 @@ def new_suite(
 
     Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
     """
-    from dataset_script.building.report import lines
+    from dataset_script.building.report import LEFT_OUT, lines
     from dataset_script.building.workers import WorkerError, default_workers
     from dataset_script.new_suite.folder import SplitChoice, check_new, suite_texts, write_new
     from dataset_script.new_suite.runs import find_runs
@@ -58,19 +57,23 @@ def new_suite(
     from dataset_script.suite import SuiteError, load_suite
     from dataset_script.task_selection import SelectionError, read_metadata
 
+    found = None
     try:
         check_new(out)
         published = [load_suite(name) for name in dev_of or ()]
         always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
         known = [task for path in metadata or () for task in read_metadata(path)]
         with stopped_like_ctrl_c(), _progress() as progress:
-            found = find_runs(open_source(source), workers or default_workers(), progress)
+            runs = open_source(source, tuple(allow_class or ()))
+            found = find_runs(runs, workers or default_workers(), progress)
         if not found.runs:
-            raise SelectionError(f"{source}: no run in it can be used; `build` tells why of each")
+            raise SelectionError(f"{source}: no run in it can be used")
         texts = suite_texts(found.runs, SplitChoice(dev_share, seed, always_dev), known)
         write_new(out, texts)
         made = _report(out, found)
     except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:
+        for finding in found.left_out if found is not None else ():
+            typer.echo(f"left out: {finding} ({LEFT_OUT[finding.code]})")
         _fail(str(error), 2)
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written", 130)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dataset_script.new_suite.runs import UsableRun
-from dataset_script.new_suite.suite_toml import render_suite_toml
+from dataset_script.new_suite.suite_toml import render_suite_toml, suggested_rules
 from dataset_script.suite import SuiteError, shipped_suites
 from dataset_script.task_selection import Task as KnownTask
 from dataset_script.task_selection import split_by_share
@@ -49,7 +49,7 @@ def suite_texts(
     )
     texts = {
         "trajectories.csv": _csv(("trajectory_id", "split"), ids),
-        "suite.toml": render_suite_toml(made),
+        "suite.toml": render_suite_toml(made, suggested_rules(splits.count("test"))),
     }
     known = {task_key(task.task_id): task for task in metadata}
     if known or any(run.goal for run in runs):

@@ -1,4 +1,4 @@
-"""The ``suite.toml`` of a new suite: hidden labels, and every rule with its default and what it does."""
+"""The ``suite.toml`` of a new suite: hidden labels, and every rule with what it does."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -19,7 +19,8 @@ COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "public_noise": "The same on the overall figures of public rows.",
         "public_rows_a_year": "Rows that an account may make public in a year.",
         "round_days": "Public rows appear together, every so many days.",
-        "fewest_positives": "A file that calls fewer test trajectories successful waits for a maintainer.",
+        "fewest_positives": "A file that calls fewer test trajectories successful waits for a maintainer:\n"
+        "# a tenth of them, and 30 where they are many.",
         "ranking_half": "true: rank by a fixed hidden half of the tasks and show figures of the other half.",
     }
 )
@@ -30,14 +31,19 @@ _HEAD: Final = """# "private": the test labels are hidden; figures are shown wit
 # "public": anyone can have them anyway, and every figure is shown as it is.
 labels = "private"
 
-# Every rule has its default here: what is not changed may as well be left out.
+# Every rule there is, as suggested for this suite.
 [rules]
 """
 
 
-def render_suite_toml(made: str) -> str:
+def suggested_rules(test_trajectories: int) -> SuiteRules:
+    """The defaults; on a small test split fewer positive verdicts do, or an honest judge would be held."""
+    fewest = min(SuiteRules().fewest_positives, max(1, test_trajectories // 10))
+    return SuiteRules(fewest_positives=fewest)
+
+
+def render_suite_toml(made: str, rules: SuiteRules) -> str:
     """The file's text; ``made`` is a line that says how the suite came about."""
-    rules = SuiteRules()
     parts = [
         f"# {COMMENTS[field.name]}\n{field.name} = {_toml(getattr(rules, field.name))}\n"
         for field in fields(SuiteRules)

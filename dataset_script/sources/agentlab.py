@@ -77,9 +77,11 @@ class AgentLabSource:
         return recording, notes
 
     def identity(self, file: SourceFile) -> str:
-        """Names, sizes and times of the run's files."""
+        """Names, sizes and times of the run's files, and the classes that are allowed in them."""
         states = [(path.name, path.stat()) for path in sorted(file.path.iterdir()) if path.is_file()]
-        return "\n".join(f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in states)
+        return "\n".join(f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in states) + "".join(
+            f"\n{name}" for name in self.also_allowed
+        )
 
     def _id(self, run: Path) -> str:
         """The id that the arguments give; where they cannot be read, the one in the folder's name."""

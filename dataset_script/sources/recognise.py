@@ -7,10 +7,11 @@ from dataset_script.sources.published_runs import PublishedSource
 from dataset_script.sources.released import ReleasedSource
 
 
-def open_source(folder: Path) -> TrajectorySource:
+def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
     """The source in a folder: the released layout, a published dataset, or AgentLab's results.
 
-    Raises SourceError when it is none of them.
+    ``also_allowed`` are classes of one's own agents, each ``module.class``, in AgentLab's pickles. Raises
+    SourceError when it is none of them.
     """
     for kind in (ReleasedSource, PublishedSource):
         if kind.recognises(folder):
@@ -19,7 +20,7 @@ def open_source(folder: Path) -> TrajectorySource:
         from dataset_script.sources.agentlab import ARGUMENTS, AgentLabSource
 
         if next(folder.rglob(ARGUMENTS), None) is not None:
-            return AgentLabSource(folder)
+            return AgentLabSource(folder, also_allowed)
     raise SourceError(
         f"{folder}: holds no runs that can be read; name a folder with cleaned/ in it (or in trajectories/: "
         "the released layout), a dataset built here (manifest.json), or AgentLab's results (exp_args.pkl)"

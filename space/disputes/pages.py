@@ -1,4 +1,4 @@
-"""``/disputes``: the public list with its decisions, the form for a trajectory, and maintainers' decisions."""
+"""``/disputes``: the public list with its decisions, the form for a trajectory, what maintainers decide."""
 
 from typing import Annotated, Literal
 

@@ -7,12 +7,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from space.auth.auth import Auth
 from space.maintain.rescoring_job import RescoringJob
-from space.maintain.view import epsilon_told, is_found, leak_tables, view_line
+from space.maintain.view import Line, epsilon_told, is_found, leak_tables, view_line
 from space.own.pages import PATH as OWN_PATH
 from space.plain_page import PlainPages
+from space.standing_words import standing_told
 from submissions.audit import read_log
 from submissions.chain import KINDS
-from submissions.flags import Flag
+from submissions.flags import Flag, Listed
 from submissions.overview import Overview, exact_figures, overview
 from submissions.rescoring import rescorings
 from submissions.service import SubmissionService
@@ -86,10 +87,19 @@ def _submissions(service: SubmissionService, found: Overview, search: str, page:
     n_flagged, flagged = len(flagged), flagged[:MOST_FLAGGED]
     chosen = [each for each in reversed(found.submissions) if is_found(each, search)]
     shown = chosen[(page - 1) * ON_A_PAGE : page * ON_A_PAGE]
+    is_private, now = not service.suite.labels_are_public, service.clock()
+
+    def line(each: Listed) -> Line:
+        at = service.discloser.appears_at(each.standing.published_at)
+        told = standing_told(
+            each.standing, is_scored=each.is_scored, is_private=is_private, appears_at=at, now=now
+        )
+        return view_line(each, flags.get(each.id, ()), cells.get(each.id, {}), told.word)
+
     cells = exact_figures(service, [each.id for each in (*flagged, *shown)])
     return {
-        "queue": [view_line(each, flags[each.id], cells.get(each.id, {})) for each in flagged],
-        "lines_shown": [view_line(each, flags.get(each.id, ()), cells.get(each.id, {})) for each in shown],
+        "queue": [line(each) for each in flagged],
+        "lines_shown": [line(each) for each in shown],
         "n_flagged": n_flagged,
         "n_chosen": len(chosen),
         "n_pages": -(-len(chosen) // ON_A_PAGE),

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from dataset_script.vocabulary import LABEL_TITLES
 from leaderboard.report_tables import percent
-from space.standing_words import standing_told
 from submissions.flags import TITLES, Flag, Listed
 from submissions.probing.leak import Leak
 from submissions.revealed import Revealed
@@ -54,14 +53,14 @@ class LeakLine:
     epsilon: str
 
 
-def view_line(listed: Listed, flags: Iterable[Flag], cells: Mapping[str, Any]) -> Line:
-    """A submission with its flags and the exact overall cell of each label."""
+def view_line(listed: Listed, flags: Iterable[Flag], cells: Mapping[str, Any], status: str) -> Line:
+    """A submission with its flags and the exact overall cell of each label; ``status`` is where it stands."""
     standing = listed.standing
     marks = {"verified": standing.is_verified, "labels exposed": standing.is_label_exposed,
              "given back": standing.is_refunded, "public": standing.published_at is not None}  # fmt: skip
     return Line(
         listed=listed,
-        status=standing_told(standing, is_scored=listed.is_scored).word,
+        status=status,
         marks=tuple(mark for mark, is_so in marks.items() if is_so),
         flags=tuple((TITLES[flag.kind], flag.reason) for flag in flags),
         figures=tuple(_figures(label, cell) for label, cell in cells.items() if cell),

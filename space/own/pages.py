@@ -51,12 +51,14 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
         except (KeyError, NotAllowed):
             status = 404 if actor.is_maintainer else 403
             return pages.refusal("There is no such page for you", NOT_YOURS, PATH, status)
-        return pages.answer("mine_submission.html", f"{view.judge}, submission", PATH, **_shown([view]))
+        return pages.answer(
+            "mine_submission.html", f"{view.judge}, submission", PATH, **_shown([view], is_whole=True)
+        )
 
-    def _shown(views: Sequence[OwnView]) -> dict:
+    def _shown(views: Sequence[OwnView], is_whole: bool) -> dict:
         return {
             "views": views,
-            "reports": {view.id: _report(view, len(views) == 1) for view in views},
+            "reports": {view.id: _report(view, is_whole) for view in views},
             "rules": service.suite.rules,
             "is_private": not service.suite.labels_are_public,
         }
@@ -77,7 +79,7 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
             n_pages=-(-len(listed) // ON_A_PAGE),
             n_submissions=len(listed),
             waiting=service.durability.told,
-            **_shown([view_submission(service, each.id, actor) for each in shown]),
+            **_shown([view_submission(service, each.id, actor) for each in shown], is_whole=False),
         )
 
     return router

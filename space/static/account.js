@@ -5,6 +5,7 @@
   const isFramed = window.parent !== window;
   const link = document.querySelector(".sign-in-link");
   const form = document.querySelector("form.signed-in");
+  const menu = document.querySelector(".account-menu");
   let account = null; // null: not known yet; an object with name: null for a reader
 
   // The address changes with the choices on a page; signing in leads back to it as it is then.
@@ -16,13 +17,21 @@
   }, true);
   form?.addEventListener("submit", () => { form.elements.next.value = here(); });
 
+  // The menu closes like others do: by a click elsewhere, or by Escape.
+  document.addEventListener("pointerdown", (event) => { if (menu?.open && !menu.contains(event.target)) menu.open = false; });
+  menu?.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+
   function show() {
     if (account === null) return;
     const isSignedIn = account.name !== null;
     if (link) link.hidden = isSignedIn;
-    if (form) {
-      form.hidden = !isSignedIn;
-      form.querySelector(".signed-in-name").textContent = account.name ?? "";
+    if (menu) {
+      menu.hidden = !isSignedIn;
+      menu.querySelector(".signed-in-name").textContent = account.name ?? "";
     }
     for (const place of document.querySelectorAll("[data-account]"))
       place.hidden = (place.dataset.account === "signed-in") !== isSignedIn;

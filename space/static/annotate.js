@@ -115,9 +115,15 @@
 
   // Questions ----------------------------------------------------------------------------------------------
 
+  function mark_current() {
+    const name = questions[current].dataset.question;
+    for (const question of questions) question.classList.toggle("is-current", question === questions[current]);
+    for (const guide of form.querySelectorAll(".guide[data-for]")) guide.classList.toggle("is-current", guide.dataset.for === name);
+  }
+
   function go_to(place) {
     current = Math.min(Math.max(0, place), questions.length - 1);
-    for (const question of questions) question.classList.toggle("is-current", question === questions[current]);
+    mark_current();
     questions[current].focus({ preventScroll: true });
     const frame = form.getBoundingClientRect();
     const here = questions[current].getBoundingClientRect();
@@ -144,7 +150,7 @@
     const place = questions.indexOf(event.target.closest(".question"));
     if (place >= 0 && place !== current) {
       current = place;
-      for (const question of questions) question.classList.toggle("is-current", question === questions[current]);
+      mark_current();
     }
   });
   form.addEventListener("pointerup", () => setTimeout(() => { // keys go on where the pointer was

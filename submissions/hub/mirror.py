@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from sqlalchemy import Engine
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -29,7 +30,6 @@ from submissions.hub.turns import Turn
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS: Final = 1.0
 """How soon a record is seen that another process wrote."""
-
 PATIENCE_WITH_SILENCE: Final = 2.0
 """Seconds that an answer waits for a Hub that is silent: it would hold up others."""
 FAILURES_THAT_COUNT: Final = 3
@@ -46,7 +46,7 @@ class HubMirror:
 
     def __init__(
         self,
-        engine: Callable,
+        engine: Callable[[], Engine],
         committer: Committer,
         turn: Turn,
         stop: threading.Event,

@@ -58,13 +58,15 @@ def decide(page, space, submission_id: str, decision: str, reason: str) -> None:
     row.locator("summary").click()
     row.get_by_label("Decision").select_option(decision)
     row.get_by_label("Why").fill(reason)
-    row.get_by_role("button", name="Decide").click()
+    with page.expect_navigation():  # it is drawn anew
+        row.get_by_role("button", name="Decide").click()
     page.locator(".notice.good", has_text="Done.").wait_for()
 
 
 def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(page, space):
     assert space.judges() == ["Alpha"]
     sign_in(page, space, "Grace")
+    page.locator(".account-menu summary").click()
     page.locator(".masthead").get_by_role("link", name="Maintain").click()
     page.get_by_role("heading", name="Maintain", exact=True).wait_for()
     assert "Held" in page.locator("section[aria-labelledby=queue]").inner_text()
@@ -80,7 +82,8 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(page, sp
 
     page.once("dialog", lambda dialog: dialog.accept())
     page.locator("section[aria-labelledby=rescoring] summary").click()
-    page.get_by_role("button", name="Re-score all").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Re-score all").click()
     page.locator(".notice.good", has_text="Done.").wait_for()
     page.get_by_text("The last one since the server began: 0 scored").wait_for()
 
@@ -91,7 +94,9 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(page, sp
 
 def test_an_owner_saves_a_receipt_renames_and_withdraws(page, space, tmp_path):
     sign_in(page, space, "Ada")
+    page.locator(".account-menu summary").click()
     assert not page.get_by_role("link", name="Maintain").is_visible()
+    keep_picture(page, "account-menu")
     page.locator(".masthead").get_by_role("link", name="Your submissions").click()
     page.get_by_role("heading", name="Your submissions", exact=True).wait_for()
     keep_picture(page, "your-submissions")

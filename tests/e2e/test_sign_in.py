@@ -90,7 +90,7 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
     page.goto(space.url + "/submit")
     page.get_by_text("to submit. Checking and rehearsing need no account.").wait_for()
     assert page.get_by_label("Your name").count() == 0
-    assert not page.locator("form.signed-in").is_visible()
+    assert not page.locator(".account-menu").is_visible()
     page.locator("#prediction-file input[type=file]").set_input_files(file)
     page.wait_for_selector("#check-result .notice.good")
     assert "nobody is signed in" in submit(page)
@@ -110,6 +110,7 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
 
     page.goto(space.url + "/about")
     page.locator(".signed-in-name", has_text="ada").wait_for()
+    page.locator(".account-menu summary").click()
     page.get_by_role("button", name="Sign out").click()
     page.locator(".masthead").get_by_role("link", name="Sign in").wait_for()
     assert page.url == space.url + "/about"

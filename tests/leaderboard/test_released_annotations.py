@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from leaderboard.annotations import Annotation, AnnotationsInvalid
 from leaderboard.label_source import ANNOTATIONS_IN_WHEEL, locate_labels
 from leaderboard.parquet_annotations import parse_parquet, write_parquet
-from leaderboard.released_annotations import parse_released, write_released
+from leaderboard.released_annotations import parse_released, write_open, write_released
 from tests.leaderboard.annotation_samples import annotation, annotations
 
 HEADER = (
@@ -62,3 +62,15 @@ def test_the_released_file_goes_through_parquet_and_comes_back_byte_for_byte(off
     read = parse_released(released.decode())
     assert len(read) == 1408
     assert write_released(parse_parquet(write_parquet(read))).encode() == released
+
+
+def test_an_open_file_has_nothing_where_a_question_is_not_answered_and_is_refused_until_it_is():
+    given_one = annotation(1, "H", None, optimality=None)
+    text = write_open([given_one])
+    assert text == f"{HEADER}\r\nH,webarena,webarena.1,agent-a,,,No,,No\r\n"
+    with pytest.raises(AnnotationsInvalid) as refusal:
+        parse_released(text)
+    assert [problem.partition(":")[0] for problem in refusal.value.problems] == [
+        "row 2, trajectory_success",
+        "row 2, trajectory_optimality",
+    ]

@@ -118,10 +118,8 @@ def _many_columns() -> bytes:
 
 
 def _wide_values() -> bytes:
-    """Values of a fixed width of 1 MB, none of them there."""
-    return written(
-        pa.table({"trajectory_id": pa.nulls(1_000, pa.binary(1_000_000)), "success": [True] * 1_000})
-    )
+    """Values of a fixed width of 1 MB, none of them there: each row would still take it."""
+    return written(pa.table({"trajectory_id": pa.nulls(3, pa.binary(1_000_000)), "success": [True] * 3}))
 
 
 def _deep() -> bytes:

@@ -126,7 +126,8 @@ def test_openapi_describes_routes_that_have_their_permissions_and_no_other(clien
         for method, operation in operations.items()
     }
     assert {"GET /api/board.json", "POST /api/check", "POST /api/submissions"} <= described.keys()
-    assert described.keys() <= expected().keys()
+    # OpenAPI has no word for a parameter that may hold a slash.
+    assert described.keys() <= {line.replace(":path}", "}") for line in expected()}
     assert [route for route, operation in described.items() if not operation.get("summary")] == []
 
 

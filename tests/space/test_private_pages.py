@@ -2,10 +2,12 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from dataset_script.suite import OFFICIAL
 from space.board_html import board_html
 from space.board_view import Choice
 from space.citing import eval_results_yaml
@@ -91,9 +93,8 @@ def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
     service.acts.publish(sent, Actor("Ada"))
     for _ in range(8):
         service.clock()
-    assert "ranks come from a half of the tasks that is not shown" in shown_text(
-        board_html(service, Choice())
-    )
+    told = shown_text(board_html(service, Choice()))
+    assert "ranks come from a half of the tasks that is not shown" in told
 
 
 def test_comparing_holds_no_verdicts_against_labels_or_each_other(private):
@@ -139,7 +140,8 @@ def test_pages_by_id_show_nothing_of_rows_that_are_not_on_the_board(private, row
     assert "There are no rates by" in shown_text(body_html(private, "overall", [row_id]))
 
 
-def test_the_paper_tables_read_no_private_labels(private, monkeypatch):
+def test_the_paper_tables_read_no_private_labels_of_a_suite_by_the_official_name(private, monkeypatch):
+    private.__dict__["suite"] = replace(private.suite, name=OFFICIAL)
     monkeypatch.setattr(type(private.labels), "test", property(lambda self: pytest.fail("labels were read")))
     assert PaperTables(private).get(1) is not None
 
@@ -151,8 +153,7 @@ def test_what_is_taken_along_says_the_noise(private):
     assert figures["noise"] == {"tp_sd": 3.0}
 
 
-def test_no_page_changes_with_a_single_label_but_by_noisy_figures(private):
-    """The other label of every trajectory that no row calls positive: what is shown of files stays."""
+def test_what_is_shown_of_files_is_the_same_under_any_labels(private):
     row_id = ids(private)[0]
     before = (
         file_facts(private, private.board().rows[0], "success"),

@@ -227,8 +227,8 @@ def test_formulas_are_defused_in_the_csv_and_left_alone_in_the_json(service):
 
 def test_health_tells_that_submissions_are_open(client, filled):
     assert client.get("/healthz").json() == {
-        "status": "ok", "suite": "small", "submissions": "open", "label_version": filled.label_version,
-        "board_digest": filled.board().digest,
+        "status": "ok", "suite": "small", "submissions": "open", "waiting": 0, "records": None,
+        "label_version": filled.label_version, "board_digest": filled.board().digest,
     }  # fmt: skip
 
 
@@ -236,8 +236,8 @@ def test_health_in_read_only_mode_tells_so_and_the_board_is_served_as_before(fil
     before = filled.board()
     client = client_of(SubmissionService(filled.settings.model_copy(update={"labels": "none"})))
     assert client.get("/healthz").json() == {
-        "status": "ok", "suite": "small", "submissions": "off", "label_version": None,
-        "board_digest": before.digest,
+        "status": "ok", "suite": "small", "submissions": "off", "waiting": 0, "records": None,
+        "label_version": None, "board_digest": before.digest,
     }  # fmt: skip
     assert client.get("/api/board.json").content == before.to_bytes()
 

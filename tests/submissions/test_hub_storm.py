@@ -31,7 +31,7 @@ from tests.submissions.synthetic import FORM, settings_for, verdicts, write_suit
 REPOSITORY = Path(__file__).parents[2]
 RECORDS, BOARD = "maintainer/records", "maintainer/board"
 RULES = 'labels = "public"\n[rules]\nfiles_a_day = 2\nfiles_a_year = 20\n'
-ACCOUNTS, KILLS, CLIENTS, SECONDS = 40, 20, 8, 240
+ACCOUNTS, KILLS, CLIENTS, SECONDS = 40, 20, 8, 400
 
 
 @dataclass(frozen=True)

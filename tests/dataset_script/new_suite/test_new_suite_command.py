@@ -4,6 +4,8 @@ import csv
 import gzip
 import json
 import pickle
+import shutil
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +16,7 @@ from dataset_script.suite_rules import SuiteRules
 from dataset_script.tasks import load_tasks
 from tests.dataset_script.conftest import SUITE_IDS
 
+GENUINE = Path(__file__).parents[1] / "sources" / "recorded_by_browsergym"
 METADATA = "task_name,sites,eval_types,browsergym_split\nshop.1,shop wiki,url_match,test\n"
 
 
@@ -40,7 +43,7 @@ def test_the_folder_is_a_suite_with_hidden_labels_and_every_run(make):
     assert {t.trajectory_id for t in suite.trajectories} == set(SUITE_IDS)
     # half of three tasks, rounded up: one of the shop's two, and one more
     assert len({t.task for t in suite.split("dev")}) == 2
-    assert (suite.labels_are_public, suite.rules) == (False, SuiteRules())
+    assert (suite.labels_are_public, suite.rules) == (False, SuiteRules(fewest_positives=1))
     assert names_in(out) == ["suite.toml", "tasks.csv", "trajectories.csv"]
     assert "left out: nothing" in done.stdout
 
@@ -143,6 +146,25 @@ def test_agentlabs_results_are_imported_as_they_lie(tmp_path):
     options = ["--source", str(tmp_path / "study"), "--suite", str(out), "--out", str(tmp_path / "data")]
     built = CliRunner().invoke(app, ["build", *options, "--workers", "1"])
     assert built.exit_code == 0 and "dev 2, test 2" in built.stdout, built.output
+
+
+def test_classes_of_ones_own_agents_are_named_and_allowed_by_name(tmp_path):
+    for number in (1, 2):
+        shutil.copytree(GENUINE, tmp_path / "study" / f"run-{number}")
+    arguments = {"agent_args": {"agent_name": "Scripted-both"}, "env_args": {"task_name": "tinyshop.2"}}
+    (path,) = (tmp_path / "study" / "run-2").rglob("exp_args.pkl")
+    path.write_bytes(pickle.dumps(arguments))  # the second run is of another task
+    data, out = tmp_path / "data", tmp_path / "tiny-suite"
+    new = ["new-suite", "--source", str(tmp_path / "study"), "--out", str(out), "--dev-share", "0.5"]
+    build = ["build", "--source", str(tmp_path / "study"), "--out", str(data), "--suite", str(out)]
+    allowed = ["--allow-class", "tiny_agents.ScriptedArgs", "--allow-class", "tiny_agents.ModelArgs"]
+    refused = CliRunner().invoke(app, [*new, "--workers", "1"])
+    assert refused.exit_code == 2 and not out.exists()
+    assert "tiny_agents.ScriptedArgs" in refused.stdout and "--allow-class" in refused.stdout
+    for command, code in (([*new, *allowed], 0), (build, 3), ([*build, *allowed], 0)):
+        done = CliRunner().invoke(app, [*command, "--workers", "1"])
+        assert done.exit_code == code, done.output
+    assert "dev 1, test 1" in done.stdout
 
 
 def write_agentlab_run(run, agent, task, is_whole=True):

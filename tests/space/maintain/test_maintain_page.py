@@ -75,6 +75,7 @@ def test_figures_are_exact_in_a_private_suite_too(service):
     text = shown_text(section(maintain(service), "submissions"))
     # 10 positives, 4 missed, 2 false alarms of 20: precision 6/8, recall 6/10
     assert "Success 75.0 / 60.0 TP 6 FP 2 FN 4 TN 18" in text
+    assert "on the board" not in text  # it is not public
 
 
 def test_submissions_are_found_by_words_and_come_in_pages(service):

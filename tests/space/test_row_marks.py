@@ -1,0 +1,49 @@
+"""Maintainers' marks stand with a row wherever it is shown."""
+
+from space.board_html import board_html
+from space.board_view import Choice
+from space.compare_html import ComparePages
+from space.judge_html import JudgePages
+from space.row_marks import marks_told, noise_told
+from submissions.accounts import Actor
+from tests.space.conftest import shown_text
+from tests.submissions.synthetic import send, verdicts
+
+GRACE = Actor("Grace", is_maintainer=True)
+
+
+def pages(service) -> list[str]:
+    """The leaderboard, the first row's page, and the first two rows compared."""
+    ids = [row.id for row in service.board().rows]
+    judge = JudgePages(service).get(ids[0], "success")
+    return [
+        board_html(service, Choice()),
+        judge.head,
+        judge.body,
+        ComparePages(service).get(ids, "success", "precision").body,
+    ]
+
+
+def test_marks_are_shown_on_the_leaderboard_the_judge_page_and_in_comparisons(service):
+    first = send(service, verdicts(service.suite), judge="Alpha").submission_id
+    send(service, verdicts(service.suite, misses=2, false_alarms=3), judge="Beta")
+    for html in pages(service):
+        assert "verified" not in shown_text(html)
+    service.decide("verified", first, GRACE, "ran it again")
+    service.decide("label_exposed", first, GRACE, "labels in the prompt")
+    for html in pages(service):
+        assert "verified" in shown_text(html)
+        assert "labels exposed" in shown_text(html)
+    assert "verified: a maintainer ran it again" in marks_told(service.board().rows[0])
+    assert "ran it again" not in marks_told(service.board().rows[1])
+
+
+def test_noise_is_told_with_its_size_and_where_ranks_come_from():
+    noisy = {"overall": {"noise": {"tp_sd": 3.0}}, "by_benchmark": {"a": {"noise": {"tp_sd": 6.0}}}}
+    told = noise_told(noisy)
+    assert "± 3 true positives, ± 6 in each benchmark (standard deviations)" in told
+    assert told.endswith("ranks come from the same noisy figures and their intervals.")
+    half = noise_told({**noisy, "by_benchmark": {}, "ranked_by": "a half that is not shown"})
+    assert "benchmark" not in half
+    assert half.endswith("ranks come from a half that is not shown.")
+    assert noise_told({"overall": {}, "by_benchmark": {}}) == noise_told(None) == ""
