@@ -27,13 +27,14 @@ CAVEAT = (
 
 
 def label_noise_told(service: SubmissionService, row: BoardRow, label: str, axis: Axis) -> LabelNoise | None:
-    """The noise of a row's label. None for references, where labels are private, and without doubles."""
+    """The noise of a row's label. None for references, where labels are private, and where
+    no two annotators are known to differ."""
     test = service.labels_for_public_figures()
     if test is None or row.provenance == "reference":
         return None
     rates = disagreement_rates([found for found in (service.labels.dev, test) if found is not None], label)
     band = noise_band(row.labels.get(label), rates)
-    if band is None:
+    if band is None or not rates.overall.differing:
         return None
     left, right = axis.place(band.low), axis.place(band.high)
     ends = interval((band.low, band.high))

@@ -1,6 +1,8 @@
 """The commands over the records on this machine: verify, rescore, receipt, export, restore."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,9 @@ from dataset_script.command_line import JsonOption, plain_console, read_settings
 
 if TYPE_CHECKING:
     from submissions.service import SubmissionService
+
+HUB_SECONDS = 120.0
+"""How long a command waits until the Hub has what it recorded."""
 
 OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="The folder to write.")]
 
@@ -57,7 +62,8 @@ def rescore(
     from submissions.rescoring import rescore as score_again
 
     try:
-        found = score_again(_service(), Actor(maintainer, is_maintainer=True))
+        with _writing() as service:
+            found = score_again(service, Actor(maintainer, is_maintainer=True))
     except SubmissionRefused as problem:
         stop(str(problem), code=1)
     if as_json:
@@ -85,9 +91,9 @@ def publish_labels(
     from submissions.publishing_labels import publish_file
     from submissions.refusals import SubmissionRefused
 
-    service = _service()
     try:
-        found = publish_file(service, file, Actor(maintainer, is_maintainer=True), why)
+        with _writing() as service:
+            found = publish_file(service, file, Actor(maintainer, is_maintainer=True), why)
     except SubmissionRefused as problem:
         stop(str(problem), code=1)
     except OSError as problem:
@@ -200,6 +206,34 @@ def _service() -> "SubmissionService":
     except DatabaseUnavailable as problem:
         stop(str(problem))
     return service
+
+
+@contextmanager
+def _writing() -> Iterator["SubmissionService"]:
+    """The same for a command that adds records: where the Hub keeps them, they are there when it ends."""
+    from submissions.chain import number_of_records
+    from submissions.database import DatabaseUnavailable, snapshot
+    from submissions.opening import RepositoryMisnamed, open_service
+
+    settings = read_settings()
+    if not settings.records_repo:
+        yield _service()
+        return
+    read_suite(None, settings)
+    try:
+        service = open_service(settings)
+    except (DatabaseUnavailable, RepositoryMisnamed) as problem:
+        stop(str(problem))
+    try:
+        if reason := service.durability.closed:
+            stop(f"nothing was done: {reason}", code=1)
+        yield service
+        with snapshot(service.engine) as session:
+            last = number_of_records(session)
+        if not service.durability.wait(last, HUB_SECONDS):
+            stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
+    finally:
+        service.close()
 
 
 def _stderr():

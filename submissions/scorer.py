@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from sqlalchemy import Engine
 
@@ -24,6 +25,8 @@ from submissions.store import FileStore
 
 logger = logging.getLogger(__name__)
 POLICY = "strict"
+MAY_BE_ELSEWHERE: Final = timedelta(minutes=10)
+"""So young a submission may have its file at another replica, which scores it."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ class Scorer:
         try:
             upload = self.kept_upload(record)
         except (OSError, ValueError):
+            if self.clock() - record.submitted_at < MAY_BE_ELSEWHERE:
+                logger.warning("submission %s waits: its file is not here (yet)", record.id)
+                return False
             logger.error("submission %s cannot be scored: its kept file is missing or damaged", record.id)
             give_back(self.engine, record.id, "its kept file is missing or damaged", self.clock())
             return False

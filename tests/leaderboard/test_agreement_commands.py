@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from dataset_script.suite import load_suite
 from leaderboard.__main__ import app
-from tests.submissions.synthetic import RELEASED_HEADER, verdicts, write_suite
+from tests.submissions.synthetic import RELEASED_HEADER, SECRET_ANNOTATOR, verdicts, write_suite
 
 TEST_ID, DEV_ID = "webarena/agent-a/webarena.0", "webarena/agent-a/webarena.100"
 
@@ -45,7 +45,7 @@ def test_agreement_is_given_by_question_with_its_doubles(run):
     found = json.loads(run("agreement", "--split", "test", "--json").stdout)
     # six doubles of test, one differs
     assert (found["doubles"], found["questions"]["success"]["overall"]["percent"]) == (6, 5 / 6)
-    assert found["questions"]["success"]["by_pair"][0]["second"] == "Secret-Annotator"
+    assert found["questions"]["success"]["by_pair"][0]["first"] == SECRET_ANNOTATOR
     assert found["questions"]["optimality"]["confusion"][1] == [0, 6, 0, 0]
     both = json.loads(run("agreement", "--json").stdout)
     assert (both["split"], both["doubles"]) == (None, 10)
@@ -54,7 +54,7 @@ def test_agreement_is_given_by_question_with_its_doubles(run):
 def test_the_tables_tell_the_same(run):
     shown = run("agreement", "--split", "dev").stdout
     assert "small · dev: 12 annotations of 8 trajectories by 2 annotators" in shown
-    assert "Second and Secret-Annotator" in shown and "doubles 1-4" in shown
+    assert f"{SECRET_ANNOTATOR} and Second" in shown and "doubles 1-4" in shown
     assert DEV_ID in shown
 
 
@@ -70,9 +70,9 @@ def test_which_test_trajectories_differ_is_told_only_where_the_labels_are_public
 
 
 def test_annotations_of_ones_own_are_compared_without_a_label_source(run, monkeypatch):
-    assert run("annotations", "labels.csv", "--out", "own.parquet", "--opaque").exit_code == 0
+    assert run("annotations", "labels.csv", "--out", "own-labels.parquet", "--opaque").exit_code == 0
     monkeypatch.setenv("ARB_LABELS", "none")
-    found = json.loads(run("agreement", "--annotations", "own.parquet", "--json").stdout)
+    found = json.loads(run("agreement", "--annotations", "own-labels.parquet", "--json").stdout)
     pair = found["questions"]["success"]["by_pair"][0]
     assert (pair["first"], pair["second"], pair["agreement"]["percent"]) == (
         "annotator-1",
@@ -82,10 +82,10 @@ def test_annotations_of_ones_own_are_compared_without_a_label_source(run, monkey
 
 
 def test_annotations_are_converted_there_and_back(run, tmp_path):
-    done = run("annotations", "labels.csv", "--out", "own.parquet")
-    assert done.stdout == "own.parquet: 48 annotations\n"  # 30 + 8 primary ones and 10 doubles
-    assert run("annotations", "own.parquet", "--out", "back.csv").exit_code == 0
-    assert (tmp_path / "back.csv").read_bytes() == (tmp_path / "labels.csv").read_bytes()
+    done = run("annotations", "labels.csv", "--out", "own-labels.parquet")
+    assert done.stdout == "own-labels.parquet: 48 annotations\n"  # 30 + 8 primary ones and 10 doubles
+    assert run("annotations", "own-labels.parquet", "--out", "labels-back.csv").exit_code == 0
+    assert (tmp_path / "labels-back.csv").read_bytes() == (tmp_path / "labels.csv").read_bytes()
 
 
 def test_a_bad_file_and_a_bad_name_end_with_one_line(run, tmp_path):

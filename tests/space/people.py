@@ -10,10 +10,11 @@ from space.people import build_people_router
 from space.plain_page import PlainPages
 from space.rest_submissions import build_submission_router
 from submissions.service import SubmissionService
+from tests.canary import CANARIES
 from tests.space.auth.conftest import session_cookie
 
 HOST = "127.0.0.1:7860"
-LABEL_WORDS = ("Secret-Annotator", "counts_by_task")
+LABEL_WORDS = (*CANARIES, "counts_by_task")
 """What no answer may hold."""
 
 

@@ -103,7 +103,7 @@ def test_the_app_starts_although_a_kept_file_is_damaged(suite_folder, tmp_path, 
         patched.setattr(Scorer, "score", lambda *arguments: None)
         receipt = send(service, verdicts(service.suite))
     service.files.path(receipt.file_sha256).write_bytes(b"rubbish")
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.WARNING):
         create_app(settings)
     assert receipt.submission_id in caplog.text
 

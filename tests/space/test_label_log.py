@@ -103,8 +103,10 @@ def test_a_judge_page_tells_how_far_label_noise_moves_its_precision(doubled):
     assert page.count('<i class="noise"') == 1
 
 
-def test_without_doubles_or_a_yes_there_is_no_band(service, doubled):
-    for page in (page_of(service, misses=2), page_of(doubled, misses=10)):
+def test_without_doubles_that_differ_or_a_yes_there_is_no_band(service, doubled, released, tmp_path):
+    alike = again(service, labels="records", state_dir=tmp_path / "alike")
+    publish(alike, with_doubles(released), MIA, "second annotators say the same")
+    for page in (page_of(service, misses=2), page_of(doubled, misses=10), page_of(alike, misses=2)):
         assert "Label noise" not in page and 'class="noise"' not in page
 
 

@@ -22,8 +22,8 @@ def board() -> Board:
     )  # fmt: skip
     rows = (
         row("Ours", found, id="0123456789ab", marks=("verified",)),
-        row(HOSTILE, label(cell(tp=1, fp=1, fn=1, tn=1), rank=(2, 1, 2)), id="paper/../x", link="javascript:1",
-            account=HOSTILE, authors=HOSTILE, note=HOSTILE),
+        row(HOSTILE, label(cell(tp=1, fp=1, fn=1, tn=1), rank=(2, 1, 2)), id="paper/../x",
+            link="javascript:1", account=HOSTILE, authors=HOSTILE, note=HOSTILE),
         row("Always yes", label(cell(tp=50, fp=50, fn=0, tn=0)), provenance="reference", id="reference/yes"),
     )  # fmt: skip
     return Board("small", "abc123", rows)
