@@ -10,7 +10,8 @@ from submissions.accounts import Actor
 from submissions.database import snapshot
 from submissions.declaration import DeclarationError
 from submissions.lookup import state_of_records
-from submissions.service import DURABLE_WITHIN_SECONDS, NotAllowed, SubmissionRefused, SubmissionService
+from submissions.refusals import NotAllowed, SubmissionRefused
+from submissions.service import DURABLE_WITHIN_SECONDS, SubmissionService
 from submissions.told import ToldSubmission
 
 NOT_YOURS: Final = "only its owner and maintainers may do this, or no submission has this id"

@@ -22,6 +22,7 @@ from space.form_headers import FORM_BYTES
 from space.kept_assets import KeptAssets
 from space.look import Look
 from space.operations.check_limit import CheckLimit
+from space.operations.closed_routes import ClosedRoutes
 from space.operations.metrics import Metrics
 from space.operations.metrics_route import build_metrics_router
 from space.operations.requests import RequestLog
@@ -103,12 +104,14 @@ def create_app(settings: Settings) -> FastAPI:
     pages = build_pages(services)
     pages.has_launched = True  # else Gradio 6.31 checks no path of a request: it does so from launch() on
     app.add_middleware(KeptAssets)
+    app.add_middleware(ClosedRoutes)
     app.add_middleware(PageShell, pages=PAGES, services=services, look=look, on_space=on_space)
     app.add_middleware(
         UploadBounds,
         most_bytes=settings.max_upload_bytes + FORM_BYTES,
         folder=Path(get_upload_folder()),
         keep_seconds=TEMPORARY_FILES_SECONDS,
+        count=CheckLimit(settings, metrics).take_or_429,
     )
     app.add_middleware(SecurityHeaders, on_space=on_space)
     app.add_middleware(RequestLog, metrics=metrics)  # the last one added is around all others

@@ -27,7 +27,8 @@ from space.rest_forms import CHECK_FORM, CHECKED, SUBMISSION_FORM, SUBMITTED
 from submissions.accounts import Actor
 from submissions.declaration import DeclarationError
 from submissions.predictions import Upload
-from submissions.service import NotAllowed, SubmissionRefused, SubmissionService, TooMany
+from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 MOST_FIELDS = 16

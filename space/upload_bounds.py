@@ -9,13 +9,16 @@ import math
 import re
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from space.form_headers import FORM_BYTES, charset_problem
@@ -23,6 +26,7 @@ from space.form_headers import FORM_BYTES, charset_problem
 _LEFT_OVER: Final = re.compile(r"tmp[a-z0-9_]{8}")
 """How Python names a temporary file."""
 _LONGEST_NUMBER: Final = 15
+PAGES_UPLOAD: Final = "/gradio_api/upload"
 
 
 class FormTooLarge(MultiPartException):
@@ -33,11 +37,19 @@ class UploadBounds:
     """Middleware: a form over ``most_bytes`` is cut off with 413, one in an odd encoding refused with 422.
 
     ``folder`` is where uploads lie while they come in; what is left there of one that broke off is removed
-    after ``keep_seconds``.
+    after ``keep_seconds``. ``count`` counts what a page uploads by address: it raises HTTPException for too
+    many (REST counts its own).
     """
 
-    def __init__(self, app: ASGIApp, most_bytes: int, folder: Path, keep_seconds: float) -> None:
-        self._app, self._most = app, most_bytes
+    def __init__(
+        self,
+        app: ASGIApp,
+        most_bytes: int,
+        folder: Path,
+        keep_seconds: float,
+        count: Callable[[HTTPConnection], None] = lambda request: None,
+    ) -> None:
+        self._app, self._most, self._count = app, most_bytes, count
         self._folder, self._keep_seconds, self._swept = folder, keep_seconds, -math.inf
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,6 +61,13 @@ class UploadBounds:
         if time.monotonic() - self._swept > self._keep_seconds / 4:
             self._swept = time.monotonic()
             await run_in_threadpool(remove_left_over, self._folder, self._keep_seconds)
+        if scope["path"] == PAGES_UPLOAD:
+            try:
+                self._count(HTTPConnection(scope))
+            except HTTPException as refused:
+                answer = JSONResponse({"detail": refused.detail}, refused.status_code, refused.headers)
+                await answer(scope, receive, send)
+                return
         problem = charset_problem(headers["content-type"])
         if problem:
             await JSONResponse({"detail": problem}, status_code=422)(scope, receive, send)

@@ -52,7 +52,7 @@ class Acts:
             found = current_standings(session)
             first = found.first_name_of(account, judge)
             owner = find_judge(session, account, first)
-            if owner is None:
+            if owner is None or found.name_of(account, first) != judge:
                 raise KeyError(judge)
             _must_own(owner.account.name, actor)
             name = judge_name(to)

@@ -1,30 +1,20 @@
 """What the Space and the commands do with a prediction file: check, submit, score, show the board."""
 
-import logging
-import threading
-from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import cached_property
 
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from dataset_script.prediction_file.aligned import AlignedPredictions
-from dataset_script.settings import Settings
-from dataset_script.suite import OFFICIAL, Suite, load_suite
+from dataset_script.suite import OFFICIAL
 from leaderboard.board import Board, make_board
 from leaderboard.labels import LabelSet
 from leaderboard.published_rows import load_published_rows
 from leaderboard.report import score_report
 from submissions.accounts import Actor, age_problem, is_same_name
-from submissions.acts import Acts, Decision
+from submissions.acts import Decision
 from submissions.current_board import CurrentBoard
-from submissions.database import open_database, snapshot
+from submissions.database import snapshot
 from submissions.declaration import Declaration
-from submissions.disclosed import Discloser
-from submissions.durability import AtOnce, Durability, nothing_lasts
-from submissions.label_shelf import LabelShelf
-from submissions.label_versions import located, serves_records
 from submissions.ledger import AccountBanned, LimitReached, Recorded, give_back, record_submission
 from submissions.limits import Allowance, allowance
 from submissions.lookup import (
@@ -36,119 +26,25 @@ from submissions.lookup import (
     state_of_board,
     state_of_records,
 )
+from submissions.opened_suite import OpenedSuite
 from submissions.predictions import Upload, read_upload
 from submissions.probing.form_checks import reasons_to_hold
-from submissions.receipts import Receipt, Signer, receipt_of
+from submissions.receipts import Receipt, receipt_of
 from submissions.references import References
 from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
-from submissions.revealed import LeakBudget
-from submissions.scorer import POLICY, Scorer
-from submissions.secret import ServerSecret
-from submissions.store import FileStore
+from submissions.scorer import POLICY
 from submissions.told import ToldSubmission, tell
 from submissions.verdicts import VerdictShelf, read_kept_verdicts
 
-logger = logging.getLogger(__name__)
 DURABLE_WITHIN_SECONDS = 20.0
 """How long an answer waits for the record to last before it says ``waiting``."""
 
 
-class SubmissionService:
-    """The records, the labels and the board of one suite. One instance a process; safe for threads.
+class SubmissionService(OpenedSuite):
+    """What is done with the records, the labels and the board of one suite.
 
-    ``durability`` is where records last; by default where the settings say that the database does.
+    One instance a process; safe for threads.
     """
-
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        durability: Durability | None = None,
-    ) -> None:
-        self.settings = settings
-        self.clock = clock
-        self.durability = durability or AtOnce()
-        self._opening = threading.RLock()
-        self._shelf = VerdictShelf()
-        self._closing: list[Callable[[], object]] = []
-
-    def on_close(self, call: Callable[[], object]) -> None:
-        """Have ``call`` called at the end, in the order in which calls were named."""
-        self._closing.append(call)
-
-    def close(self) -> None:
-        """End what runs beside the service; see `submissions.opening`."""
-        while self._closing:
-            self._closing.pop(0)()
-
-    @cached_property
-    def suite(self) -> Suite:
-        """The suite that is served."""
-        return load_suite(self.settings.suite)
-
-    @cached_property
-    def engine(self) -> Engine:
-        """The database of the records, brought up to date at first use."""
-        with self._opening:  # migrations run one at a time in a process
-            return open_database(self.settings.records_url())
-
-    @cached_property
-    def files(self) -> FileStore:
-        """The uploaded files."""
-        return FileStore(self.settings.state_dir / "files")
-
-    @cached_property
-    def labels(self) -> LabelShelf:
-        """The labels of both splits."""
-        if not serves_records(self.settings):
-            return LabelShelf(self.suite, self.settings)
-        return LabelShelf(
-            self.suite,
-            self.settings,
-            lambda: located(self.settings, self.suite.name, self.engine, self.files),
-        )
-
-    def forget_labels(self) -> None:
-        """Read the labels anew at their next use: others were published."""
-        self.__dict__.pop("labels", None)
-
-    @cached_property
-    def secret(self) -> ServerSecret:
-        """What keys are made of; raises SecretUnavailable."""
-        return ServerSecret.of(self.settings)
-
-    @cached_property
-    def signer(self) -> Signer:
-        """What receipts are signed with."""
-        return Signer(self.secret)
-
-    @cached_property
-    def scorer(self) -> Scorer:
-        """What writes scores."""
-        half = self.suite.rules.ranking_half and not self.suite.labels_are_public
-        key = self.secret.key("ranking-half") if half else None
-        return Scorer(self.engine, self.files, self.suite, self.settings, self.clock, key)
-
-    @cached_property
-    def discloser(self) -> Discloser:
-        """What tells of scores."""
-        key = None if self.suite.labels_are_public else self.secret.key("noise")
-        return Discloser(self.suite, key)
-
-    @cached_property
-    def leak(self) -> LeakBudget:
-        """What was shown of private labels."""
-        return LeakBudget(self.engine, self.suite, self.discloser, self.clock)
-
-    @property
-    def read_only_reason(self) -> str | None:
-        """Why nothing can be submitted, in words that anyone may read; None when it can."""
-        return nothing_lasts(self.settings) or self.durability.closed or self.labels.why_none("test")
-
-    @property
-    def label_version(self) -> str | None:
-        """The version of the test labels; None where there are none."""
-        return self.labels.test.version if self.labels.test else None
 
     def check(self, content: bytes, file_name: str, split: str) -> Upload:
         """Read and check a prediction file against a split; reads no label, records nothing."""
@@ -234,11 +130,6 @@ class SubmissionService:
                 self.discloser, self.label_version, self.durability, self.signer,
             )  # fmt: skip
 
-    @cached_property
-    def acts(self) -> Acts:
-        """What owners and maintainers do."""
-        return Acts(self.engine, self.suite, self.clock)
-
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> None:
         """A maintainer's decision; a submission that is released is scored at once. Raises as `Acts` does."""
         self.acts.decide(decision, submission_id, actor, reason)
@@ -262,6 +153,11 @@ class SubmissionService:
         """
         self.files.remove_leftovers()
         return self.scorer.finish(self.labels.test) if self.labels.test else 0
+
+    @cached_property
+    def _shelf(self) -> VerdictShelf:
+        with self._opening:
+            return VerdictShelf()
 
     @cached_property
     def _current(self) -> CurrentBoard:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from submissions.accounts import Actor
+from submissions.refusals import SubmissionRefused
 from submissions.rescoring import Rescoring, rescore
-from submissions.service import SubmissionRefused, SubmissionService
+from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 FAILED = "something failed on our side; the log says what. It goes on where it was when it is begun again"

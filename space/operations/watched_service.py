@@ -6,7 +6,8 @@ from dataset_script.settings import Settings
 from space.operations.metrics import Metrics
 from submissions.predictions import Upload
 from submissions.receipts import Receipt
-from submissions.service import NotAllowed, SubmissionRefused, SubmissionService, TooMany
+from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.service import SubmissionService
 
 FAILED = "failed"
 

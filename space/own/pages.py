@@ -15,7 +15,8 @@ from space.plain_page import PlainPages
 from space.submit_html import report_html
 from submissions.accounts import Actor, age_problem
 from submissions.overview import own_submissions
-from submissions.service import NotAllowed, SubmissionService
+from submissions.refusals import NotAllowed
+from submissions.service import SubmissionService
 
 PATH = "/mine"
 ON_A_PAGE = 20

@@ -28,7 +28,8 @@ from space.submit_html import (
 from submissions.accounts import Actor
 from submissions.declaration import INPUTS, KINDS, Declaration, DeclarationError
 from submissions.predictions import Upload
-from submissions.service import SubmissionRefused, SubmissionService
+from submissions.refusals import SubmissionRefused
+from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 

@@ -127,38 +127,38 @@ GET  /gradio_api/token                                 200 =
 GET  /gradio_api/login_check                           200 =
 
 # Gradio's own: nothing of ours is behind them, and they say so to everybody
-POST /login                                            422 =
-GET  /logout                                           302 =
-GET  /monitoring                                       403 =
-GET  /monitoring/summary                               403 =
-GET  /monitoring/{key}                                 403 =
-GET  /gradio_api/deep_link                             422 =
-GET  /gradio_api/dev/reload                            stream
+POST /login                                            404 =
+GET  /logout                                           404 =
+GET  /monitoring                                       404 =
+GET  /monitoring/summary                               404 =
+GET  /monitoring/{key}                                 404 =
+GET  /gradio_api/deep_link                             404 =
+GET  /gradio_api/dev/reload                            404 =
 GET  /gradio_api/runs                                  404 =
-GET  /gradio_api/custom_component/{id}/{environment}/{type}/{file_name} 422 =
-GET  /gradio_api/proxy={url_path:path}                 400 =
-HEAD /gradio_api/proxy={url_path:path}                 400 =
+GET  /gradio_api/custom_component/{id}/{environment}/{type}/{file_name} 404 =
+GET  /gradio_api/proxy={url_path:path}                 404 =
+HEAD /gradio_api/proxy={url_path:path}                 404 =
 GET  /gradio_api/file={path_or_url:path}               403 =
 HEAD /gradio_api/file={path_or_url:path}               403 =
 GET  /gradio_api/file/{path:path}                      403 =
-POST /gradio_api/stream/{event_id}                     422 =
+POST /gradio_api/stream/{event_id}                     404 =
 POST /gradio_api/stream/{event_id}/close               404 =
-GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/playlist.m3u8 422 =
-GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/{segment_id}.{ext} 422 =
-GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/playlist-file 422 =
+GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/playlist.m3u8 404 =
+GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/{segment_id}.{ext} 404 =
+GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/playlist-file 404 =
 POST /gradio_api/api/{api_name}                        422 =
 POST /gradio_api/run/{api_name}                        422 =
 POST /gradio_api/call/{api_name}                       422 =
 POST /gradio_api/call/v2/{api_name}                    422 =
 GET  /gradio_api/call/{api_name}/{event_id}            200 =
 GET  /gradio_api/call/v2/{api_name}/{event_id}         200 =
-POST /gradio_api/component_server                      400 =
-POST /gradio_api/process_recording                     400 =
-POST /gradio_api/vibe-edit                             422 =
-POST /gradio_api/undo-vibe-edit                        422 =
-GET  /gradio_api/vibe-code                             403 =
-POST /gradio_api/vibe-code                             422 =
-POST /gradio_api/vibe-starter-queries                  403 =
+POST /gradio_api/component_server                      404 =
+POST /gradio_api/process_recording                     404 =
+POST /gradio_api/vibe-edit                             404 =
+POST /gradio_api/undo-vibe-edit                        404 =
+GET  /gradio_api/vibe-code                             404 =
+POST /gradio_api/vibe-code                             404 =
+POST /gradio_api/vibe-starter-queries                  404 =
 """
 """``=``: the same for all. ``stream``: an endless answer that is the same for all, and is not opened here.
 Paths with a slash at their end are those without, again."""

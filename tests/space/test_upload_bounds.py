@@ -117,3 +117,15 @@ def test_what_gradio_left_of_an_upload_is_removed_when_its_time_is_over(client, 
         os.utime(path, (0, 0))
     remove_left_over(uploads, 3_600)
     assert not [path for path in uploads.iterdir() if path.is_file()]
+
+
+def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
+    settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
+    with TestClient(create_app(settings)) as client:
+        answers = [client.post("/gradio_api/upload", files={"files": ("a.jsonl", b"{}")}) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        assert "one address may have 2 files checked in a minute" in answers[2].json()["detail"]
+        assert int(answers[2].headers["retry-after"]) >= 1
+        # REST counts its own: nothing of it is used up.
+        assert client.post("/api/check", files={"file": ("a.jsonl", b"{}")}).status_code == 200

@@ -76,6 +76,9 @@ def test_a_name_that_cannot_be_is_refused(service, sent):
         service.acts.rename("Ada", "First judge", "two\nlines", ADA)
     with pytest.raises(KeyError):
         service.acts.rename("Ada", "No judge", "Name", ADA)
+    service.acts.rename("Ada", "First judge", "New name", ADA)
+    with pytest.raises(KeyError):  # it has another name by now
+        service.acts.rename("Ada", "First judge", "Newer name", ADA)
 
 
 @pytest.mark.parametrize("decision", ["hidden", "verified", "rejected", "label_exposed", "released", "shown"])

@@ -9,7 +9,8 @@ from leaderboard.report import score_report
 from submissions import service as service_module
 from submissions.database import snapshot
 from submissions.records import Submission
-from submissions.service import SubmissionRefused, SubmissionService
+from submissions.refusals import SubmissionRefused
+from submissions.service import SubmissionService
 from tests.submissions.recorded import again, assert_nothing_was_written, counts, kept_files, score_of
 from tests.submissions.synthetic import (
     FORM,

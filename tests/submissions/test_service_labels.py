@@ -3,8 +3,9 @@ import logging
 import pytest
 
 from dataset_script.settings import Settings
+from submissions.refusals import SubmissionRefused
 from submissions.scorer import Scorer
-from submissions.service import SubmissionRefused, SubmissionService
+from submissions.service import SubmissionService
 from tests.submissions.recorded import again, counts
 from tests.submissions.synthetic import (
     SECRET_ANNOTATOR,

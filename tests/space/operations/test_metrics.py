@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from space.operations.metrics import MOST_ROUTES, Metrics
 from space.operations.metrics_route import build_metrics_router
 from space.operations.watched_service import WatchedService
-from submissions.service import SubmissionRefused
+from submissions.refusals import SubmissionRefused
 from tests.submissions.synthetic import declaration, verdicts
 
 

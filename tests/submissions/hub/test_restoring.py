@@ -8,7 +8,7 @@ from submissions.accounts import Actor
 from submissions.hub.committing import STARTS
 from submissions.hub.layout import file_path
 from submissions.hub.words import RESTORING, SILENT
-from submissions.service import SubmissionRefused
+from submissions.refusals import SubmissionRefused
 from tests.submissions.hub.conftest import RECORDS
 from tests.submissions.hub.looking import eventually, records_of, records_on, titles
 from tests.submissions.recorded import kept_files

@@ -1,0 +1,124 @@
+"""A suite with all that is opened for it, each at its first use: database, files, labels, keys."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cached_property
+
+from sqlalchemy import Engine
+
+from dataset_script.settings import Settings
+from dataset_script.suite import Suite, load_suite
+from submissions.acts import Acts
+from submissions.database import open_database
+from submissions.disclosed import Discloser
+from submissions.durability import AtOnce, Durability, nothing_lasts
+from submissions.label_shelf import LabelShelf
+from submissions.label_versions import located, serves_records
+from submissions.receipts import Signer
+from submissions.revealed import LeakBudget
+from submissions.scorer import Scorer
+from submissions.secret import ServerSecret
+from submissions.store import FileStore
+
+
+class OpenedSuite:
+    """What the service of a suite stands on. Safe for threads.
+
+    ``durability`` is where records last; by default where the settings say that the database does.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        durability: Durability | None = None,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.durability = durability or AtOnce()
+        self._opening = threading.RLock()
+        self._closing: list[Callable[[], object]] = []
+
+    def on_close(self, call: Callable[[], object]) -> None:
+        """Have ``call`` called at the end, in the order in which calls were named."""
+        self._closing.append(call)
+
+    def close(self) -> None:
+        """End what runs beside the service; see `submissions.opening`."""
+        while self._closing:
+            self._closing.pop(0)()
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The suite that is served."""
+        return load_suite(self.settings.suite)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The database of the records, brought up to date at first use."""
+        with self._opening:  # migrations run one at a time in a process
+            return open_database(self.settings.records_url())
+
+    @cached_property
+    def files(self) -> FileStore:
+        """The uploaded files."""
+        return FileStore(self.settings.state_dir / "files")
+
+    @cached_property
+    def labels(self) -> LabelShelf:
+        """The labels of both splits."""
+        if not serves_records(self.settings):
+            return LabelShelf(self.suite, self.settings)
+        return LabelShelf(
+            self.suite,
+            self.settings,
+            lambda: located(self.settings, self.suite.name, self.engine, self.files),
+        )
+
+    def forget_labels(self) -> None:
+        """Read the labels anew at their next use: others were published."""
+        self.__dict__.pop("labels", None)
+
+    @cached_property
+    def secret(self) -> ServerSecret:
+        """What keys are made of; raises SecretUnavailable."""
+        return ServerSecret.of(self.settings)
+
+    @cached_property
+    def signer(self) -> Signer:
+        """What receipts are signed with."""
+        return Signer(self.secret)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What writes scores."""
+        half = self.suite.rules.ranking_half and not self.suite.labels_are_public
+        key = self.secret.key("ranking-half") if half else None
+        return Scorer(self.engine, self.files, self.suite, self.settings, self.clock, key)
+
+    @cached_property
+    def discloser(self) -> Discloser:
+        """What tells of scores."""
+        key = None if self.suite.labels_are_public else self.secret.key("noise")
+        return Discloser(self.suite, key)
+
+    @cached_property
+    def leak(self) -> LeakBudget:
+        """What was shown of private labels."""
+        return LeakBudget(self.engine, self.suite, self.discloser, self.clock)
+
+    @cached_property
+    def acts(self) -> Acts:
+        """What owners and maintainers do."""
+        return Acts(self.engine, self.suite, self.clock)
+
+    @property
+    def read_only_reason(self) -> str | None:
+        """Why nothing can be submitted, in words that anyone may read; None when it can."""
+        return nothing_lasts(self.settings) or self.durability.closed or self.labels.why_none("test")
+
+    @property
+    def label_version(self) -> str | None:
+        """The version of the test labels; None where there are none."""
+        return self.labels.test.version if self.labels.test else None
