@@ -43,7 +43,7 @@ def test_a_scored_judge_has_figures_counts_scores_costs_and_a_receipt(page, spac
 
 def test_the_sweep_opens_by_keyboard(page, space):
     open_judge(page, space, "Scored")
-    page.locator("summary").focus()
+    page.locator("summary", has_text="Both plots in numbers").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("table.sweep", state="visible")
     assert page.locator("table.sweep tbody tr").count() == 19
@@ -83,7 +83,7 @@ def test_the_card_snippet_is_copied_whole(browser, space):
 
 def test_a_neighbour_in_the_ranking_is_one_click_from_a_comparison(page, space):
     open_judge(page, space, "NNetNav")
-    page.locator(".beside a").first.click()
+    page.locator(".beside a[href^='/compare']").first.click()
     page.wait_for_selector("h1:has-text('Is NNetNav (changes)')")
     assert f"judges={space.ids['NNetNav']}," in page.url
 
