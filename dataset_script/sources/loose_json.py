@@ -7,16 +7,20 @@ offending tokens are found here, outside of strings or inside them as the case i
 import re
 from typing import Final
 
-_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-_TO_THE_NEXT_NUMBER_WORD: Final = re.compile(
-    rb'(?:[^"NI\-]++|' + _STRING + rb"|-(?!Infinity|NaN)|N(?!aN)|I(?!nfinity))*+(-?(?:NaN|Infinity))",
+_STRING_OR_NUMBER_WORD: Final = re.compile(
+    rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|(-?(?:NaN|Infinity))',
     re.DOTALL,
 )
+"""A string, to the end where it is never closed, or a word that is no JSON. Without possessive quantifiers:
+Python 3.11 before 3.11.5 (Debian 12 has 3.11.2) matches them wrongly, https://github.com/python/cpython/issues/106052"""
+
 _HEX: Final = rb"[0-9a-fA-F]{2}"
-_PAIR: Final = rb"u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX
-_TO_THE_NEXT_HALF: Final = re.compile(
-    rb"(?:[^\\]++|\\(?:" + _PAIR + rb"|[^u]|u[^dD]|u[dD][0-7]))*+(\\u[dD][89a-fA-F]" + _HEX + rb")", re.DOTALL
+_ESCAPE_OR_HALF: Final = re.compile(
+    rb"\\(?:u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX + rb"|u[dD][89a-fA-F]" + _HEX + rb"()|.)",
+    re.DOTALL,
 )
+"""An escape with what it escapes; the empty group marks half a pair."""
+
 _REPLACEMENT: Final = rb"\ufffd"
 
 
@@ -35,15 +39,17 @@ def _without_number_words(data: bytes) -> bytearray:
         return bytearray(data)
     pieces, place = [], 0
     view = memoryview(data)
-    while found := _TO_THE_NEXT_NUMBER_WORD.match(data, place):
-        pieces += (view[place : found.start(1)], b"null")
-        place = found.end()
+    for found in _STRING_OR_NUMBER_WORD.finditer(data):
+        if found[1] is not None:
+            pieces += (view[place : found.start()], b"null")
+            place = found.end()
     return bytearray().join([*pieces, view[place:]])
 
 
 def _mend_halves(document: bytearray) -> None:
     """In place: the escape of U+FFFD is as long as that of any half."""
-    place = 0
-    while found := _TO_THE_NEXT_HALF.match(document, place):
-        begin, place = found.span(1)
-        document[begin:place] = _REPLACEMENT
+    if b"\\ud" not in document and b"\\uD" not in document:
+        return
+    for found in _ESCAPE_OR_HALF.finditer(document):
+        if found[1] is not None:
+            document[found.start() : found.end()] = _REPLACEMENT
