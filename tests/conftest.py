@@ -1,5 +1,6 @@
 """What several packages' tests share: the shared folder, the official labels, a browser."""
 
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -34,6 +35,17 @@ def _no_settings_from_outside():
             del os.environ[name]
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+
+
+@pytest.fixture(autouse=True)
+def _logs_are_as_before():
+    """A command under test may set up logs on the output of its own; after the test that is closed."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    for handler in [each for each in root.handlers if each not in before]:
+        if not type(handler).__module__.startswith("_pytest"):
+            root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

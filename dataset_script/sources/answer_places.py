@@ -17,7 +17,8 @@ _THOUGHTS: Final = re.compile(
     re.IGNORECASE,
 )
 _BEFORE_A_NAME: Final = (
-    r"[\W_]*+(?:(?:\d++[.)]|[a-d]\))[\W_]*+)?+(?:(?:the|my|final|overall|task|trajectory|agent)[\W_]++)*+"
+    r"[\W_]*+(?>(?:(?:\d++[.)]|[a-d]\))[\W_]*+)?)"
+    r"(?>(?:(?:the|my|final|overall|task|trajectory|agent)[\W_]++)*)"
 )
 _TAIL: Final = 2_000
 """How much of the end of a model's thoughts is searched for an answer that stands at their very end."""
@@ -107,7 +108,7 @@ def within_lines(said: str, name: str) -> Iterator[Found]:
 def bare_lines(said: str, words: str) -> Iterator[Found]:
     """Lines that are nothing but one of these words, apart from a number or a name before a colon."""
     pattern = re.compile(
-        rf"^[\W_]*+(?:(?:question|answer|q|a)?+[ ]?+\d++[\W_]++)?+(?:\w{{1,20}}+\W{{0,4}}+:[\W_]*+)?+"
+        r"^[\W_]*+(?>(?:(?>(?:question|answer|q|a)?)[ ]?+\d++[\W_]++)?)(?>(?:\w{1,20}+\W{0,4}+:[\W_]*+)?)"
         rf"(?P<word>{words})[\W_]*+$",
         re.IGNORECASE,
     )
@@ -157,7 +158,7 @@ def _tag_pattern(names: str) -> re.Pattern[str]:
 
 @cache
 def _field_pattern(name: str) -> re.Pattern[str]:
-    string = r'"(?:[^"\\\n]|\\.)*+"?+' + r"|'(?:[^'\\\n]|\\.)*+'?+"
+    string = r'"(?>(?:[^"\\\n]|\\.)*)"?+' + r"|'(?>(?:[^'\\\n]|\\.)*)'?+"
     return re.compile(rf"(?<!\\)[\"'](?:{name})[\"']\s*+:\s*+(?P<value>{string}|[^\s,}}\]]++)", re.IGNORECASE)
 
 
@@ -165,7 +166,7 @@ def _field_pattern(name: str) -> re.Pattern[str]:
 def _line_pattern(name: str) -> re.Pattern[str]:
     """A line's beginning up to the name and a colon, or a line that is the name alone."""
     return re.compile(
-        rf"{_BEFORE_A_NAME}(?:{name})(?:[^\w:=|\uff1a\u2013\u2014-]|_)*+"
+        rf"{_BEFORE_A_NAME}(?:{name})(?>(?:[^\w:=|\uff1a\u2013\u2014-]|_)*)"
         r"(?:[:=\uff1a]++|[|\u2013\u2014]|-(?=\s)|$|is\b(?=[\s:]))",
         re.IGNORECASE,
     )

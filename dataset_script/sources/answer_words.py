@@ -41,11 +41,13 @@ _CLAUSE: Final = re.compile(
     r"|\b(?:because|since|as|but|although|though|while|with|given|due)\b"
 )
 _NUMBER: Final = re.compile(
-    r"[^\w\-.]*+(?:(?:a|an|is|of|the|rating|score|reward|level)[^\w\-.]++)*+"
-    r"(?P<number>\d++(?:\.\d++)?+|one|two|three|four|five)(?![\w%])"
-    r"(?P<range>[\s*_]*+(?:-|\u2013|to\b|or\b)[\s*_]*+\d)?+"
-    r"(?:[\s*_]*+(?:/|out of|of)[\s*_]*+(?P<best>\d++(?:\.0++)?+))?+"
+    r"[^\w\-.]*+(?>(?:(?:a|an|is|of|the|rating|score|reward|level)[^\w\-.]++)*)"
+    r"(?P<number>\d++(?>(?:\.\d++)?)|one|two|three|four|five)(?![\w%])"
+    r"(?>(?P<range>[\s*_]*+(?:-|\u2013|to\b|or\b)[\s*_]*+\d)?)"
+    r"(?>(?:[\s*_]*+(?:/|out of|of)[\s*_]*+(?P<best>\d++(?>(?:\.0++)?)))?)"
 )
+"""Groups are atomic, ``(?>(…)*)``, and not possessive: Python before 3.11.5 matches ``(…)*+`` wrongly."""
+
 _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3, "completely optimal": 4}
 _GRADE: Final = re.compile(rf"\b(?:{'|'.join(_GRADES)})\b")
@@ -77,7 +79,7 @@ def yes_or_no(text: str) -> bool | None:
 def grade_said(text: str) -> int | None:
     """The optimality, 1 to 4, by its number or its words; None when the two differ, or for neither."""
     plain = _plain(text)
-    number = re.match(r"[\W_]*+(?:(?:option|choice|answer)[\W_]*+)?+([1-4])(?![\d])", plain)
+    number = re.match(r"[\W_]*+(?>(?:(?:option|choice|answer)[\W_]*+)?)([1-4])(?![\d])", plain)
     by_words = {_GRADES[found] for found in _GRADE.findall(plain)}
     grades = by_words | ({int(number[1])} if number else set())
     return grades.pop() if len(grades) == 1 else None
