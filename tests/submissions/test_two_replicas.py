@@ -1,0 +1,56 @@
+"""Two servers over one database, each with a disk of its own: limits and scores stay exact."""
+
+import multiprocessing
+from collections import Counter
+
+import pytest
+
+from submissions.refusals import TooMany
+from submissions.service import SubmissionService
+from tests.submissions.synthetic import send, verdicts, with_rules
+
+ACCOUNTS, FILES = ("Ada", "Bob", "Eve"), 5
+
+
+def serve(settings, together, told) -> None:
+    """Send every file of every account, as the other process does at the same time; tell what was taken."""
+    service = with_rules(SubmissionService(settings), files_a_day=2)
+    together.wait(timeout=60)
+    for misses in range(FILES):
+        for account in ACCOUNTS:
+            try:
+                receipt = send(service, verdicts(service.suite, misses=misses), account=account)
+                told.put((account, receipt.submission_id, receipt.is_new))
+            except TooMany:
+                told.put((account, None, False))
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(
+    request, settings, tmp_path, database
+):
+    is_sqlite = database == "sqlite"
+    url = f"sqlite:///{tmp_path / 'records.sqlite'}" if is_sqlite else request.getfixturevalue("postgres_url")
+    shared = settings.model_copy(update={"database_url": url})
+    context = multiprocessing.get_context("spawn")
+    together, told = context.Barrier(2), context.Queue()
+    replicas = [
+        context.Process(
+            target=serve, args=(shared.model_copy(update={"state_dir": tmp_path / name}), together, told)
+        )
+        for name in ("one", "two")
+    ]
+    for replica in replicas:
+        replica.start()
+    found = [told.get(timeout=120) for _ in range(2 * FILES * len(ACCOUNTS))]
+    for replica in replicas:
+        replica.join(timeout=60)
+        assert replica.exitcode == 0
+
+    # Each account has exactly two submissions, each made by one of the two processes.
+    taken = {(account, name) for account, name, _ in found if name}
+    assert Counter(account for account, _ in taken) == dict.fromkeys(ACCOUNTS, 2)
+    assert sum(is_new for _, _, is_new in found) == 2 * len(ACCOUNTS)
+    service = with_rules(SubmissionService(shared), files_a_day=2)
+    assert {row.id for row in service.board().rows} == {name for _, name in taken}
+    assert {service.allowance(account).left_today for account in ACCOUNTS} == {0}
