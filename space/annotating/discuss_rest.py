@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.agreement_report import agreement_json
-from space.acting import REFUSALS, wait_until_it_lasts
+from space.acting import NO_STORE, REFUSALS, wait_until_it_lasts
 from space.annotating.access import Access, Seat
 from space.annotating.refusals import refused_as_http
 from space.json_body import described, json_body
@@ -16,7 +16,6 @@ from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.discussion import talks
 
 API = "/api/discuss"
-NO_STORE = {"Cache-Control": "no-store"}
 
 
 class Decision(BaseModel):

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import REFUSALS, wait_until_it_lasts
+from space.acting import NO_STORE, REFUSALS, wait_until_it_lasts
 from space.annotating.access import Access, Seat
-from space.annotating.discuss_rest import API, NO_STORE
+from space.annotating.discuss_rest import API
 from space.annotating.refusals import refused_as_http
 from space.explorer.explorer import Explorer
 from space.json_body import described, json_body

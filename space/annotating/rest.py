@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.annotations import COMMENT_LENGTH
-from space.acting import REFUSALS
+from space.acting import NO_STORE, REFUSALS
 from space.annotating.access import Access, Seat
 from space.annotating.item_view import API, address_of, next_of
 from space.annotating.refusals import refused_as_http
@@ -22,7 +22,6 @@ from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.drafts import Draft
 from submissions.labelling.state import Given, Task
 
-NO_STORE = {"Cache-Control": "no-store"}
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 MOST_BYTES = 6 * COMMENT_LENGTH + 4_000
 """Of a body: JSON may spell a letter of the comment in six bytes."""

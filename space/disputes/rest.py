@@ -6,10 +6,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import wait_until_it_lasts
+from space.acting import NO_STORE, REFUSALS, recording, wait_until_it_lasts
 from space.auth.auth import Auth
 from space.json_body import described, json_body
-from space.recording import NO_STORE, REFUSALS, recording
 from submissions.accounts import Actor
 from submissions.disputes import Decision, Dispute, ToldDispute, told
 from submissions.reader_acts import REASON_LENGTH, TEXT_LENGTH, ReaderActs

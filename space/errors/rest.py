@@ -8,12 +8,11 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.error_tags import tags_to_csv
-from space.acting import wait_until_it_lasts
+from space.acting import NO_STORE, REFUSALS, recording, wait_until_it_lasts
 from space.auth.auth import Auth
 from space.errors.judge_columns import JudgeColumns
 from space.errors.view import errors_of
 from space.json_body import described, json_body
-from space.recording import NO_STORE, REFUSALS, recording
 from submissions.accounts import Actor
 from submissions.error_records import error_tags
 from submissions.reader_acts import ReaderActs

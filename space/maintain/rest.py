@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import REFUSALS, acting, wait_until_it_lasts
+from space.acting import NO_STORE, REFUSALS, acting, wait_until_it_lasts
 from space.auth.auth import Auth
 from space.json_body import described, json_body
 from space.maintain.rescoring_job import RescoringJob
@@ -15,7 +15,6 @@ from submissions.acts import REASON_LENGTH, Decision
 from submissions.audit import MOST, read_log
 from submissions.service import SubmissionService
 
-NO_STORE = {"Cache-Control": "no-store"}
 Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; kept with the record.")]
 
 

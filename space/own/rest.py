@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import NOT_YOURS, REFUSALS, acting, told_to, wait_until_it_lasts
+from space.acting import NO_STORE, NOT_YOURS, REFUSALS, acting, told_to, wait_until_it_lasts
 from space.auth.auth import Auth
 from space.json_body import described, json_body
 from space.own.allowance_told import allowance_json
@@ -16,8 +16,6 @@ from submissions.acts import REASON_LENGTH
 from submissions.declaration import NAME_LENGTH
 from submissions.service import SubmissionService
 from submissions.told import ToldSubmission
-
-NO_STORE = {"Cache-Control": "no-store"}
 
 
 class Withdrawal(BaseModel):
