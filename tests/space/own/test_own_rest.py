@@ -90,7 +90,8 @@ def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
         "/api/judges/rename", json={**said, "judge": "No judge"}, headers=signed_in(service, "Ada")
     )
     assert (none.status_code, none.json()["detail"]) == (404, "there is no judge 'No judge' of Ada")
-    bad = client.post("/api/judges/rename", json={**said, "to": "\u200b"}, headers=signed_in(service, "Ada"))
+    unnamed = {"account": "Ada", "judge": "Better name", "to": "\u200b"}
+    bad = client.post("/api/judges/rename", json=unnamed, headers=signed_in(service, "Ada"))
     assert bad.status_code == 422
 
 
