@@ -81,8 +81,11 @@ def browser(chromium):
         launched.close()
 
 
-LEFT_BEHIND = "signal is aborted"
-"""Gradio's page complains so of its own open stream when one leaves it; harmless."""
+LEFT_BEHIND = ("signal is aborted", "Connection errored out")
+"""Gradio's page complains so of its own open stream, or of a call under way, when one leaves it; harmless. A
+call that fails for another reason is seen as a request that failed."""
+ABORTED = "net::ERR_ABORTED"
+"""What Chromium calls a request that ended because the page was left."""
 
 
 @pytest.fixture
@@ -93,8 +96,12 @@ def page(browser):
     errors: list[str] = []
 
     def on_console(message) -> None:
-        if message.type == "error" and LEFT_BEHIND not in message.text:
+        if message.type == "error" and not any(words in message.text for words in LEFT_BEHIND):
             errors.append(message.text)
+
+    def on_failed(request) -> None:
+        if request.failure != ABORTED:
+            errors.append(f"{request.url}: {request.failure}")
 
     def on_request(request) -> None:
         if not request.url.startswith(("http://127.0.0.1:", "data:", "blob:")):
@@ -103,6 +110,7 @@ def page(browser):
     page.on("console", on_console)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", on_request)
+    page.on("requestfailed", on_failed)
     yield page
     context.close()
     assert errors == []

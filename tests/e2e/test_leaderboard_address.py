@@ -128,6 +128,7 @@ def test_the_first_tab_leads_to_the_content_and_choices_are_made_by_keys(page, s
     assert page.locator("[data-menu=kind]").get_attribute("open") is None
     assert page.evaluate("document.activeElement.tagName") == "SUMMARY"  # still there after the table changed
 
+    page.wait_for_load_state("networkidle")  # the table of the last choice is there
     page.get_by_role("button", name="Recall").focus()
     page.keyboard.press("Enter")
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("Recall")

@@ -63,7 +63,7 @@ def decide(page, space, submission_id: str, decision: str, reason: str) -> None:
     page.locator(".notice.good", has_text="Done.").wait_for()
 
 
-def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(page, space):
+def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, page):
     assert space.judges() == ["Alpha"]
     sign_in(page, space, "Grace")
     page.locator(".account-menu summary").click()
@@ -92,7 +92,7 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(page, sp
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_an_owner_saves_a_receipt_renames_and_withdraws(page, space, tmp_path):
+def test_an_owner_saves_a_receipt_renames_and_withdraws(space, page, tmp_path):
     sign_in(page, space, "Ada")
     page.locator(".account-menu summary").click()
     assert not page.get_by_role("link", name="Maintain").is_visible()
@@ -120,7 +120,7 @@ def test_an_owner_saves_a_receipt_renames_and_withdraws(page, space, tmp_path):
     assert space.judges() == []
 
 
-def test_the_submit_page_says_what_is_left_before_submitting(page, space):
+def test_the_submit_page_says_what_is_left_before_submitting(space, page):
     page.goto(space.url + "/submit")
     page.get_by_label("Your name").fill("Ada")
     page.get_by_text("Left to you: 999 of 1000 files today").wait_for()
