@@ -13,6 +13,8 @@ from leaderboard.labels import LabelSet
 from leaderboard.published_rows import SECOND_ANNOTATOR
 from leaderboard.report import verdicts_of
 from space.address import link_to
+from space.axis import Axis
+from space.compare_lines import VoteLine
 from space.compare_sentences import (
     apart_sentence,
     basis_sentence,
@@ -21,7 +23,8 @@ from space.compare_sentences import (
     question,
     vote_sentence,
 )
-from space.compare_view import CompareView, view_comparison
+from space.compare_view import CompareView, view_comparison, view_dev_votes
+from space.errors.judge_columns import LABEL, JudgeColumns
 from space.row_marks import noise_on_board
 from space.row_names import distinct_names, rows_by_id, short_name
 from space.shelf import Shelf
@@ -29,6 +32,7 @@ from space.templating import render
 from submissions.service import SubmissionService
 from submissions.verdicts import VerdictsUnavailable
 
+Votes = tuple[tuple[VoteLine, ...], Axis | None]
 KEPT_BYTES: Final = 8_000_000
 LETTERS: Final = "ABCDE"
 QUESTION: Final = "Is one judge really better than another?"
@@ -57,8 +61,8 @@ class CompareHtml:
 class ComparePages:
     """Comparisons over a service. Safe for threads."""
 
-    def __init__(self, service: SubmissionService) -> None:
-        self._service = service
+    def __init__(self, service: SubmissionService, columns: JudgeColumns | None = None) -> None:
+        self._service, self._columns = service, columns
         self._shelf: Shelf[CompareHtml] = Shelf(KEPT_BYTES, lambda html: len(html.head) + len(html.body))
 
     @property
@@ -99,7 +103,18 @@ class ComparePages:
         sentences = [pair_sentence(found, pair, view.names) for pair in found.against_first()]
         lead = "Choose two to five judges below. For example:" if example else ""
         head = render("compare_head.html", title=title, lead=lead, sentences=sentences, notices=notices)
-        return CompareHtml(head, suggestions + _body(view, found, is_private=not self._is_open()), key)
+        dev = self._dev_votes(answering, view.names, label)
+        return CompareHtml(head, suggestions + _body(view, found, not self._is_open(), dev), key)
+
+    def _dev_votes(self, rows: Sequence[BoardRow], names: Sequence[str], label: str) -> Votes:
+        """Votes on dev of the judges whose verdicts there the dataset carries, on success."""
+        labels = self._columns.labels("dev") if self._columns else None
+        if labels is None or label != LABEL:
+            return (), None
+        known = self._columns.on("dev")
+        there = [place for place, row in enumerate(rows) if row.id in known]
+        voters = [known[rows[place].id].verdicts for place in there]
+        return view_dev_votes([names[place] for place in there], voters, labels, label)
 
     def _is_open(self) -> bool:
         return self._service.suite.labels_are_public
@@ -162,7 +177,7 @@ def _suggestions(board: Board, label: str, chosen: Sequence[BoardRow]) -> str:
     return render("compare_suggestions.html", heading="Or begin with", suggestions=list(links.items()))
 
 
-def _body(view: CompareView, found: Comparison, is_private: bool) -> str:
+def _body(view: CompareView, found: Comparison, is_private: bool, dev: Votes) -> str:
     kinds = [grove.kind for grove in view.groves]
     titles = {"benchmark": "By benchmark", "agent": "By agent"}
     noise = noise_on_board([entrant.row for entrant in found.entrants], found.label)
@@ -180,6 +195,8 @@ def _body(view: CompareView, found: Comparison, is_private: bool) -> str:
         basis=f"{basis_sentence(found)} {noise}".strip(),
         apart=apart_sentence(found),
         vote_words=vote_sentence(found, view.names),
+        dev_votes=dev[0],
+        dev_axis=dev[1],
         fooled_words=fooled_sentence(found),
         why_no_runs="" if view.has_runs else PRIVATE if is_private else COUNTS_ONLY,
     )

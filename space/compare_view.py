@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
-from leaderboard.compare import Comparison, Pair
+from leaderboard.compare import FEWEST, Comparison, Pair
 from leaderboard.differences import Difference
+from leaderboard.labels import LabelSet
 from leaderboard.report_tables import interval, percent
+from leaderboard.votes import score_votes
 from space.axis import Axis
 from space.board_figures import figure_cell
 from space.compare_lines import (
@@ -201,17 +205,35 @@ def _votes(found: Comparison, names: Sequence[str]) -> tuple[tuple[VoteLine, ...
         (names[place], False, found.entrants[place].row.labels[found.label]["overall"])
         for place in found.voters
     ]
+    return _vote_lines(cells, found.label)
+
+
+def view_dev_votes(
+    names: Sequence[str], columns: Sequence[np.ndarray], labels: LabelSet, label: str
+) -> tuple[tuple[VoteLine, ...], Axis | None]:
+    """The same on dev, where the dataset carries verdicts of two or more; columns in the split's order."""
+    if len(columns) < FEWEST:
+        return (), None
+    cells = [(vote_name(vote), True, vote.cells["overall"]) for vote in score_votes(columns, labels, label)]
+    alone = [score_votes([column], labels, label)[0] for column in columns]
+    cells += [(name, False, vote.cells["overall"]) for name, vote in zip(names, alone, strict=True)]
+    return _vote_lines(cells, label)
+
+
+def _vote_lines(
+    cells: Sequence[tuple[str, bool, Mapping[str, Any]]], label: str
+) -> tuple[tuple[VoteLine, ...], Axis | None]:
     values = [end for _, _, cell in cells for end in cell["precision_ci"] or ()]
     axis = Axis.around([*values, *(cell["precision"] for _, _, cell in cells)])
     lines = tuple(
         VoteLine(
             name,
             is_vote,
-            figure_cell(cell, "precision", found.label),
+            figure_cell(cell, "precision", label),
             axis.span(cell["precision"], cell["precision_ci"]),
             _in_words(cell["precision_ci"]),
-            figure_cell(cell, "recall", found.label),
-            figure_cell(cell, "f1", found.label),
+            figure_cell(cell, "recall", label),
+            figure_cell(cell, "f1", label),
         )
         for name, is_vote, cell in cells
     )

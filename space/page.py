@@ -54,7 +54,7 @@ class Services:
     @cached_property
     def comparisons(self) -> ComparePages:
         """Judges held against each other."""
-        return ComparePages(self.submissions)
+        return ComparePages(self.submissions, self.judge_columns)
 
     @cached_property
     def paper(self) -> PaperTables:

@@ -1,5 +1,7 @@
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from space.compare_html import ComparePages, examples
@@ -169,3 +171,41 @@ def test_every_element_id_that_is_referred_to_is_there(public):
     defined = re.findall(r'\bid="([^"]+)"', html)
     assert len(defined) == len(set(defined))
     assert set(re.findall(r'aria-labelledby="([^"]+)"', html)) <= set(defined)
+
+
+class DevColumns:
+    """Dev verdicts as a dataset may carry them: runs 0, 3 and 6 of the eight succeeded."""
+
+    def __init__(self, service, **called: tuple[int, ...]) -> None:
+        self._service = service
+        self._found = {name: np.isin(np.arange(8), runs).astype(np.int8) for name, runs in called.items()}
+
+    def labels(self, split):
+        return self._service.labels.dev
+
+    def on(self, split):
+        return {name: SimpleNamespace(verdicts=column) for name, column in self._found.items()}
+
+
+def test_votes_on_dev_are_scored_from_the_verdicts_that_the_dataset_carries(public):
+    service, ids = public
+    columns = DevColumns(service, **{ids["Alpha"]: (0, 3, 1), ids["Beta"]: (0, 6, 1)})
+    html = ComparePages(service, columns).get(list(ids.values()), "success", "precision")
+    text = shown_text(html.body)
+    section = text[text.index("If they voted on dev") :]
+    # Both say yes on 0 and 1: one of two is right. At least one on 0, 1, 3 and 6: three of four. Each alone
+    # on three, two of them rightly.
+    at_least_one, both, alone = (
+        section.index(words) for words in ("At least 1 of 2", "Both say yes", "alone")
+    )
+    assert "75.0" in section[at_least_one:both]
+    assert "50.0" in section[both:alone]
+    assert section[alone:].count("66.7") >= 2
+
+
+def test_one_judge_with_verdicts_on_dev_makes_no_vote(public):
+    service, ids = public
+    columns = DevColumns(service, **{ids["Alpha"]: (0, 3, 1)})
+    for label in ("success", "repetition"):
+        html = ComparePages(service, columns).get(list(ids.values()), label, "precision")
+        assert "on dev" not in shown_text(whole(html))
