@@ -8,7 +8,6 @@ what cannot be seen, and spaces, dashes, underscores and quotation marks, but fo
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -23,23 +22,12 @@ _KEPT_DASH: Final = "\x00"
 """Stands for a dash between digits while the other dashes are taken out; no name holds it."""
 
 
-def looks_like(name: str, others: Iterable[str]) -> str | None:
-    """The first of the other names that people would take this one for, itself included; None for none.
+def shapes_of(name: str) -> frozenset[str]:
+    """What a name looks like, as written and in small letters: two names are alike when they share one.
 
     Capitals make no difference, nor do `I`, `l`, `1` and `|`, `O` and `0`, `rn` and `m`, or letters of other
     scripts and styles with the same shape.
     """
-    shapes = _shapes(name)
-    return next((other for other in others if shapes & _shapes(other)), None)
-
-
-def shapes_of(name: str) -> frozenset[str]:
-    """What a name looks like: people take two names for each other that have one of these in common."""
-    return _shapes(name)
-
-
-def _shapes(name: str) -> frozenset[str]:
-    """What a name looks like, as written and in small letters: two names are alike when they share one."""
     plain = _without_unseen(unicodedata.normalize("NFKC", _without_unseen(name)))
     plain = _BETWEEN_DIGITS.sub(_KEPT_DASH, _DASHES.sub("-", plain))
     plain = _SEPARATORS.sub("", plain.replace("-", ""))
