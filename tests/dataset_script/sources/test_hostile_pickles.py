@@ -19,9 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dataset_script.sources.base import UnusableFileError
-from dataset_script.sources.pickle_machine import Machine
-from dataset_script.sources.pickle_values import BrokenPickle, Limits, Record, RefusedPickle
-from dataset_script.sources.pickles import read_pickle
+from dataset_script.sources.pickles import BrokenPickle, Limits, Machine, Record, RefusedPickle, read_pickle
 
 HEADER = b"\x80\x04"
 

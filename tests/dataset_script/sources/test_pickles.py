@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset_script.sources.pickle_machine import Machine
-from dataset_script.sources.pickle_values import PlainArray, Record
-from dataset_script.sources.pickles import field
+from dataset_script.sources.pickles import Machine, PlainArray, Record, field
 
 HEADER = b"\x80\x04"
 PLAIN = st.recursive(
