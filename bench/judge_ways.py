@@ -64,8 +64,8 @@ def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: 
 
 def ours(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
     """A run of `judges run` over the same trajectories, from its options to its files."""
+    from judges.command_options import RunOptions
     from judges.engine.here import run_here
-    from judges.run_options import RunOptions
     from judges.running import run_judge
 
     def run(limit: int, out: Path) -> None:

@@ -11,7 +11,9 @@ from typing import Annotated
 
 import typer
 
-from judges.command_options import OptionsError, RunOptions, takes_run_options
+from judges.base import OptionsError
+from judges.command_options import RunOptions, takes_run_options
+from judges.run_commands import run_or_exit
 
 
 @takes_run_options(without=("judge", "cascade"))
@@ -34,7 +36,7 @@ def ablate(
     labels, suite = _labels(options)
     variants = []
     for family, has_axtree, has_screenshot in VARIANTS:
-        _run(replace(options, judge=family, model=model), out / family)
+        run_or_exit(replace(options, judge=family, model=model), out / family)
         report = _score(out / family, labels)
         variants.append(Variant(family, has_axtree, has_screenshot, report))
     found = {
@@ -65,20 +67,6 @@ def _labels(options: RunOptions):
         return load_labels(suite, options.split, settings), suite
     except (LabelsUnavailable, LabelsInvalid) as reason:
         raise OptionsError(f"no labels to score {options.split} with: {reason}; use --split dev") from None
-
-
-def _run(options: RunOptions, folder: Path) -> None:
-    from judges.engine.here import run_here
-    from judges.run_commands import EXIT_CODES, summary
-    from judges.running import run_judge
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    typer.echo(f"{folder.name}:", err=True)
-    outcome = run_judge(options, folder, run_here)
-    if outcome.ended.how != "finished":
-        for line in summary(outcome, folder):
-            typer.echo(line, err=True)
-        raise typer.Exit(EXIT_CODES[outcome.ended.how])
 
 
 def _score(folder: Path, labels) -> dict:

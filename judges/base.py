@@ -19,6 +19,10 @@ DEFAULT_OUTPUT_TOKENS = 1024
 """As in the paper, section 4."""
 
 
+class OptionsError(ValueError):
+    """Options that cannot be used together, or at all; the message lists every problem and what to do."""
+
+
 @dataclass(frozen=True)
 class Image:
     """A picture as it is sent: PNG, JPEG or WebP bytes, already resized where that was asked for."""

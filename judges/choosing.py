@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-from leaderboard.calibration import Threshold as Swept
-from leaderboard.calibration import sweep
-from leaderboard.judge_precision.scores import cluster_codes, judge_scores
+    from leaderboard.calibration import Threshold as SweepPoint
 
 FIGURES: Final = ("precision", "recall", "f1")
 FOLDS: Final = 5
@@ -78,11 +77,17 @@ def choose_threshold(scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str
 
 def candidates(scores: np.ndarray) -> list[float]:
     """Thresholds between every two neighbouring scores, and 0 for all of them; NaN left out."""
+    import numpy as np
+
     known = np.unique(scores[~np.isnan(scores)])
     return [0.0, *((known[:-1] + known[1:]) / 2).tolist()]
 
 
 def _best(scores: np.ndarray, labels: np.ndarray, aim: Aim) -> float:
+    import numpy as np
+
+    from leaderboard.calibration import sweep
+
     scored = ~np.isnan(scores) & (labels >= 0)
     if len(np.unique(scores[scored])) < 2:
         raise NoThresholdError(
@@ -102,6 +107,10 @@ def _best(scores: np.ndarray, labels: np.ndarray, aim: Aim) -> float:
 def _held_out(
     scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Aim
 ) -> dict[str, Any] | None:
+    import numpy as np
+
+    from leaderboard.judge_precision.scores import cluster_codes
+
     codes, n_tasks = cluster_codes(tasks, len(scores))
     if n_tasks < FOLDS:
         return None
@@ -117,12 +126,16 @@ def _held_out(
 
 
 def _verdicts(scores: np.ndarray, value: float) -> np.ndarray:
+    import numpy as np
+
     return np.where(np.isnan(scores), -1, scores >= value).astype(np.int8)
 
 
 def _figures(verdicts: np.ndarray, labels: np.ndarray, tasks: Sequence[str]) -> dict[str, Any]:
+    from leaderboard.judge_precision.scores import judge_scores
+
     return judge_scores(verdicts, labels, clusters=tasks)
 
 
-def _value(swept: Swept, figure: str) -> float | None:
+def _value(swept: SweepPoint, figure: str) -> float | None:
     return getattr(swept, figure)

@@ -12,13 +12,8 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from dataset_script.command_line import SplitOption, SuiteOption, stop
-
-ENTRY_POINTS = ("openai", "openrouter", "together", "vllm", "any", "transformers")
-"""Names that ``--provider`` takes; `engine.providers` says what each one stands for."""
-
-
-class OptionsError(ValueError):
-    """Options that cannot be used together, or at all; the message lists every problem and what to do."""
+from judges.base import OptionsError
+from judges.engine.providers import PROVIDERS
 
 
 def _option(*names: str, help: str, **more: Any) -> Any:
@@ -44,7 +39,7 @@ class RunOptions:
         list[str] | None,
         _option("--model-of", help="ROLE=MODEL: the model of one role. Several times.", metavar="ROLE=MODEL"),
     ] = None
-    provider: Annotated[str | None, _option("--provider", help=f"One of {', '.join(ENTRY_POINTS)}.")] = None
+    provider: Annotated[str | None, _option("--provider", help=f"One of {', '.join(PROVIDERS)}.")] = None
     base_url: Annotated[str | None, _option("--base-url", help="Address of an endpoint.")] = None
     key_variable: Annotated[
         str | None, _option("--key-variable", help="The environment variable that holds the key.")

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from judges.engine import made_up, pace
-from judges.engine.plan import Plan, Range, RolePlan
-from judges.engine.progress import duration
-
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from judges.engine.plan import Plan, Range, RolePlan
 
 UNKNOWN = "unknown"
 MOST_PROBLEMS = 5
@@ -55,6 +53,8 @@ def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> Iterator
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """The plan for JSON; a price that is unknown is null."""
+    from judges.engine import made_up, pace
+
     return {
         "trajectories": plan.trajectories,
         "calls": plan.calls._asdict(),
@@ -91,6 +91,8 @@ def dollars(usd: Range | None) -> str:
 
 def times(seconds: Range) -> str:
     """A time in words."""
+    from judges.engine.progress import duration
+
     low, expected, high = map(duration, seconds)
     return f"about {expected}" if low == high else f"{low} to {high} (expected {expected})"
 
@@ -117,6 +119,8 @@ def _problems(plan: Plan) -> Iterator[str]:
 
 
 def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
+    from judges.engine import made_up, pace
+
     for role in plan.roles:
         pictures = f"; pictures by {role.image_rule}" if role.images.high else ""
         price = (
@@ -143,6 +147,8 @@ def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
 
 
 def _role_facts(role: RolePlan) -> dict[str, Any]:
+    from judges.engine.plan import Range
+
     facts = {each.name: getattr(role, each.name) for each in fields(role)}
     facts |= {"model": role.model.model, "provider": role.model.provider}
     return {name: value._asdict() if isinstance(value, Range) else value for name, value in facts.items()}

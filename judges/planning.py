@@ -7,23 +7,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from judges.base import Judge, View
+from judges.base import Judge, OptionsError, View
 from judges.engine.cache import CallCache
 from judges.engine.pace import Pace
 from judges.engine.plan import Plan, Range, Rules, make_plan
 from judges.engine.prices import read_prices
 from judges.engine.tokens import TokenCounters
-from judges.run_options import (
-    OptionsError,
-    RunOptions,
-    build_judge,
-    build_models,
-    build_views,
-    cache_folder,
-    select,
-)
+from judges.run_options import build_judge, build_models, build_views
+from judges.selection import cache_folder, select
 
 if TYPE_CHECKING:
+    from judges.command_options import RunOptions
     from judges.views import Views
 
 READERS = 4
@@ -56,17 +50,13 @@ def plan_run(
             f"none of the {len(selection.ids):,} chosen trajectories has a recorded run in the source; see "
             "--source and --suite"
         )
-    cache = _existing_cache(options)
+    folder = cache_folder(options.cache)
+    cache = CallCache(folder) if folder.is_dir() else None
     try:
         return make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules)
     finally:
         if cache is not None:
             cache.close()
-
-
-def _existing_cache(options: RunOptions) -> CallCache | None:
-    folder = cache_folder(options)
-    return CallCache(folder) if folder.is_dir() else None
 
 
 def _read_ahead(views: Views, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:

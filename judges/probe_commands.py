@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judges.command_options import OptionsError, RunOptions, takes_run_options
+from judges.base import OptionsError
+from judges.command_options import RunOptions, takes_run_options
+from judges.run_commands import run_or_exit
+
+if TYPE_CHECKING:
+    from judges.engine.judging import RunSource
+    from judges.probes import Probe
+    from judges.registry import AnyJudge
 
 UNCHANGED = "unchanged"
 
@@ -29,16 +38,17 @@ def probe(
     """
     from dataset_script.command_line import plain_console
     from dataset_script.prediction_file.write import replacing
-    from judges.engine.run_folder import read_judgments
+    from judges.engine.run_folder import read_judgments, read_run
     from judges.probe_report import probe_table, report_probe, to_json
     from judges.probes import PROBES
 
     if unknown := [name for name in only or () if name not in PROBES]:
         raise OptionsError(f"--probe {', '.join(unknown)}: use one of {', '.join(PROBES)}")
     chosen = [PROBES[name] for name in only or PROBES]
-    name = _run(options, out / UNCHANGED, None)
+    run_or_exit(options, out / UNCHANGED, partial(_judge_under, None))
     for each in chosen:
-        _run(options, out / each.name, each)
+        run_or_exit(options, out / each.name, partial(_judge_under, each))
+    name = read_run(out / UNCHANGED)["configuration"]["judge"]
     reports = [
         report_probe(each, read_judgments(out / UNCHANGED), read_judgments(out / each.name))
         for each in chosen
@@ -52,32 +62,16 @@ def probe(
         plain_console().print(probe_table(reports, name))
 
 
-def _run(options: RunOptions, folder: Path, chosen) -> str:
-    """Judge with a probe, or without; the judge's name. Ends the command when the run did not finish."""
-    from judges.engine.here import run_here
+def _judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
+    """The judge, shown runs with the probe's change; as it is without a probe."""
     from judges.probes import Goal, ProbedJudge
-    from judges.run_commands import EXIT_CODES, summary
-    from judges.running import run_judge
 
-    names = []
-
-    def probed(judge, views, ids):
-        names.append(judge.name)
-        if not hasattr(judge, "ask") or not judge.models:
-            raise OptionsError(f"{judge.name} asks no model, so there is nothing to probe")
-        if chosen is None:
-            return judge
-        goals = []
-        if chosen.expected == "fails":
-            seen = (views.view(each, judge.wants) for each in ids)
-            goals = list({view.goal: Goal(view.goal, view.goal_images) for view in seen}.values())
-        return ProbedJudge(judge, chosen, tuple(goals))
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    typer.echo(f"{folder.name}:", err=True)
-    outcome = run_judge(options, folder, run_here, wrap=probed)
-    if outcome.ended.how != "finished":
-        for line in summary(outcome, folder):
-            typer.echo(line, err=True)
-        raise typer.Exit(EXIT_CODES[outcome.ended.how])
-    return names[0]
+    if not hasattr(judge, "ask") or not judge.models:
+        raise OptionsError(f"{judge.name} asks no model, so there is nothing to probe")
+    if probe is None:
+        return judge
+    goals = []
+    if probe.expected == "fails":
+        seen = (views.view(each, judge.wants) for each in ids)
+        goals = list({view.goal: Goal(view.goal, view.goal_images) for view in seen}.values())
+    return ProbedJudge(judge, probe, tuple(goals))

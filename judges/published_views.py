@@ -38,27 +38,15 @@ class PublishedRuns:
         A folder without the configuration `steps` has those of the last page only. Raises UnusableFileError
         when the folder was changed meanwhile.
         """
-        import pyarrow as pa
-
         if not isinstance(file, PublishedRun):
             raise UnusableFileError("not_a_trajectory", "it was not listed from a published folder")
-        try:
+        with _unreadable_when_changed():
             return self._read(file, wants)
-        except (OSError, KeyError, IndexError, pa.ArrowException) as error:
-            raise UnusableFileError(
-                "unreadable", f"the dataset has changed, or is damaged ({error})"
-            ) from error
 
     def reward(self, file: SourceFile) -> float | None:
         """The run's reward; None where the dataset has none. Raises UnusableFileError."""
-        import pyarrow as pa
-
-        try:
+        with _unreadable_when_changed():
             row = self._row(file, "rewards", ("cum_reward",)) if isinstance(file, PublishedRun) else None
-        except (OSError, KeyError, IndexError, pa.ArrowException) as error:
-            raise UnusableFileError(
-                "unreadable", f"the dataset has changed, or is damaged ({error})"
-            ) from error
         return row["cum_reward"] if row else None
 
     def _read(self, run: PublishedRun, wants: Wants) -> Recording:
@@ -127,19 +115,13 @@ class PublishedRuns:
 
 
 @contextmanager
-def _damage_told() -> Iterator[None]:
+def _unreadable_when_changed() -> Iterator[None]:
     import pyarrow as pa
 
     try:
         yield
     except (OSError, KeyError, IndexError, pa.ArrowException) as error:
         raise UnusableFileError("unreadable", f"the dataset has changed, or is damaged ({error})") from error
-
-
-def _listed(file: SourceFile) -> PublishedRun:
-    if not isinstance(file, PublishedRun):
-        raise UnusableFileError("not_a_trajectory", "it was not listed from a published folder")
-    return file
 
 
 def _wanted_final_trees(run: PublishedRun, wants: Wants) -> tuple[str, ...]:

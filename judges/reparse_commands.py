@@ -93,14 +93,13 @@ def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str
 @contextlib.contextmanager
 def _kept_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
     """Replies out of the cache, for a run that asked for log-probabilities; else None."""
-    from judges.command_options import RunOptions
     from judges.engine.cache import CallCache
     from judges.selection import cache_folder
 
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None
         return
-    folder = cache_folder(RunOptions(split="dev", cache=cache))
+    folder = cache_folder(cache)
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no cache; name the one that the run used with --cache")
     kept = CallCache(folder)

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 
-from dataset_script.sources.judgment_file import SUCCESS_ABOVE
 from judges.base import Answer
 
 
@@ -18,6 +17,8 @@ class RuleBasedJudge:
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
         """Success above 0.5; the state ``error`` where no reward was recorded."""
+        from dataset_script.sources.judgment_file import SUCCESS_ABOVE
+
         if cum_reward is None or math.isnan(cum_reward):
             return Answer("error")
         return Answer("ok", success=cum_reward > SUCCESS_ABOVE)

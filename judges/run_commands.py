@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from judges.command_options import OptionsError, RunOptions, takes_run_options
+from judges.base import OptionsError
+from judges.command_options import RunOptions, takes_run_options
 
 if TYPE_CHECKING:
     from judges.engine.run import Engine
-    from judges.running import Outcome
+    from judges.running import Outcome, Wrap
 
 EXIT_CODES = {"finished": 0, "waiting": 0, "failing": 1, "budget": 3, "interrupted": 130}
 """How the command ends, by how the run did."""
@@ -49,6 +50,20 @@ def run(
     for line in summary(outcome, out):
         typer.echo(line, err=True)
     raise typer.Exit(EXIT_CODES[outcome.ended.how])
+
+
+def run_or_exit(options: RunOptions, folder: Path, wrap: Wrap | None = None) -> None:
+    """One run of several, in its own folder; ends the command, with the summary, where it does not finish."""
+    from judges.engine.here import run_here
+    from judges.running import run_judge
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    typer.echo(f"{folder.name}:", err=True)
+    outcome = run_judge(options, folder, run_here, wrap=wrap)
+    if outcome.ended.how != "finished":
+        for line in summary(outcome, folder):
+            typer.echo(line, err=True)
+        raise typer.Exit(EXIT_CODES[outcome.ended.how])
 
 
 def summary(outcome: Outcome, out: Path) -> list[str]:

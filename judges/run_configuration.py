@@ -7,11 +7,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import metadata
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from judges.base import Judge, ModelSettings, RewardJudge, Wants
-from judges.command_options import OptionsError, RunOptions
+from judges.base import Judge, ModelSettings, OptionsError, RewardJudge, Wants
+
+if TYPE_CHECKING:
+    from judges.command_options import RunOptions
 
 PACKAGES: Final = ("openai", "pillow", "msgspec", "transformers", "torch", "ray", "agent-reward-bench")
 """Whose versions may show in what comes out."""

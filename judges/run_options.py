@@ -7,26 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from judges.command_options import ENTRY_POINTS, OptionsError, RunOptions, takes_run_options
-from judges.selection import Selection, cache_folder, select, settings_of_environment, source_folder
+from judges.base import OptionsError
+from judges.engine.providers import PROVIDERS
+from judges.selection import settings_of_environment, source_folder
 
 if TYPE_CHECKING:
     from dataset_script.settings import Settings
     from dataset_script.suite import Suite
     from judges.base import Judge, ModelSettings, RewardJudge
+    from judges.command_options import RunOptions
     from judges.views import Views
-
-__all__ = [
-    "OptionsError",
-    "RunOptions",
-    "Selection",
-    "build_judge",
-    "build_models",
-    "build_views",
-    "cache_folder",
-    "select",
-    "takes_run_options",
-]
 
 SAMPLING_TEMPERATURE = 0.7
 """At temperature 0 several samples would be one and the same answer."""
@@ -119,8 +109,8 @@ def _common_settings(options: RunOptions) -> ModelSettings:
     """The settings that every role's model gets; its name is filled in later."""
     from judges.base import DEFAULT_OUTPUT_TOKENS, ModelSettings
 
-    if options.provider is not None and options.provider not in ENTRY_POINTS:
-        raise OptionsError(f"--provider {options.provider}: use one of {', '.join(ENTRY_POINTS)}")
+    if options.provider is not None and options.provider not in PROVIDERS:
+        raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
     is_sampled = options.samples > 1
     temperature = options.temperature
     if temperature is None:
@@ -144,7 +134,7 @@ def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSe
     from judges.registry import default_provider
 
     provider, colon, name = model.partition(":")
-    if colon and provider in ENTRY_POINTS and name:
+    if colon and provider in PROVIDERS and name:
         if provider != common.provider:  # an address and a key belong to the provider they were given for
             common = replace(common, provider=provider, base_url=None, key_variable=None)
         return replace(common, model=name)

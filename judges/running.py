@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dataset_script.command_line import stopped_like_ctrl_c
-from judges.base import Judge, ModelSettings, RewardJudge, View, Wants
+from judges.base import Judge, ModelSettings, OptionsError, RewardJudge, View, Wants
 from judges.engine.budget import build_budget
-from judges.engine.judging import Shows
+from judges.engine.judging import RunSource
+from judges.engine.prices import PriceTable, read_prices
 from judges.engine.progress import Progress
 from judges.engine.providers import access_of
 from judges.engine.records import error_of
-from judges.engine.run import Engine, Job
+from judges.engine.run import Engine, EngineSettings, Job
 from judges.engine.run_folder import RunFolder, totals
 from judges.engine.spent import Spent
 from judges.engine.stopping import Ended
 from judges.run_configuration import configuration_of, endpoints_of, facts_of, versions
-from judges.run_options import (
-    OptionsError,
-    RunOptions,
-    Selection,
-    build_judge,
-    build_models,
-    build_views,
-    select,
-)
+from judges.run_options import build_judge, build_models, build_views
+from judges.selection import Selection, cache_folder, select
 from judges.thresholds import refuse_other_scores
 
-Wrap = Callable[[Judge | RewardJudge, Shows, tuple[str, ...]], Judge | RewardJudge]
+if TYPE_CHECKING:
+    from judges.command_options import RunOptions
+
+Wrap = Callable[[Judge | RewardJudge, RunSource, tuple[str, ...]], Judge | RewardJudge]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,8 @@ def run_judge(
         ended = Ended("interrupted", "stopped; what was done is kept")
         try:
             with Progress(len(ids), len(ids) - len(todo), spent) as progress, stopped_like_ctrl_c():
-                job = Job(judge, models, views, todo, options)
+                settings = engine_settings(options, models)
+                job = Job(judge, models, views, todo, settings, partial(judge_and_views, options))
                 ended = engine(job, folder, progress) if todo else Ended("finished")
         except KeyboardInterrupt:  # before the engine took the signals over, or after
             pass
@@ -139,12 +138,34 @@ def prepare(options: RunOptions) -> tuple[Selection, Judge | RewardJudge, dict[s
     models = tried(build_models, options, judge) if judge is not None else None
     if models:
         tried(access_of, models)
-        tried(build_budget, options, models)
+        prices = tried(read_prices, options.prices, options.price or ())
+        if prices is not None:
+            tried(build_budget, options.max_usd, prices, models)
     if models and options.threshold is not None:
         tried(refuse_other_scores, options.threshold, configuration_of(options, "", judge, models, None))
     if problems:
         raise OptionsError("\n".join(problems))
     return selection, judge, models
+
+
+def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) -> EngineSettings:
+    """What the options say to an engine, as plain values."""
+    return EngineSettings(
+        cache=cache_folder(options.cache) if models else None,
+        prices=read_prices(options.prices, options.price or ()) if models else PriceTable({}),
+        max_in_flight=options.max_in_flight,
+        requests_per_minute=options.requests_per_minute,
+        tokens_per_minute=options.tokens_per_minute,
+        timeout_s=options.timeout,
+        max_usd=options.max_usd,
+    )
+
+
+def judge_and_views(options: RunOptions) -> tuple[Judge | RewardJudge, RunSource]:
+    """The judge and the recorded runs again, for a process that neither could be sent to."""
+    judge = build_judge(options)
+    views, _ = views_of(options, select(options), judge)
+    return judge, views
 
 
 def views_of(options: RunOptions, selection: Selection, judge: Judge | RewardJudge):

@@ -29,13 +29,6 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
     return None if found is None else _share_of_yes(*found, form)
 
 
-def share_of_yes(votes: Sequence[bool | None]) -> float | None:
-    """The share of yes among votes; one without a verdict is no yes. None when none has a verdict."""
-    if all(vote is None for vote in votes):
-        return None
-    return sum(vote is True for vote in votes) / len(votes)
-
-
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
     """The token that holds this place of the text, and what of it stands before the place."""
     begin = 0

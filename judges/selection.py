@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judges.command_options import OptionsError, RunOptions
+from judges.base import OptionsError
 
 if TYPE_CHECKING:
     from dataset_script.settings import Settings
     from dataset_script.suite import Suite, Trajectory
+    from judges.command_options import RunOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,10 @@ def source_folder(options: RunOptions, suite: Suite, settings: Settings) -> Path
     )
 
 
-def cache_folder(options: RunOptions, settings: Settings | None = None) -> Path:
-    """Where replies are kept: ``--cache``, else ``calls`` in the private cache of the settings."""
-    if options.cache is not None:
-        return options.cache
+def cache_folder(given: Path | None, settings: Settings | None = None) -> Path:
+    """Where replies are kept: the folder given with ``--cache``, else ``calls`` in the private cache."""
+    if given is not None:
+        return given
     private = (settings or settings_of_environment()).cache_dir.expanduser()
     private.mkdir(mode=0o700, parents=True, exist_ok=True)
     return private / "calls"

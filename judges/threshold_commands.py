@@ -53,8 +53,8 @@ def choose_from_run(folder: Path, aim: Aim, suite_name: str | None) -> Threshold
     import numpy as np
 
     from dataset_script.command_line import read_settings, read_suite
+    from judges.base import OptionsError
     from judges.choosing import choose_threshold
-    from judges.command_options import OptionsError
     from judges.engine.run_folder import read_judgments, read_run
     from judges.thresholds import Threshold, made_by
     from leaderboard.labels import load_labels

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from judges.base import Asking, Judge, View
-from judges.command_options import OptionsError
+from judges.base import Asking, Judge, OptionsError, View
 from judges.engine.run_folder import differing
 from judges.voting import probability
 from judges.wrapped import Wrapped

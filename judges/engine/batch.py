@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from judges.command_options import OptionsError
+from judges.base import OptionsError
 from judges.engine.batch_client import BatchClient
 from judges.engine.batch_collect import Collector
 from judges.engine.batch_input import BatchFiles
@@ -26,13 +26,11 @@ from judges.engine.cache import CallCache
 from judges.engine.errors import CallFailed
 from judges.engine.first_errors import hopeless
 from judges.engine.keeping import Keeper
-from judges.engine.prices import read_prices
 from judges.engine.progress import Progress
 from judges.engine.providers import Access, access_of
 from judges.engine.run import Job
 from judges.engine.run_folder import RunFolder
 from judges.engine.stopping import Ended
-from judges.selection import cache_folder
 
 POLL_S: Final = 20.0
 """How often it is asked how the batches stand."""
@@ -58,14 +56,14 @@ def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float 
 
 async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -> Ended:
     access = access_of(job.models)
-    build_budget(job.options, job.models)  # --max-usd wants every price
-    prices = read_prices(job.options.prices, job.options.price or ())
+    settings = job.settings
+    build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
     log = BatchLog(folder.folder)
-    cache = CallCache(cache_folder(job.options))
+    cache = CallCache(settings.cache)
     stop = asyncio.Event()
     try:
         async with _clients(access) as clients:
-            collector = Collector(job.models, clients, cache, log, prices, progress)
+            collector = Collector(job.models, clients, cache, log, settings.prices, progress)
             rounds = _Rounds(folder, collector, Driving(job, access, collector, stop), stop, poll_s)
             async with Keeper(folder, job.judge.name, cache.sync, progress) as keeper:
                 with _on_signals(stop.set):
@@ -126,7 +124,7 @@ class _Rounds:
             return Ended("failing", hopeless(keeper.give_up()))
         if len(driving.judged) == len(driving.job.ids):
             return Ended("finished")
-        max_usd, left_out_usd = driving.job.options.max_usd, driving.left_out_usd
+        max_usd, left_out_usd = driving.job.settings.max_usd, driving.left_out_usd
         if max_usd is not None and left_out_usd is not None:
             spent_usd = self.collector.progress.spent.total_usd or 0.0
             return Ended("budget", reached(max_usd, spent_usd, left_out_usd))

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-import msgspec
-
 from judges.engine.batch_log import BatchEntry
 from judges.engine.wire_json import read_json
 
@@ -24,6 +22,8 @@ def batch_line(key: str, body: dict[str, Any]) -> bytes:
     Halves of characters, which stand in some pages, are made U+FFFD: one line that is no UTF-8 would spoil
     its whole batch.
     """
+    import msgspec
+
     line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
     try:
         return msgspec.json.encode(line) + b"\n"

@@ -58,7 +58,7 @@ class Driving:
                 self.judged.add(judged.trajectory_id)
 
         left = [each for each in self.job.ids if each not in self.judged]
-        most = self.job.options.max_in_flight
+        most = self.job.settings.max_in_flight
         with contextlib.suppress(StopRunError):
             await judge_trajectories(self.job.judge, left, self.job.views, ask, keep, most)
 
@@ -93,7 +93,7 @@ class Driving:
         """Put a call into the files, unless with it the run might cost more than it may."""
         model = self.job.models[role]
         most_usd = self._most_usd(model, messages, most)
-        max_usd = self.job.options.max_usd
+        max_usd = self.job.settings.max_usd
         if max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spent.total_usd or 0.0
             if spent_usd + files.most_usd + most_usd > max_usd:

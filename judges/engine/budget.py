@@ -8,16 +8,12 @@ little of it is left over.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from judges.base import Message, ModelSettings, Reply
+from judges.base import Message, ModelSettings, OptionsError, Reply
 
 if TYPE_CHECKING:
-    from judges.command_options import RunOptions
     from judges.engine.prices import PriceTable
-
-EXIT_CODE: Final = 3
-"""How a command ends that stopped at --max-usd: nothing is wrong, and it can go on."""
 
 Ceiling = Callable[[ModelSettings, tuple[Message, ...]], int]
 """More tokens than this a prompt never has."""
@@ -165,18 +161,18 @@ def most_output(model: ModelSettings, max_output_tokens: int) -> int:
 
 
 def build_budget(
-    options: "RunOptions", models: Mapping[str, ModelSettings], spent_usd: float = 0.0
+    max_usd: float | None,
+    prices: "PriceTable",
+    models: Mapping[str, ModelSettings],
+    spent_usd: float = 0.0,
 ) -> Budget | NoBudget:
-    """The budget that the options ask for. ``spent_usd`` is what this run folder has cost so far.
+    """The budget of a run. ``spent_usd`` is what its folder has cost so far.
 
-    Raises OptionsError for a price that cannot be read, and for --max-usd with a model of unknown price.
+    Raises OptionsError for a limit where the price of a model is unknown.
     """
-    from judges.command_options import OptionsError
-    from judges.engine.prices import read_prices
     from judges.engine.tokens import tokens_at_most
 
-    prices = read_prices(options.prices, options.price or ())
-    if options.max_usd is None:
+    if max_usd is None:
         return NoBudget(prices)
     unknown = sorted({model.model for model in models.values() if prices.of(model) is None})
     if unknown:
@@ -185,4 +181,4 @@ def build_budget(
             f"--max-usd cannot hold: the price of {', '.join(unknown)} is unknown. Give it in dollars for a "
             f"million tokens ({flags}), or leave --max-usd out"
         )
-    return Budget(options.max_usd, prices, tokens_at_most, spent_usd)
+    return Budget(max_usd, prices, tokens_at_most, spent_usd)

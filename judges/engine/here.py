@@ -15,7 +15,6 @@ from judges.engine.run import Asks, Job, run_async
 from judges.engine.run_folder import RunFolder
 from judges.engine.spent import Spent
 from judges.engine.stopping import Ended
-from judges.selection import cache_folder
 
 if TYPE_CHECKING:
     from judges.engine.seams import OnEvent
@@ -59,12 +58,12 @@ async def open_asking(job: Job, spent: Spent, on_event: OnEvent) -> AsyncIterato
     from judges.engine.endpoints import open_endpoints
     from judges.engine.limits import AdaptiveLimit
 
-    options = job.options
-    budget = build_budget(options, job.models, spent.before_usd or 0.0)
+    settings = job.settings
+    budget = build_budget(settings.max_usd, settings.prices, job.models, spent.before_usd or 0.0)
     spent.presumed = lambda: getattr(budget, "presumed_usd", 0.0)
-    limit = AdaptiveLimit(options.max_in_flight, options.requests_per_minute, options.tokens_per_minute)
-    async with open_endpoints(job.models, timeout_s=options.timeout or TIMEOUT_S) as endpoints:
-        cache = CallCache(cache_folder(options))
+    limit = AdaptiveLimit(settings.max_in_flight, settings.requests_per_minute, settings.tokens_per_minute)
+    async with open_endpoints(job.models, timeout_s=settings.timeout_s or TIMEOUT_S) as endpoints:
+        cache = CallCache(settings.cache)
         try:
             yield Asking(Asker(endpoints, job.models, cache, limit, budget, on_event), cache)
         finally:

@@ -22,7 +22,7 @@ MOST_BYTES = 200_000_000
 """No further trajectory is begun while those under way hold more than this in texts and pictures."""
 
 
-class Shows(Protocol):
+class RunSource(Protocol):
     """What gives views and rewards by id: `judges.views.Views`."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
@@ -91,7 +91,7 @@ class _Share:
 async def judge_trajectories(
     judge: Judge | RewardJudge,
     ids: Iterable[str],
-    views: Shows,
+    views: RunSource,
     ask: Ask,
     on_judged: Callable[[Judged], None],
     max_in_flight: int = 64,
@@ -134,7 +134,11 @@ async def judge_trajectories(
 
 
 async def _judged(
-    judge: Judge | RewardJudge, trajectory_id: str, views: Shows, share: _Share, readers: ThreadPoolExecutor
+    judge: Judge | RewardJudge,
+    trajectory_id: str,
+    views: RunSource,
+    share: _Share,
+    readers: ThreadPoolExecutor,
 ) -> Judged:
     in_thread = partial(asyncio.get_running_loop().run_in_executor, readers)
     reward = None

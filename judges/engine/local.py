@@ -13,8 +13,7 @@ from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from judges.base import Message, ModelSettings, Reply
-from judges.command_options import OptionsError
+from judges.base import Message, ModelSettings, OptionsError, Reply
 from judges.engine.errors import CallFailed
 from judges.engine.local_model import LocalModel, Prompt
 

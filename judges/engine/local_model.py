@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from judges.base import Image, Message, ModelSettings, Reply
-from judges.command_options import OptionsError
+from judges.base import Image, Message, ModelSettings, OptionsError, Reply
 from judges.engine.errors import CallFailed
 from judges.engine.local_logprobs import Watch, probabilities
 from judges.engine.local_messages import template_message, without_system

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from judges.base import ModelSettings
-from judges.command_options import OptionsError
+from judges.base import ModelSettings, OptionsError
 
 ANY_PROVIDER: Final = "*"
 """The provider of a price that holds wherever the model is asked."""

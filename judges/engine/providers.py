@@ -82,7 +82,7 @@ def access_of(
         except ValueError as problem:
             problems[str(problem)] = None
     if problems:
-        from judges.command_options import OptionsError
+        from judges.base import OptionsError
 
         raise OptionsError("\n".join(problems))
     return found

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dataset_script.command_line import stopped_like_ctrl_c
-from judges.command_options import OptionsError
+from judges.base import OptionsError
 from judges.engine.budget import BudgetReached
 from judges.engine.first_errors import FirstErrors, hopeless
 from judges.engine.providers import LOCAL
@@ -141,36 +141,31 @@ def _share_of(job: Job, actors: int, spent_usd: float) -> Job:
 
     What was spent before counts against the whole, so each gets its part of what is left.
     """
-    options = job.options
+    settings = job.settings
 
     def part(limit: int | None) -> int | None:
         return limit and max(1, limit // actors)
 
-    left = None if options.max_usd is None else max(0.0, options.max_usd - spent_usd) / actors
-    options = replace(
-        options,
-        max_in_flight=part(options.max_in_flight),
-        requests_per_minute=part(options.requests_per_minute),
-        tokens_per_minute=part(options.tokens_per_minute),
+    left = None if settings.max_usd is None else max(0.0, settings.max_usd - spent_usd) / actors
+    settings = replace(
+        settings,
+        max_in_flight=part(settings.max_in_flight),
+        requests_per_minute=part(settings.requests_per_minute),
+        tokens_per_minute=part(settings.tokens_per_minute),
         max_usd=left,
     )
     # A judge of a file of the user's own cannot be pickled: each actor finds judge and views again.
-    return replace(job, judge=None, views=None, ids=(), options=options)
+    return replace(job, judge=None, views=None, ids=(), settings=settings)
 
 
 class ShardJudge:
     """An actor: judges shards one after the other, with one cache, connection or model for all of them."""
 
     def __init__(self, job: Job, folder: str) -> None:
-        from judges.run_options import build_judge, select
-        from judges.running import views_of
-
         if Path(folder).is_dir():
-            os.chdir(folder)  # options name files as they were typed
+            os.chdir(folder)  # paths are as they were typed
         self._job = job
-        self._judge = build_judge(job.options)
-        selection = select(job.options)
-        self._views, _ = views_of(job.options, selection, self._judge)
+        self._judge, self._views = job.rebuild()
         self._spent = Spent()
         self._loop = asyncio.new_event_loop()
         self._open = AsyncExitStack()
@@ -208,7 +203,7 @@ class ShardJudge:
             records.append(json.dumps(judgment_record(judged, self._judge.name)))
 
         try:
-            in_flight = self._job.options.max_in_flight
+            in_flight = self._job.settings.max_in_flight
             await judge_trajectories(self._judge, ids, self._views, ask, keep, in_flight)
         except StopRunError:
             pass

@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from judges.base import Call, Judge, ModelSettings, Reply, RewardJudge
 from judges.engine.budget import BudgetReached
 from judges.engine.first_errors import hopeless
-from judges.engine.judging import Shows, StopRunError, judge_trajectories
+from judges.engine.judging import RunSource, StopRunError, judge_trajectories
 from judges.engine.keeping import Keeper
 from judges.engine.progress import Progress
 from judges.engine.records import Judged
@@ -23,18 +24,35 @@ from judges.engine.run_folder import RunFolder
 from judges.engine.stopping import Ended, Stopping
 
 if TYPE_CHECKING:
-    from judges.command_options import RunOptions
+    from judges.engine.prices import PriceTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings:
+    """The limits of a run, the folder of its reply cache (None where no model is asked), and its prices."""
+
+    cache: Path | None
+    prices: PriceTable
+    max_in_flight: int = 64
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    timeout_s: float | None = None
+    max_usd: float | None = None
 
 
 @dataclass(frozen=True)
 class Job:
-    """What an engine has to do. Picklable. ``ids``: the trajectories still to be judged, in their order."""
+    """What an engine has to do. ``ids``: the trajectories still to be judged, in their order.
+
+    ``rebuild`` makes judge and views again, where they cannot be pickled (a judge in a user's own file).
+    """
 
     judge: Judge | RewardJudge
     models: Mapping[str, ModelSettings]
-    views: Shows
+    views: RunSource
     ids: tuple[str, ...]
-    options: RunOptions
+    settings: EngineSettings
+    rebuild: Callable[[], tuple[Judge | RewardJudge, RunSource]] | None = None
 
 
 Engine = Callable[[Job, RunFolder, Progress], Ended]
@@ -79,7 +97,7 @@ async def run_async(
             keeper.hope()
         with stopping.on_signals(), contextlib.suppress(StopRunError):
             try:
-                await judge_trajectories(job.judge, job.ids, job.views, ask, keep, job.options.max_in_flight)
+                await judge_trajectories(job.judge, job.ids, job.views, ask, keep, job.settings.max_in_flight)
             except asyncio.CancelledError:
                 if stopping.ended is None:
                     raise

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from judges.base import Image, Message, ModelSettings
-from judges.command_options import OptionsError
+from judges.base import Image, Message, ModelSettings, OptionsError
 from judges.engine.image_tokens import image_rule
 
 PER_MESSAGE: Final = 4

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.base import Answer, Reply
+from judges.base import Answer, OptionsError, Reply
 from judges.cascade import Cascade, narrowed, read_band
+from judges.command_options import RunOptions
 from judges.ensemble import Sampled
 from judges.registry import find_judge
-from judges.run_options import OptionsError, RunOptions, build_judge
+from judges.run_options import build_judge
 from judges.voting import outcome, voted
 from tests.judges.shown import by_purpose, judged, view
 

@@ -2,20 +2,15 @@
 
 import pytest
 
-from judges.base import ModelSettings
-from judges.command_options import ENTRY_POINTS
-from judges.engine.providers import PROVIDERS
+from judges.base import ModelSettings, OptionsError
+from judges.command_options import RunOptions
 from judges.run_configuration import configuration_of, endpoints_of, facts_of
-from judges.run_options import OptionsError, RunOptions, build_judge, build_models
+from judges.run_options import build_judge, build_models
 
 
 def models(judge="aer-c", **options) -> dict[str, ModelSettings]:
     chosen = RunOptions(judge=judge, split="dev", **options)
     return build_models(chosen, build_judge(chosen))
-
-
-def test_the_names_of_providers_are_those_that_the_engine_knows():
-    assert tuple(PROVIDERS) == ENTRY_POINTS
 
 
 def test_a_judges_own_model_is_asked_where_the_paper_asked_it():

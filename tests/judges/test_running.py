@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from judges.base import OptionsError
+from judges.command_options import RunOptions
 from judges.engine.run_folder import read_run
 from judges.engine.stopping import Ended
-from judges.run_options import OptionsError, RunOptions
 from judges.running import run_judge
 
 OPTIONS = RunOptions(judge="always-successful", split="dev", suite="sample", limit=4)

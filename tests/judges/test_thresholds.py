@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 
 from dataset_script.suite import load_dev_labels, load_suite
 from judges.__main__ import app
-from judges.base import Answer, Call, Message, Reply, View
+from judges.base import Answer, Call, Message, OptionsError, Reply, View
 from judges.choosing import Aim, NoThresholdError, candidates, choose_threshold, read_aim
-from judges.command_options import OptionsError
 from judges.thresholds import (
     Threshold,
     made_by,

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from judges.__main__ import app
-from judges.command_options import OptionsError, RunOptions
+from judges.base import OptionsError
+from judges.command_options import RunOptions
 from judges.engine import batch_input
 from judges.engine.batch import run_batch
 from judges.engine.here import run_here

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.base import Message, ModelSettings, Reply
-from judges.command_options import OptionsError, RunOptions
+from judges.base import Message, ModelSettings, OptionsError, Reply
 from judges.engine.budget import Budget, BudgetReached, NoBudget, build_budget
-from judges.engine.prices import ANY_PROVIDER, Price, PriceTable
+from judges.engine.prices import ANY_PROVIDER, Price, PriceTable, read_prices
 
 MODEL = ModelSettings("m")
 PRICES = PriceTable({(ANY_PROVIDER, "m"): Price(1_000_000.0, 2_000_000.0)})  # $1 a token in, $2 out
@@ -175,11 +174,11 @@ def test_without_a_limit_nothing_is_set_aside_and_costs_are_told():
 
 
 def test_a_limit_is_refused_where_a_price_is_unknown():
-    options = RunOptions(split="dev", max_usd=1.0, price=["a=1,2"])
+    prices = read_prices(None, ["a=1,2"])
     models = {"judge": ModelSettings("nobody-knows", provider="vllm"), "other": ModelSettings("a")}
     with pytest.raises(OptionsError, match=r"price of nobody-knows is unknown.*--price nobody-knows=IN,OUT"):
-        build_budget(options, models)
+        build_budget(1.0, prices, models)
     known = {"other": models["other"]}
-    assert isinstance(build_budget(options, known, spent_usd=0.25), Budget)
-    assert build_budget(options, known, spent_usd=0.25).spent_usd == 0.25
-    assert isinstance(build_budget(RunOptions(split="dev"), models), NoBudget)
+    assert isinstance(build_budget(1.0, prices, known, spent_usd=0.25), Budget)
+    assert build_budget(1.0, prices, known, spent_usd=0.25).spent_usd == 0.25
+    assert isinstance(build_budget(None, prices, models), NoBudget)

@@ -2,8 +2,7 @@ import asyncio
 
 import pytest
 
-from judges.base import ModelSettings
-from judges.command_options import OptionsError
+from judges.base import ModelSettings, OptionsError
 from judges.engine.endpoints import open_endpoints
 
 

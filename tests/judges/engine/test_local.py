@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from judges.__main__ import app
-from judges.base import Image, Message, ModelSettings, Reply
-from judges.command_options import OptionsError
+from judges.base import Image, Message, ModelSettings, OptionsError, Reply
 from judges.engine.errors import CallFailed
 from judges.engine.local import LocalEndpoint
 from judges.engine.run_folder import read_judgments

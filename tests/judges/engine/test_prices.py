@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.base import ModelSettings
-from judges.command_options import OptionsError
+from judges.base import ModelSettings, OptionsError
 from judges.engine import prices
 from judges.engine.prices import COLUMNS, Price, read_prices
 from judges.registry import judges

@@ -1,12 +1,7 @@
 import pytest
 
-from judges.base import ModelSettings
-from judges.command_options import ENTRY_POINTS, OptionsError
-from judges.engine.providers import LOCAL, PROVIDERS, access_of
-
-
-def test_the_options_offer_just_these_providers():
-    assert set(ENTRY_POINTS) == set(PROVIDERS)
+from judges.base import ModelSettings, OptionsError
+from judges.engine.providers import LOCAL, access_of
 
 
 def test_a_provider_has_its_address_and_its_own_key():

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from judges.command_options import RunOptions
 from judges.engine import ray_data
-from judges.engine.run import Job
+from judges.engine.prices import PriceTable
+from judges.engine.run import EngineSettings, Job
 from tests.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[3]
@@ -93,14 +93,14 @@ def test_with_a_worker_killed_half_way_the_predictions_are_those_of_a_run_here(r
 
 
 def test_each_actor_gets_its_part_of_every_limit():
-    options = RunOptions(
-        judge="simplified-axtree", split="test", max_in_flight=64, requests_per_minute=100,
+    settings = EngineSettings(
+        cache=None, prices=PriceTable({}), max_in_flight=64, requests_per_minute=100,
         tokens_per_minute=1, max_usd=9.0,
     )  # fmt: skip
-    shared = ray_data._share_of(Job(None, {}, None, ("a", "b"), options), 4, spent_usd=1.0)
+    shared = ray_data._share_of(Job(None, {}, None, ("a", "b"), settings), 4, spent_usd=1.0)
     # 64 / 4, 100 / 4, at least one token, (9 - 1) / 4 dollars
-    assert (shared.options.max_in_flight, shared.options.requests_per_minute) == (16, 25)
-    assert (shared.options.tokens_per_minute, shared.options.max_usd) == (1, 2.0)
+    assert (shared.settings.max_in_flight, shared.settings.requests_per_minute) == (16, 25)
+    assert (shared.settings.tokens_per_minute, shared.settings.max_usd) == (1, 2.0)
 
 
 @pytest.mark.parametrize(

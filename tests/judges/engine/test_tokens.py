@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.base import Image, Message, ModelSettings
-from judges.command_options import OptionsError
+from judges.base import Image, Message, ModelSettings, OptionsError
 from judges.engine.tokens import PER_CALL, PER_MESSAGE, TokenCounters, estimate, tokens_at_most
 from tests.judges.shown import image
 from tests.judges.tiny_tokenizer import train_tokenizer
