@@ -4,18 +4,30 @@ From Python, with any version of `datasets`: ``AgentRewardBench(config_name="ste
 ``download_and_prepare()`` and ``as_dataset()``, or ``as_streaming_dataset()``. With `datasets` 2 and 3 the
 file is a loading script too: ``load_dataset("dataset_script/agent_reward_bench.py", "steps",
 data_dir=FOLDER, trust_remote_code=True)``, where the checkout is on the path. FOLDER holds runs in any form
-that `build` takes: the released layout, AgentLab's results, or what `build` wrote.
+that `build` takes: the released layout, AgentLab's results, or what `build` wrote. The rows come from the
+parts that `build` makes, so both give the same of a folder.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import datasets
 
-from dataset_script.building.row_items import Item, rows_by_split
+from dataset_script.building.assignment import assign, choose_suite
+from dataset_script.building.parts import PartTask, make_tables, part_tasks
+from dataset_script.building.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.schema import CONFIGURATIONS, DEFAULT, features
+from dataset_script.sources.base import JudgmentSource
+from dataset_script.sources.published import PublishedDataset, RowGroup, read_row_group
+from dataset_script.sources.published_runs import PublishedSource
+from dataset_script.sources.recognise import open_source
+from dataset_script.suite import load_dev_labels, load_suite
+from dataset_script.tasks import load_tasks
+
+logger = logging.getLogger(__name__)
 
 _VERSION = datasets.Version("1.0.0")
 
@@ -53,13 +65,101 @@ class AgentRewardBench(datasets.GeneratorBasedBuilder):
     def _split_generators(self, dl_manager: object) -> list[datasets.SplitGenerator]:
         if self.config.data_dir is None:
             raise ValueError("name the folder that holds the runs: data_dir=…")
-        rows = rows_by_split(Path(self.config.data_dir), self.config.name, self.config.suite)
+        found = _items_by_split(Path(self.config.data_dir), self.config.name, self.config.suite)
         return [
-            datasets.SplitGenerator(name=datasets.Split(split), gen_kwargs={"items": items})
-            for split, items in rows.items()
+            datasets.SplitGenerator(name=datasets.Split(split), gen_kwargs={"items": found[split]})
+            for split in CONFIGURATIONS[self.config.name].splits
+            if found.get(split)
         ]
 
-    def _generate_examples(self, items: list[Item]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _generate_examples(self, items: list["Item"]) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, item in enumerate(items):
-            for place, row in enumerate(item.rows()):
-                yield f"{number}-{place}", row
+            for position, row in enumerate(_rows(item)):
+                yield f"{number}-{position}", row
+
+
+@dataclass(frozen=True)
+class PublishedRows:
+    """A row group of a folder that `build` wrote."""
+
+    folder: Path
+    group: RowGroup
+
+
+@dataclass(frozen=True)
+class PartRows:
+    """One configuration's rows of a part, made when they are asked for.
+
+    ``annotations`` come from the suite; they are given where the part has anything at all.
+    """
+
+    task: PartTask
+    configuration: str
+    annotations: tuple[Row, ...] = ()
+
+
+Item = PublishedRows | PartRows | Row
+"""What gives rows, read when it is iterated; a list of them can be shared out to processes."""
+
+
+def _items_by_split(folder: Path, configuration: str, suite_name: str | None) -> Mapping[str, list[Item]]:
+    """Raises SourceError and SuiteError."""
+    source = open_source(folder)
+    if isinstance(source, PublishedSource):
+        return _published(PublishedDataset(folder), configuration)
+    listing = source.list()
+    suite = load_suite(suite_name) if suite_name else choose_suite([f.trajectory_id for f in listing.files])
+    found: dict[str, list[Item]] = {}
+    if configuration == "tasks":
+        for task in load_tasks(suite):
+            found.setdefault(task.split, []).append(task_row(task))
+        return found
+    labels = load_dev_labels(suite)
+    if configuration != "judgments":
+        tasks = part_tasks(assign(suite, listing), source, labels)
+    elif isinstance(source, JudgmentSource):
+        tasks = part_tasks(assign(suite, source.list_judgments()), source, is_judgments=True)
+    else:
+        tasks = []
+    for task in tasks:
+        item = PartRows(task, configuration)
+        if configuration not in ("judgments", *ROWS_OF_A_RUN):
+            said = [one for one in labels if one.trajectory_id == task.trajectory.trajectory_id]
+            rows = sorted(map(annotation_row, said), key=lambda row: row["annotation"])
+            item = PartRows(task, configuration, tuple(rows))
+            if not rows:
+                continue
+        found.setdefault(task.trajectory.split, []).append(item)
+    return found
+
+
+def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[Item]]:
+    import pyarrow.parquet as pq
+
+    return {
+        split: [
+            PublishedRows(dataset.folder, RowGroup(path.relative_to(dataset.folder).as_posix(), number))
+            for path in dataset.files(configuration, split)
+            for number in range(pq.read_metadata(path).num_row_groups)
+        ]
+        for split in dataset.splits(configuration)
+    }
+
+
+def _rows(item: Item) -> Iterator[Row]:
+    """The rows of an item; the log names what was left out of a part."""
+    if isinstance(item, dict):
+        yield item
+    elif isinstance(item, PublishedRows):
+        yield from read_row_group(item.folder, item.group).to_pylist()
+    else:
+        tables, left_out, notes = make_tables(item.task)
+        for finding in left_out:
+            logger.warning(f"left out: {finding.name}: {finding.code} {finding.detail}"[:400])
+        for note in notes:
+            if note.code == "broken_image":
+                logger.warning(f"{note.name}: {note.detail}"[:400])
+        if item.annotations:
+            yield from item.annotations if tables else ()
+        elif item.configuration in tables:
+            yield from tables[item.configuration].to_pylist()

@@ -13,7 +13,7 @@ from dataset_script.blind import Blinding
 from dataset_script.building.assignment import Assignment, assign, choose_suite
 from dataset_script.building.manifest import render_manifest
 from dataset_script.building.output_folder import WorkFolder, check_replaceable, put_in_place, work_folder
-from dataset_script.building.parts import Part, PartTask, make_part
+from dataset_script.building.parts import Part, PartTask, make_part, part_tasks
 from dataset_script.building.report import BuildReport, Finding
 from dataset_script.building.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.building.shards import RowsTask, Shard, plan_shards, write_rows, write_shard
@@ -111,20 +111,7 @@ class _Job:
         self, runs: Assignment, report: BuildReport, is_judgments: bool = False
     ) -> dict[Trajectory, Part]:
         """The part of every trajectory that has files, in the order of the dataset."""
-        labels = {said.trajectory_id: said for said in self.said if said.is_primary}
-        order = sorted(runs.files, key=lambda t: self._published_id(t.trajectory_id))
-        tasks = [
-            PartTask(
-                self.work.parts,
-                self.source,
-                trajectory,
-                tuple(runs.files[trajectory]),
-                None if is_judgments else labels.get(trajectory.trajectory_id),
-                self.options.blinding,
-                is_judgments,
-            )
-            for trajectory in order
-        ]
+        tasks = part_tasks(runs, self.source, self.said, self.work.parts, self.options.blinding, is_judgments)
         count = 0
 
         def done(task: PartTask) -> None:
@@ -136,7 +123,7 @@ class _Job:
         for part in parts:
             report.left_out += part.left_out
             report.notes += part.notes
-        return dict(zip(order, parts, strict=True))
+        return {task.trajectory: part for task, part in zip(tasks, parts, strict=True)}
 
     def _judgments(self, report: BuildReport) -> dict[Trajectory, Part]:
         if not isinstance(self.source, JudgmentSource):

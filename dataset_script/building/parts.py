@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 
 from dataset_script.blind import Blinding
+from dataset_script.building.assignment import Assignment
 from dataset_script.building.report import Finding
 from dataset_script.building.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
@@ -31,7 +32,7 @@ from dataset_script.suite import DevLabels, Trajectory
 
 Result = TypeVar("Result")
 
-_CODE: Final = Path(__file__).parents[1]
+_ROOT: Final = Path(__file__).parents[2]
 _PART: Final = "part.json"
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 """Parts are written once and read once, so they are packed quickly rather than well."""
@@ -68,6 +69,33 @@ class Part:
             return pa.ipc.open_file(file).read_all()
 
 
+def part_tasks(
+    assignment: Assignment,
+    source: TrajectorySource,
+    labels: Iterable[DevLabels] = (),
+    folder: Path = Path(),
+    blinding: Blinding | None = None,
+    is_judgments: bool = False,
+) -> list[PartTask]:
+    """A task for every trajectory that has files, in the order of the dataset: that of the published ids."""
+    primary = {} if is_judgments else {said.trajectory_id: said for said in labels if said.is_primary}
+    ids = {
+        t: blinding.trajectory_id(t.trajectory_id) if blinding else t.trajectory_id for t in assignment.files
+    }
+    return [
+        PartTask(
+            folder,
+            source,
+            trajectory,
+            tuple(assignment.files[trajectory]),
+            primary.get(trajectory.trajectory_id),
+            blinding,
+            is_judgments,
+        )
+        for trajectory in sorted(ids, key=ids.__getitem__)
+    ]
+
+
 def make_part(task: PartTask) -> Part:
     """The part of a task: the one that is there, or a new one. Raises OSError when the disk is full."""
     folder = task.folder / _name(task)
@@ -76,7 +104,7 @@ def make_part(task: PartTask) -> Part:
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
-    tables, left_out, notes = _judgments(task) if task.is_judgments else _run(task)
+    tables, left_out, notes = make_tables(task)
     sizes = {name: _write(table, unfinished / f"{name}.arrow") for name, table in tables.items()}
     content = {"sizes": sizes, "left_out": [asdict(f) for f in left_out], "notes": [asdict(f) for f in notes]}
     (unfinished / _PART).write_text(json.dumps(content), encoding="utf-8")
@@ -85,6 +113,11 @@ def make_part(task: PartTask) -> Part:
 
 
 Tables = dict[str, pa.Table]
+
+
+def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
+    """The tables of a task by configuration, what was left out, and the notes."""
+    return _judgments(task) if task.is_judgments else _run(task)
 
 
 def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
@@ -194,8 +227,8 @@ def _identity(source: TrajectorySource, file: SourceFile) -> str:
 @cache
 def _code_version() -> str:
     """A hash of the code that a part is made by, so that no change of it meets an old part."""
-    paths = (*_CODE.glob("*.py"), *(_CODE / "building").glob("*.py"), *(_CODE / "sources").glob("*.py"))
     digest = hashlib.sha256(pa.__version__.encode())
-    for path in sorted(paths):
-        digest.update(path.read_bytes())
+    for package in ("core", "dataset_script"):
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -50,6 +50,29 @@ def test_it_gives_the_rows_that_build_publishes(judged_source, out, suite, make,
             assert list(made[split]) == list(streamed[split]) == list(published[split])
 
 
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_failed_judgments_and_unusable_runs_are_left_out_as_build_leaves_them_out(
+    source, out, suite, make, load, configuration
+):
+    labelled, unlabelled = "shop/GenericAgent-b/shop.resized.1", "shop/GenericAgent-b/shop.resized.2"
+    source.put(DEV_1, b"{")  # not JSON, so its two annotations are left out with it
+    source.put(labelled)
+    source.put(unlabelled)
+    source.judge(unlabelled, "aer", "Status: success")
+    source.judge(unlabelled, "nnetnav", "Reward: 2")
+    source.judge(unlabelled, "aer", {"error": "the model gave up"}, ending="_error")
+    build(source.path, out, suite)
+
+    builder = make(configuration, source.path)
+    made = {split: list(rows) for split, rows in builder.as_streaming_dataset().items()}
+
+    assert made == {split: list(rows) for split, rows in load(out, configuration).items()}
+    if configuration == "judgments":
+        assert [row["judge"] for row in made["test"]] == ["aer", "nnetnav"]
+    if configuration == "annotations":
+        assert [row["trajectory_id"] for row in made["dev"]] == [labelled]
+
+
 def test_the_default_configuration_is_the_text(full_source, tmp_path):
     builder = AgentRewardBench(cache_dir=str(tmp_path), data_dir=str(full_source.path))
     assert builder.config.name == "trajectories"
