@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
-from leaderboard.annotations import ANSWERS, OPTIMALITY_TITLES, QUESTION_TITLES
 from leaderboard.report_tables import interval, percent
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ def print_agreement(
     report: AgreementReport, title: str, items: Sequence[OpenItem] | None, console: Console
 ) -> None:
     """Print every table; ``items`` are those that may be seen, None where the labels are hidden."""
+    from leaderboard.annotations import QUESTION_TITLES
+
     console.print(
         f"{title}: {report.annotations:,} annotations of {report.trajectories:,} trajectories by "
         f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
@@ -82,6 +83,8 @@ def _of_question(title: str, said: QuestionAgreement) -> Table:
 
 
 def _confusion(said: QuestionAgreement) -> Table:
+    from leaderboard.annotations import ANSWERS, OPTIMALITY_TITLES
+
     grades = [f"{grade}. {OPTIMALITY_TITLES[grade]}" for grade in ANSWERS["optimality"]]
     table = _table("optimality: first annotator \\ second", figures=grades)
     for grade, row in zip(grades, said.confusion, strict=True):

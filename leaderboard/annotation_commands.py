@@ -1,13 +1,21 @@
-"""``python -m leaderboard annotations``, ``annotation-template`` and ``dev-labels``."""
+"""``python -m leaderboard labels``, ``annotations``, ``annotation-template`` and ``dev-labels``."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dataset_script.command_line import SuiteOption, read_settings, read_suite, stop
+from dataset_script.command_line import (
+    JsonOption,
+    SuiteOption,
+    plain_console,
+    read_settings,
+    read_suite,
+    stop,
+)
 
 if TYPE_CHECKING:
     from dataset_script.settings import Settings
@@ -15,6 +23,34 @@ if TYPE_CHECKING:
     from leaderboard.annotations import Annotation
 
 FORMATS = "CSV as released, or Parquet."
+
+
+def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
+    """Count the labels.
+
+    By split and benchmark, never which; fetches the official labels where they are not here yet.
+    """
+    from dataset_script.vocabulary import SPLITS
+    from leaderboard.ceiling import summarise
+    from leaderboard.label_source import LabelsUnavailable
+    from leaderboard.label_summary import print_summaries
+    from leaderboard.labels import LabelsInvalid, load_labels
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    summaries, missing = [], []
+    for split in SPLITS:
+        try:
+            summaries.append(summarise(load_labels(chosen, split, settings)))
+        except (LabelsUnavailable, LabelsInvalid) as error:
+            missing.append(f"{split}: {error}")
+    if as_json:
+        print(json.dumps({"splits": summaries, "missing": missing}, indent=2))
+    else:
+        print_summaries(summaries, plain_console())
+    for message in missing:
+        typer.echo(f"error: labels of {message}", err=True)
+    raise typer.Exit(1 if missing else 0)
 
 
 def read_annotations(

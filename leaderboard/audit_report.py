@@ -1,17 +1,19 @@
 """What ``python -m leaderboard audit`` shows: a line for each judge, label and benchmark, and a summary."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
-from leaderboard.audit_row import OVERALL
-from leaderboard.published_rows import PublishedCell, PublishedRow
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
+
+    from leaderboard.published_rows import PublishedCell, PublishedRow
 
 AUDIT_COLUMNS: Final = ("judge", "label", "benchmark", "P", "R", "F1", "TP/FP/FN/TN", "status", "note")
 
@@ -31,6 +33,8 @@ class AuditLine:
 
 def audit_lines(rows: Iterable[PublishedRow]) -> Iterator[AuditLine]:
     """Every cell of which something is known: by row, then label, overall before the benchmarks."""
+    from leaderboard.audit_row import OVERALL
+
     for row in rows:
         for label, published in row.labels.items():
             if published is None:
@@ -53,7 +57,7 @@ def audit_texts(rows: Iterable[PublishedRow], *, only_unsettled: bool = False) -
     ]
 
 
-def audit_table(rows: Iterable[PublishedRow], *, only_unsettled: bool = False) -> "Group":
+def audit_table(rows: Iterable[PublishedRow], *, only_unsettled: bool = False) -> Group:
     """The same for a terminal, 80 columns or more: a table and notes for each row, then the summary."""
     from rich.console import Group
     from rich.text import Text
@@ -69,7 +73,7 @@ def audit_table(rows: Iterable[PublishedRow], *, only_unsettled: bool = False) -
     return Group(*parts, *map(Text, beneath))
 
 
-def _row_table(texts: Iterable[tuple[str, ...]]) -> "Table":
+def _row_table(texts: Iterable[tuple[str, ...]]) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -138,7 +142,7 @@ def _texts(line: AuditLine) -> tuple[str, ...]:
     return (
         row.judge + inputs,
         LABEL_TITLES[line.label],
-        "Overall" if line.benchmark == OVERALL else BENCHMARK_TITLES[line.benchmark],
+        BENCHMARK_TITLES.get(line.benchmark, "Overall"),
         *("" if x is None else f"{100 * x:.1f}" for x in (cell.precision, cell.recall, cell.f1)),
         "" if cell.counts is None else str(cell.counts),
         cell.status,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dataset_script.vocabulary import LABELS
+from leaderboard.agreement import annotator_agreement
 from leaderboard.board import BoardRow
 from leaderboard.judge_precision.intervals import N_RESAMPLES
 from leaderboard.judge_precision.scores import judge_scores
@@ -98,3 +99,34 @@ def _on_board(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {**found, "by_agent": {}, "rank": None, "best": False, "intervals": "tasks", "note": ""}
+
+
+def summarise(labels: LabelSet) -> dict[str, Any]:
+    """Trajectories, tasks, positives of each label by benchmark, and the agreement of second annotators."""
+    benchmarks = np.array([t.benchmark for t in labels.trajectories])
+    everything = np.ones(len(benchmarks), dtype=bool)
+    return {
+        "suite": labels.suite,
+        "split": labels.split,
+        "source": labels.source,
+        "label_version": labels.version,
+        "tasks": len({(t.benchmark, t.task) for t in labels.trajectories}),
+        "overall": _counts(labels, everything),
+        "by_benchmark": {
+            name: _counts(labels, benchmarks == name) for name in sorted(set(benchmarks.tolist()))
+        },
+        "agreement": {label: _second_annotators(labels, label) for label in LABELS},
+    }
+
+
+def _counts(labels: LabelSet, rows: np.ndarray) -> dict[str, Any]:
+    found: dict[str, Any] = {"trajectories": int(rows.sum())}
+    for label in LABELS:
+        values = labels.primary[label][rows]
+        found[label] = {"positives": int((values == 1).sum()), "n": int((values >= 0).sum())}
+    return found
+
+
+def _second_annotators(labels: LabelSet, label: str) -> dict[str, Any]:
+    agreement = annotator_agreement(labels, label)
+    return {"pairs": agreement.pairs, "percent": agreement.percent, "kappa": agreement.kappa}

@@ -1,13 +1,12 @@
-"""``python -m leaderboard tables``."""
+"""``python -m leaderboard tables`` and ``audit``."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from dataset_script.command_line import read_settings, read_suite, stop
-
-FORMATS = ("markdown", "latex")
+from dataset_script.command_line import JsonOption, plain_console, read_settings, read_suite, stop
 
 
 def tables(
@@ -66,3 +65,18 @@ def _read_all(named: list[str], suite, max_bytes: int) -> dict:
     if problems:
         raise ValueError("\n".join(problems))
     return found
+
+
+def audit(as_json: JsonOption = False) -> None:
+    """Audit the published figures.
+
+    Works the counts behind each out again, and says where no whole numbers or several fit.
+    """
+    from leaderboard.audit_report import audit_table, audit_to_json
+    from leaderboard.published_rows import load_published_rows
+
+    rows = load_published_rows()
+    if as_json:
+        print(json.dumps(audit_to_json(rows), indent=2))
+        return
+    plain_console().print(audit_table(rows))

@@ -1,12 +1,13 @@
 """A prediction file from the command line, read, checked and aligned with a split."""
 
-from pathlib import Path
+from __future__ import annotations
 
-from dataset_script.prediction_file.aligned import AlignedPredictions
-from dataset_script.prediction_file.check import check
-from dataset_script.prediction_file.limits import ReadingLimits
-from dataset_script.prediction_file.read import read_predictions
-from dataset_script.suite import Suite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataset_script.prediction_file.aligned import AlignedPredictions
+    from dataset_script.suite import Suite
 
 
 class VerdictFileError(ValueError):
@@ -15,6 +16,10 @@ class VerdictFileError(ValueError):
 
 def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> AlignedPredictions:
     """The verdicts of a file in the order of the split. Raises VerdictFileError; reads no label."""
+    from dataset_script.prediction_file.check import check
+    from dataset_script.prediction_file.limits import ReadingLimits
+    from dataset_script.prediction_file.read import read_predictions
+
     limits = ReadingLimits(max_bytes=max_bytes)
     try:
         with path.open("rb") as opened:

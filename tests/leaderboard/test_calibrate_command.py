@@ -63,4 +63,4 @@ def test_without_labels_the_reason_is_told(run, monkeypatch):
     monkeypatch.setenv("ARB_LABELS", "none")
     done = run(content, "--split", "test")
     assert done.exit_code == 1
-    assert "no labels to hold test against" in done.stderr
+    assert "no labels to evaluate test against" in done.stderr
