@@ -93,11 +93,10 @@ def template_command(
         return
     if out.exists():
         stop(f"{str(out)!r} exists and may be filled in already: name a new file with --out")
-    from dataset_script.prediction_file.write import replacing
+    from core.files import atomic_write
 
     try:
-        with replacing(out) as file:
-            file.write(template(chosen, split, file_format))
+        atomic_write(out, template(chosen, split, file_format))
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
 

@@ -1,16 +1,16 @@
 """What owners and maintainers do with submissions, judges and accounts; each act is a record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from dataset_script.suite import Suite
 from submissions.accounts import Actor, is_same_name
-from submissions.chain import Record, records_after, take_turn
+from submissions.chain import Kind, Record, records_after, take_turn
 from submissions.database import transaction
 from submissions.declaration import judge_name
 from submissions.limits import YEAR
@@ -25,16 +25,55 @@ REASON_LENGTH: Final = 500
 
 
 @dataclass(frozen=True)
-class Acts:
-    """Writes acts into the records of a suite.
-
-    Every method gives the record, and raises KeyError for what is not in the records, NotAllowed for an actor
-    who may not, SubmissionRefused where the act makes no sense as things stand.
-    """
+class Actions:
+    """What adds events to the log of a suite in somebody's name; `moderation` and `labels` have its kinds."""
 
     engine: Engine
     suite: Suite
     clock: Callable[[], datetime]
+
+    def _add(self, session: Session, kind: Kind, actor: Actor, body: Mapping[str, Any]) -> Record:
+        return add_record(session, kind, actor.name, self.clock(), dict(body))
+
+
+def require_maintainer(actor: Actor) -> None:
+    """Raises NotAllowed for anybody else."""
+    if not actor.is_maintainer:
+        raise NotAllowed("only maintainers may do this")
+
+
+def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
+    """A text as an event holds it. Raises SubmissionRefused, with ``if_empty`` unless that is None."""
+    text = text.strip()
+    if not text and if_empty is not None:
+        raise SubmissionRefused(if_empty)
+    if len(text) > max_length:
+        raise SubmissionRefused(f"the text is over {max_length:,} characters; shorten it")
+    if not is_utf8(text):
+        raise SubmissionRefused("the text contains invalid Unicode; write it again")
+    return text
+
+
+def checked_line(text: str, if_empty: str | None, max_length: int) -> str:
+    """The same on one line, with single spaces."""
+    return checked_text(" ".join(text.split()), if_empty, max_length)
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can encode it: JSON may name halves of a character, which no event can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class Acts(Actions):
+    """What owners and maintainers do with submissions, judges and accounts.
+
+    Every method returns the event, and raises KeyError for what is not in the log, NotAllowed for an actor
+    who may not do it, SubmissionRefused where the status does not allow it.
+    """
 
     def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Record:
         """Take a submission off the board for good; its record and its share of the limits stay."""
@@ -42,7 +81,7 @@ class Acts:
             submission, standing = self._of(session, submission_id, owner=actor)
             if standing.is_withdrawn:
                 raise SubmissionRefused("this submission is withdrawn already")
-            body = {"submission_id": submission.id, "reason": _reason(reason, required=False)}
+            body = {"submission_id": submission.id, "reason": _reason(reason, if_empty=None)}
             return self._add(session, "withdrawn", actor, body)
 
     def rename(self, account: str, judge: str, to: str, actor: Actor) -> Record:
@@ -80,7 +119,7 @@ class Acts:
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Record:
         """A maintainer's decision on a submission. Rejecting one that was held gives the file back."""
-        _must_maintain(actor)
+        require_maintainer(actor)
         with transaction(self.engine) as session:
             submission, standing = self._of(session, submission_id)
             if problem := _makes_no_sense(decision, standing):
@@ -101,7 +140,7 @@ class Acts:
         return self._close(account, actor, reason, "unbanned")
 
     def _close(self, account: str, actor: Actor, reason: str, kind: Literal["banned", "unbanned"]) -> Record:
-        _must_maintain(actor)
+        require_maintainer(actor)
         if not account.strip():
             raise SubmissionRefused("name the account")
         with transaction(self.engine) as session:
@@ -131,18 +170,10 @@ class Acts:
             count += is_of_the_account and submission.suite == self.suite.name and record.at > since
         return count
 
-    def _add(self, session: Session, kind, actor: Actor, body: dict) -> Record:
-        return add_record(session, kind, actor.name, self.clock(), body)
-
 
 def _must_own(account: str, actor: Actor) -> None:
     if not (actor.is_maintainer or is_same_name(account, actor.name)):
         raise NotAllowed("only its owner and maintainers may do this")
-
-
-def _must_maintain(actor: Actor) -> None:
-    if not actor.is_maintainer:
-        raise NotAllowed("only maintainers may do this")
 
 
 def _makes_no_sense(decision: Decision, standing: Standing) -> str | None:
@@ -162,10 +193,5 @@ def _makes_no_sense(decision: Decision, standing: Standing) -> str | None:
     return None
 
 
-def _reason(said: str, required: bool = True) -> str:
-    reason = " ".join(said.split())
-    if required and not reason:
-        raise SubmissionRefused("say why: the reason is kept with the act")
-    if len(reason) > REASON_LENGTH:
-        raise SubmissionRefused(f"the reason is over {REASON_LENGTH} characters; shorten it")
-    return reason
+def _reason(text: str, if_empty: str | None = "give a reason: it is stored with the action") -> str:
+    return checked_line(text, if_empty, REASON_LENGTH)

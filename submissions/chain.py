@@ -19,6 +19,18 @@ Kind = Literal[
     "error_tagged",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
+STATUS_KINDS: Final = frozenset(
+    (
+        "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden", "shown", "verified",
+        "rejected", "banned", "unbanned", "label_exposed",
+    )
+)  # fmt: skip
+"""What the statuses of submissions, names of judges and closed accounts are folded from."""
+ANNOTATION_KINDS: Final = frozenset(("invited", "uninvited", "assigned", "annotated", "resolved"))
+DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
+ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
+KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
+"""No board depends on these, so that it is not made anew when annotators save."""
 NO_HASH: Final = "0" * 64
 """What the first record names as the one before."""
 

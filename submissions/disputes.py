@@ -15,8 +15,6 @@ from submissions.chain import Record
 Decision = Literal["corrected", "kept", "declined"]
 Outcome = Literal["open", "decided", "corrected", "kept", "declined"]
 DECISIONS: Final = get_args(Decision)
-DISPUTES: Final = frozenset(("disputed", "dispute_decided"))
-"""The kinds of records that are read here; no board depends on them."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

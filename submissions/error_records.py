@@ -1,16 +1,12 @@
 """Tags of judges' errors among the records: what people said of which error."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from sqlalchemy import Engine
 
 from leaderboard.error_tags import ErrorTag, make_tag
-from submissions.chain import Record, records_after
+from submissions.chain import ERROR_TAG_KINDS, Record, records_after
 from submissions.database import snapshot
-
-TAGS: Final = frozenset(("error_tagged",))
-"""The kinds of records that are read here; no board depends on them."""
 
 
 def tags_in(records: Iterable[Record], suite: str) -> list[ErrorTag]:
@@ -32,4 +28,4 @@ def tags_in(records: Iterable[Record], suite: str) -> list[ErrorTag]:
 def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
     """The same as the records are now."""
     with snapshot(engine) as session:
-        return tags_in(records_after(session, kinds=TAGS), suite)
+        return tags_in(records_after(session, kinds=ERROR_TAG_KINDS), suite)

@@ -1,8 +1,9 @@
 """Entries in the records that come of a file: submitted, held, scored, given back."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,39 +12,26 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from dataset_script.suite import Suite
-from dataset_script.suite_rules import SuiteRules
-from submissions.chain import Record, records_of_submission, take_turn
-from submissions.database import transaction
+from submissions.chain import number_of_records, take_turn
+from submissions.database import snapshot, transaction
 from submissions.declaration import Declaration
-from submissions.limits import Allowance, allowance, limit_message
-from submissions.lookup import counted_submissions, current_standings, is_scored
+from submissions.limits import allowance, limit_message
+from submissions.lookup import (
+    RecordedSubmission,
+    counted_submissions,
+    current_standings,
+    find_score,
+    recorded_submission,
+)
 from submissions.predictions import Upload
 from submissions.projection import DECLARED, add_record, find_judge
-from submissions.records import Submission
+from submissions.records import Score, Submission
+from submissions.refusals import NotAllowed, TooMany
+
+logger = logging.getLogger(__name__)
 
 THE_SERVER = "the server"
 """Who acts where no account does."""
-
-
-class LimitReached(Exception):
-    """An account has no file left for now; the message says until when."""
-
-    def __init__(self, found: Allowance, rules: SuiteRules) -> None:
-        self.allowance = found
-        super().__init__(limit_message(found, rules))
-
-
-class AccountBanned(Exception):
-    """A maintainer has closed the account to submissions."""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A submission in the records: its row, the record that it is made from, and whether it is new."""
-
-    submission: Submission
-    record: Record
-    is_new: bool
 
 
 def record_submission(
@@ -54,10 +42,11 @@ def record_submission(
     label_version: str,
     clock: Callable[[], datetime],
     reasons_to_hold: Sequence[str] = (),
-) -> Recorded:
+) -> RecordedSubmission:
     """The record of a judge's test file, made unless it is there; limits are counted in the same transaction.
 
-    Raises LimitReached and AccountBanned for a new file; one that is there already is told of as it is.
+    For a new file raises TooMany at the limit of the account, NotAllowed where the account is closed; one
+    that is there already is returned as it is.
     """
     with transaction(engine) as session:
         take_turn(session)
@@ -66,33 +55,43 @@ def record_submission(
         judge = found.first_name_of(account, declaration.judge)
         existing = _existing(session, suite.name, account, judge, upload)
         if existing is not None:
-            return Recorded(existing, records_of_submission(session, existing.id)[0], is_new=False)
+            return recorded_submission(session, existing, found, label_version)
         if account in found.banned:
-            raise AccountBanned(f"the account {account} is closed to submissions; a maintainer says why")
+            raise NotAllowed(f"the account {account} is closed to submissions; a maintainer says why")
         now = clock()
         came = counted_submissions(session, suite.name, account, label_version, found)
         left = allowance(came, suite.rules, now)
         if left.next_at is not None:
-            raise LimitReached(left, suite.rules)
+            raise TooMany(limit_message(left, suite.rules), left.next_at)
         body = _body(suite.name, upload, declaration, judge, label_version)
-        record = add_record(session, "submitted", account, now, body)
+        submitted = last = add_record(session, "submitted", account, now, body)
+        status = found.of(body["submission_id"])
         if reasons_to_hold:
             held = {"submission_id": body["submission_id"], "reasons": list(reasons_to_hold)}
-            add_record(session, "held", THE_SERVER, now, held)
-        return Recorded(session.get_one(Submission, body["submission_id"]), record, is_new=True)
+            last = add_record(session, "held", THE_SERVER, now, held)
+            status = replace(status, is_held=True, reasons=tuple(reasons_to_hold))
+        submission = session.get_one(Submission, body["submission_id"])
+        name = found.name_of(account, judge)
+        return RecordedSubmission(submission, submitted, last.sequence, name, status, None, is_new=True)
 
 
-def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> bool:
-    """Write a score (the body of a record ``scored``); False when another process wrote that one first."""
+def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> tuple[Score, int]:
+    """Write a score (the body of a record ``scored``), unless another process wrote it first.
+
+    Gives the score, and a sequence up to which the records hold it.
+    """
     wanted = (score["submission_id"], score["label_version"], score["policy"])
     try:
         with transaction(engine) as session:
-            add_record(session, "scored", account, at, score)
+            written = add_record(session, "scored", account, at, score)
+            return find_score(session, *wanted), written.sequence
     except IntegrityError:
-        if not is_scored(engine, *wanted):
-            raise
-        return False
-    return True
+        with snapshot(engine) as session:
+            found = find_score(session, *wanted)
+            if found is None:
+                raise
+            logger.info("submission %s was scored by another process at the same time", wanted[0])
+            return found, number_of_records(session)
 
 
 def give_back(engine: Engine, submission_id: str, reason: str, at: datetime) -> None:

@@ -2,24 +2,29 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session, joinedload
 
 from leaderboard.board import ScoredRecord
-from submissions.chain import number_of_records, records_after
+from submissions.chain import (
+    KINDS_OFF_THE_BOARD,
+    STATUS_KINDS,
+    Record,
+    number_of_records,
+    records_after,
+    records_of_submission,
+)
 from submissions.database import snapshot
-from submissions.disputes import DISPUTES
-from submissions.error_records import TAGS
-from submissions.labelling.state import LABELLING
 from submissions.records import Account, Entry, Judge, Score, Submission
-from submissions.standing import DECIDING, Standings, standings
+from submissions.standing import Standing, Standings, standings
 
 
 def current_standings(session: Session) -> Standings:
     """Where everything stands at the session's moment."""
-    return standings(records_after(session, kinds=DECIDING))
+    return standings(records_after(session, kinds=STATUS_KINDS))
 
 
 def counted_submissions(
@@ -53,23 +58,55 @@ def unscored_submissions(engine: Engine, suite: str, label_version: str, policy:
         return session.scalars(waiting).all()
 
 
-def find_submission(engine: Engine, suite: str, submission_id: str) -> Submission | None:
-    """A submission of a suite by its id; None where there is no such one."""
+@dataclass(frozen=True)
+class RecordedSubmission:
+    """A submission at one moment of the records. ``last`` is the sequence of the newest record about it,
+    ``judge`` the name that its judge has then."""
+
+    submission: Submission
+    submitted: Record
+    last: int
+    judge: str
+    status: Standing
+    score: Score | None
+    is_new: bool = False
+
+
+def recorded_submission(
+    session: Session, submission: Submission, statuses: Standings, label_version: str | None
+) -> RecordedSubmission:
+    """A submission at the session's moment, with its score under a label version or else its newest one."""
+    records = records_of_submission(session, submission.id)
+    body = records[0].body
+    newest_first = select(Score).where(Score.submission_id == submission.id).order_by(Score.id.desc())
+    scores = session.scalars(newest_first).all()
+    of_version = (score for score in scores if score.label_version == label_version)
+    return RecordedSubmission(
+        submission,
+        records[0],
+        records[-1].sequence,
+        statuses.name_of(body["account"], body["judge"]),
+        statuses.of(submission.id),
+        next(of_version, scores[0] if scores else None),
+    )
+
+
+def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
+    """A submission of a suite by its id, with its judge and account; None where the suite has none."""
     if not re.fullmatch("[0-9a-f]{12}", submission_id):  # PostgreSQL refuses some texts outright
         return None
     whole = joinedload(Submission.judge).joinedload(Judge.account)
-    with snapshot(engine) as session:
-        found = session.get(Submission, submission_id, options=[whole])
-        return found if found is not None and found.suite == suite else None
+    found = session.get(Submission, submission_id, options=[whole])
+    return found if found is not None and found.suite == suite else None
 
 
-def is_scored(engine: Engine, submission_id: str, label_version: str, policy: str) -> bool:
-    """Whether a submission has its score under a label version."""
-    found = select(Score.id).where(
-        Score.submission_id == submission_id, Score.label_version == label_version, Score.policy == policy
+def find_score(session: Session, submission_id: str, label_version: str, policy: str) -> Score | None:
+    """The score of a submission under a label version."""
+    return session.scalar(
+        select(Score).where(
+            Score.submission_id == submission_id, Score.label_version == label_version, Score.policy == policy
+        )
     )
-    with snapshot(engine) as session:
-        return session.scalar(found) is not None
 
 
 def state_of_records(session: Session) -> int:
@@ -79,7 +116,7 @@ def state_of_records(session: Session) -> int:
 
 def state_of_board(session: Session) -> int:
     """The same for what a board can depend on: annotators save often, and no board is made anew for it."""
-    last = select(Entry.sequence).where(Entry.kind.not_in(sorted(LABELLING | DISPUTES | TAGS)))
+    last = select(Entry.sequence).where(Entry.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
     return session.scalar(last.order_by(Entry.sequence.desc()).limit(1)) or 0
 
 

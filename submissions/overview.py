@@ -9,14 +9,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
 from submissions.accounts import is_same_name
-from submissions.chain import records_after, records_of_submission
+from submissions.chain import STATUS_KINDS, records_after, records_of_submission
 from submissions.database import snapshot
 from submissions.flags import Flag, Listed, flags_of
 from submissions.lookup import current_standings
 from submissions.records import Account, Judge, Score, Submission
 from submissions.scorer import POLICY
 from submissions.service import SubmissionService
-from submissions.standing import DECIDING, Standings
+from submissions.standing import Standings
 
 DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_exposed")
 """Kinds of records by which a maintainer has looked at a submission."""
@@ -70,7 +70,7 @@ def acts_on(service: SubmissionService, submission_id: str) -> list[Act]:
     return [
         Act(record.kind, record.at, record.actor, _reason(record.body))
         for record in records
-        if record.kind in DECIDING
+        if record.kind in STATUS_KINDS
     ]
 
 

@@ -3,22 +3,20 @@
 Both are bounded for an account by day, and closed to accounts that are closed to submissions.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, get_args
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from dataset_script.suite import Suite, Trajectory
+from dataset_script.suite import Trajectory
 from leaderboard.annotations import QUESTIONS
 from leaderboard.error_analysis import may_see_errors
 from leaderboard.error_tags import ErrorTag, make_tag
 from submissions.accounts import Actor, is_same_name
-from submissions.chain import Kind, Record, records_after, take_turn
+from submissions.acts import Actions, checked_text
+from submissions.chain import DISPUTE_KINDS, Kind, Record, records_after, take_turn
 from submissions.database import snapshot, transaction
-from submissions.disputes import DISPUTES, Decision, Dispute, disputes_in
+from submissions.disputes import Decision, Dispute, disputes_in
 from submissions.limits import DAY
 from submissions.lookup import current_standings
 from submissions.projection import add_record
@@ -31,17 +29,12 @@ TEXT_LENGTH: Final = 2_000
 REASON_LENGTH: Final = 1_000
 
 
-@dataclass(frozen=True)
-class ReaderActs:
-    """Writes these acts into the records of a suite, and reads them.
+class ReaderActs(Actions):
+    """Adds these events to the log of a suite, and reads them.
 
-    Every act raises KeyError for a trajectory or a dispute that there is none of, NotAllowed for an actor who
-    may not, TooMany at the bound of the day, SubmissionRefused for what makes no sense as things stand.
+    Every action raises KeyError for an unknown trajectory or dispute, NotAllowed for an actor who may not do
+    it, TooMany at the limit of the day, SubmissionRefused where the state does not allow it.
     """
-
-    engine: Engine
-    suite: Suite
-    clock: Callable[[], datetime]
 
     def disputes(self) -> list[Dispute]:
         """Every dispute, in the order in which they were filed."""
@@ -53,7 +46,7 @@ class ReaderActs:
         trajectory = self._trajectory(trajectory_id)
         if question not in QUESTIONS:
             raise SubmissionRefused(f"question: use one of {', '.join(QUESTIONS)}")
-        said = _text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
+        said = checked_text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
         with transaction(self.engine) as session:
             self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
             known = self._disputes(session)
@@ -72,7 +65,7 @@ class ReaderActs:
                 "question": question,
                 "text": said,
             }
-            return add_record(session, "disputed", actor.name, self.clock(), body)
+            return self._add(session, "disputed", actor, body)
 
     def decide(self, dispute_id: str, decision: Decision, reason: str, actor: Actor) -> Record:
         """A maintainer's decision, with its reason; a later one counts in place of an earlier one."""
@@ -80,14 +73,14 @@ class ReaderActs:
             raise NotAllowed("only maintainers may decide on disputes")
         if decision not in get_args(Decision):
             raise SubmissionRefused(f"decision: use one of {', '.join(get_args(Decision))}")
-        said = _text(reason, "say why: the reason is kept with the decision", REASON_LENGTH)
+        said = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
         with transaction(self.engine) as session:
             take_turn(session)
             found = self._disputes(session)[dispute_id]
             if found.decided is not None and found.decided.decision == decision:
                 raise SubmissionRefused(f"this dispute is {decision} already")
             body = {"dispute_id": dispute_id, "decision": decision, "reason": said}
-            return add_record(session, "dispute_decided", actor.name, self.clock(), body)
+            return self._add(session, "dispute_decided", actor, body)
 
     def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
         """Say of which kind an error of a judge is. Raises ErrorTagInvalid too.
@@ -116,7 +109,7 @@ class ReaderActs:
         return found
 
     def _disputes(self, session: Session) -> dict[str, Dispute]:
-        return disputes_in(records_after(session, kinds=DISPUTES), self.suite.name)
+        return disputes_in(records_after(session, kinds=DISPUTE_KINDS), self.suite.name)
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
         """Let the actor add one more record of a kind; nobody else adds any until the transaction ends."""
@@ -133,16 +126,3 @@ class ReaderActs:
             next_at = newest[-1] + DAY
             when = f"the next one can be sent from {next_at:%Y-%m-%d %H:%M} UTC"
             raise TooMany(f"{most} {what} in 24 hours is the limit of an account; {when}", next_at)
-
-
-def _text(said: str, wanted: str, most: int) -> str:
-    said = said.strip()
-    if not said:
-        raise SubmissionRefused(wanted)
-    if len(said) > most:
-        raise SubmissionRefused(f"the text is over {most:,} characters; shorten it")
-    try:
-        said.encode()
-    except UnicodeEncodeError:
-        raise SubmissionRefused("the text holds half characters; write it again") from None
-    return said

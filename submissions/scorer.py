@@ -16,11 +16,11 @@ from leaderboard.labels import LabelSet
 from leaderboard.report import counts_by_task, score_report
 from submissions.database import snapshot
 from submissions.ledger import give_back, record_score
-from submissions.lookup import current_standings, is_scored, unscored_submissions
+from submissions.lookup import current_standings, find_score, unscored_submissions
 from submissions.predictions import Upload, read_upload
 from submissions.probing.digests import digests_of
 from submissions.probing.ranking_half import halves, labels_of, predictions_of
-from submissions.records import Submission
+from submissions.records import Score, Submission
 from submissions.store import FileStore
 
 logger = logging.getLogger(__name__)
@@ -40,13 +40,10 @@ class Scorer:
     clock: Callable[[], datetime]
     half_key: bytes | None = None
 
-    def score(self, submission_id: str, account: str, upload: Upload, labels: LabelSet) -> None:
-        """Score a submission under ``labels`` unless that score is there already."""
-        if is_scored(self.engine, submission_id, labels.version, POLICY):
-            return
+    def score(self, submission_id: str, account: str, upload: Upload, labels: LabelSet) -> tuple[Score, int]:
+        """Score a submission under ``labels``; see `record_score`."""
         body = {"submission_id": submission_id, **score_of(upload, labels, self.half_key)}
-        if not record_score(self.engine, account, body, self.clock()):
-            logger.info("submission %s was scored by another process at the same time", submission_id)
+        return record_score(self.engine, account, body, self.clock())
 
     def finish(self, labels: LabelSet) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.
@@ -71,6 +68,9 @@ class Scorer:
 
     def _finish(self, record: Submission, labels: LabelSet) -> bool:
         """Score one recorded submission from its kept file; whether that was possible."""
+        with snapshot(self.engine) as session:
+            if find_score(session, record.id, labels.version, POLICY) is not None:
+                return True  # another process was here first
         try:
             upload = self.kept_upload(record)
         except (OSError, ValueError):

@@ -1,5 +1,7 @@
 """What the Space and the commands do with a prediction file: check, submit, score, show the board."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from sqlalchemy.orm import Session
@@ -15,25 +17,26 @@ from submissions.acts import Decision
 from submissions.current_board import CurrentBoard
 from submissions.database import snapshot
 from submissions.declaration import Declaration
-from submissions.ledger import AccountBanned, LimitReached, Recorded, give_back, record_submission
+from submissions.ledger import give_back, record_submission
 from submissions.limits import Allowance, allowance
 from submissions.lookup import (
+    RecordedSubmission,
     counted_submissions,
     current_standings,
     find_submission,
     fullest_label_version,
+    recorded_submission,
     scores_of,
     state_of_board,
-    state_of_records,
 )
 from submissions.opened_suite import OpenedSuite
 from submissions.predictions import Upload, read_upload
 from submissions.probing.form_checks import reasons_to_hold
-from submissions.receipts import Receipt, receipt_of
+from submissions.receipts import Receipt
 from submissions.references import References
-from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.refusals import NotAllowed, SubmissionRefused
 from submissions.scorer import POLICY
-from submissions.told import ToldSubmission, tell
+from submissions.told import ToldSubmission, view_of
 from submissions.verdicts import VerdictShelf, read_kept_verdicts
 
 DURABLE_WITHIN_SECONDS = 20.0
@@ -59,10 +62,17 @@ class SubmissionService(OpenedSuite):
         return score_report(upload.check.aligned, self.labels.dev, POLICY)
 
     def submit(self, upload: Upload, declaration: Declaration, actor: Actor | None = None) -> Receipt:
-        """Record an acceptable test file and score it at once.
+        """The receipt of what `submit_and_view` does."""
+        return self.submit_and_view(upload, declaration, actor).receipt
 
-        The same file of the same judge is one submission, however often it is sent. ``actor`` None: the
-        declared name acts, as it may on loopback. Raises SubmissionRefused, NotAllowed, TooMany.
+    def submit_and_view(
+        self, upload: Upload, declaration: Declaration, actor: Actor | None = None
+    ) -> ToldSubmission:
+        """Record an acceptable test file, score it at once, and show it to its owner.
+
+        One transaction records it with its limits, one its score. The same file of the same judge is one
+        submission, however often it is sent. ``actor`` None: the declared name acts, as it may on loopback.
+        Raises SubmissionRefused, NotAllowed, TooMany.
         """
         actor = actor or Actor(declaration.account)
         declaration = declaration.model_copy(update={"account": actor.name})
@@ -74,61 +84,49 @@ class SubmissionService(OpenedSuite):
         if problem := age_problem(actor, self.suite.rules, self.clock().date()):
             raise NotAllowed(problem)
         self.files.keep(upload.content)
-        recorded = self._record(upload, declaration, labels)
-        self._score_now(recorded, upload, labels)
-        return self.receipt(recorded)
+        recorded = record_submission(
+            self.engine, self.suite, upload, declaration, labels.version, self.clock, self._doubts(upload)
+        )
+        return self._view(self._score_now(recorded, upload, labels), actor, DURABLE_WITHIN_SECONDS)
 
-    def _record(self, upload: Upload, declaration: Declaration, labels: LabelSet) -> Recorded:
-        hidden = not self.suite.labels_are_public
-        said = upload.check.aligned
-        reasons = reasons_to_hold(said, self.suite.split("test"), self.suite.rules) if hidden else ()
-        try:
-            return record_submission(
-                self.engine, self.suite, upload, declaration, labels.version, self.clock, reasons
-            )
-        except LimitReached as error:
-            raise TooMany(str(error), error.allowance.next_at) from None
-        except AccountBanned as error:
-            raise NotAllowed(str(error)) from None
+    def _doubts(self, upload: Upload) -> Sequence[str]:
+        """Why a file for hidden labels has to wait for a maintainer; empty where it does not."""
+        if self.suite.labels_are_public:
+            return ()
+        return reasons_to_hold(upload.check.aligned, self.suite.split("test"), self.suite.rules)
 
-    def _score_now(self, recorded: Recorded, upload: Upload, labels: LabelSet) -> None:
-        """Score unless it is held; a fault of ours gives the file back to its account."""
-        submission = recorded.submission
-        with snapshot(self.engine) as session:
-            standing = current_standings(session).of(submission.id)
-        if standing.is_held or standing.is_rejected:
-            return
+    def _score_now(
+        self, recorded: RecordedSubmission, upload: Upload, labels: LabelSet
+    ) -> RecordedSubmission:
+        """Score unless it is held or has its score; a fault of ours gives the file back to its account."""
+        is_scored = recorded.score is not None and recorded.score.label_version == labels.version
+        if is_scored or recorded.status.is_held or recorded.status.is_rejected:
+            return recorded
         try:
-            self.scorer.score(submission.id, recorded.record.actor, upload, labels)
+            score, last = self.scorer.score(recorded.submission.id, recorded.submitted.actor, upload, labels)
         except Exception:
-            give_back(self.engine, submission.id, "scoring failed on our side", self.clock())
+            give_back(self.engine, recorded.submission.id, "scoring failed on our side", self.clock())
             raise
-
-    def receipt(self, recorded: Recorded, timeout_s: float = DURABLE_WITHIN_SECONDS) -> Receipt:
-        """The signed receipt of a submission, once its records last or ``timeout_s`` has passed."""
-        with snapshot(self.engine) as session:
-            last = state_of_records(session)
-            is_held = current_standings(session).of(recorded.submission.id).is_held
-        lasts = self.durability.wait(last, timeout_s)
-        status = "waiting" if not lasts else "held" if is_held else "accepted"
-        return receipt_of(recorded.record, recorded.is_new, status, self.signer)
+        return replace(recorded, score=score, last=last)
 
     def submission(self, submission_id: str, actor: Actor) -> ToldSubmission:
         """What the owner of a submission, or a maintainer, may see of it.
 
         Raises KeyError where there is no such submission, NotAllowed for anybody else.
         """
-        record = find_submission(self.engine, self.suite.name, submission_id)
-        if record is None:
-            raise KeyError(submission_id)
-        is_owner = is_same_name(record.judge.account.name, actor.name)
-        if not (is_owner or actor.is_maintainer):
-            raise NotAllowed("only its owner and maintainers may see this submission")
+        version = self.label_version
         with snapshot(self.engine) as session:
-            return tell(
-                session, record, "maintainer" if actor.is_maintainer else "owner",
-                self.discloser, self.label_version, self.durability, self.signer,
-            )  # fmt: skip
+            submission = find_submission(session, self.suite.name, submission_id)
+            if submission is None:
+                raise KeyError(submission_id)
+            if not (actor.is_maintainer or is_same_name(submission.judge.account.name, actor.name)):
+                raise NotAllowed("only its owner and maintainers may see this submission")
+            found = recorded_submission(session, submission, current_standings(session), version)
+        return self._view(found, actor)
+
+    def _view(self, found: RecordedSubmission, actor: Actor, timeout_s: float = 0.0) -> ToldSubmission:
+        audience = "maintainer" if actor.is_maintainer else "owner"
+        return view_of(found, audience, self.discloser, self.durability, self.signer, timeout_s)
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> None:
         """A maintainer's decision; a submission that is released is scored at once. Raises as `Acts` does."""
@@ -204,7 +202,8 @@ class SubmissionService(OpenedSuite):
         return self._shelf.get(submission_id, lambda: self._read_verdicts(submission_id))
 
     def _read_verdicts(self, submission_id: str) -> AlignedPredictions:
-        record = find_submission(self.engine, self.suite.name, submission_id)
+        with snapshot(self.engine) as session:
+            record = find_submission(session, self.suite.name, submission_id)
         if record is None:
             raise KeyError(submission_id)
         return read_kept_verdicts(self.files, record.file_sha256, self.suite, record.split)

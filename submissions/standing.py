@@ -8,14 +8,6 @@ from typing import Final
 
 from submissions.chain import Record
 
-DECIDING: Final = frozenset(
-    (
-        "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden", "shown", "verified",
-        "rejected", "banned", "unbanned", "label_exposed",
-    )
-)  # fmt: skip
-"""The kinds of records that are read here."""
-
 _CHANGES: Final = MappingProxyType(
     {
         "refunded": {"is_refunded": True},

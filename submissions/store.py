@@ -1,14 +1,13 @@
 """Uploaded files, kept as they came, named by their SHA-256."""
 
 import hashlib
-import os
 import re
-import tempfile
 import time
 from pathlib import Path
 
+from core.files import PART_SUFFIX, atomic_write, flush
+
 LEFTOVER_AFTER_SECONDS = 3600
-_PART = ".part-"
 
 
 class FileStore:
@@ -30,9 +29,9 @@ class FileStore:
         path = self.path(sha256)
         _make_folder(path.parent)
         if not _holds(path, content):
-            _write_whole(path, content)
+            atomic_write(path, content, mode=0o600)
         # Also when the file is there already: its writer may not have come as far as this line.
-        _sync_folder(path.parent)
+        flush(path.parent)
         return sha256
 
     def read(self, sha256: str) -> bytes:
@@ -54,7 +53,7 @@ class FileStore:
         Younger ones may be in the hands of another process.
         """
         removed = 0
-        for part in self.folder.glob(f"*/{_PART}*"):
+        for part in self.folder.glob(f"*/.*{PART_SUFFIX}"):
             try:
                 if time.time() - part.stat().st_mtime >= older_than_seconds:
                     part.unlink()
@@ -71,30 +70,9 @@ def _holds(path: Path, content: bytes) -> bool:
         return False
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=_PART)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
-
-
 def _make_folder(folder: Path) -> None:
     """The folder, its name in the one above made durable too."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
-        _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        flush(folder.parent)

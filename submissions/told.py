@@ -5,15 +5,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
-
-from submissions.chain import records_of_submission
 from submissions.disclosed import Audience, Discloser
 from submissions.durability import Durability
-from submissions.lookup import current_standings
+from submissions.lookup import RecordedSubmission
 from submissions.receipts import Receipt, Signer, receipt_of
-from submissions.records import Score, Submission
 from submissions.standing import Standing
 
 
@@ -42,36 +37,21 @@ class ToldSubmission:
         }
 
 
-def tell(
-    session: Session,
-    submission: Submission,
+def view_of(
+    found: RecordedSubmission,
     audience: Audience,
     discloser: Discloser,
-    label_version: str | None,
     durability: Durability,
     signer: Signer,
+    timeout_s: float = 0.0,
 ) -> ToldSubmission:
-    """What an audience may see of a submission at the session's moment.
-
-    The report is that of the label version, or of the newest score where there is none of it.
-    """
-    submitted, *acts = records_of_submission(session, submission.id)
-    found = current_standings(session)
-    standing = found.of(submission.id)
-    lasts = durability.wait(([submitted, *acts][-1]).sequence, 0.0)
-    status = "waiting" if not lasts else "held" if standing.is_held else "accepted"
-    score = _score(session, submission.id, label_version)
+    """What an audience may see of a submission, once its records last or ``timeout_s`` has passed."""
+    lasts = durability.wait(found.last, timeout_s)
+    status = "waiting" if not lasts else "held" if found.status.is_held else "accepted"
     return ToldSubmission(
-        receipt=receipt_of(submitted, False, status, signer),
-        judge=found.name_of(submitted.body["account"], submitted.body["judge"]),
-        standing=standing,
-        report=None if score is None else discloser.report(score, audience),
-        appears_at=discloser.appears_at(standing.published_at),
+        receipt=receipt_of(found.submitted, found.is_new, status, signer),
+        judge=found.judge,
+        standing=found.status,
+        report=None if found.score is None else discloser.report(found.score, audience),
+        appears_at=discloser.appears_at(found.status.published_at),
     )
-
-
-def _score(session: Session, submission_id: str, label_version: str | None) -> Score | None:
-    wanted = select(Score).where(Score.submission_id == submission_id).order_by(Score.id.desc())
-    scores = session.scalars(wanted).all()
-    of_version = (score for score in scores if score.label_version == label_version)
-    return next(of_version, scores[0] if scores else None)

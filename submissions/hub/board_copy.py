@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from core.files import atomic_write
 from dataset_script.hub_calls import HubError
 from dataset_script.hub_repository import HubRepository
-from dataset_script.prediction_file.write import replacing
 from dataset_script.published_files import PublishError
 from leaderboard.board import Board
 from leaderboard.board_csv import board_to_csv
@@ -97,8 +97,7 @@ class BoardCopy:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         paths = {name: self._folder / name for name in board_files(board)}
         for name, content in board_files(board).items():
-            with replacing(paths[name]) as file:
-                file.write(content)
+            atomic_write(paths[name], content)
         done = self._repository.put(paths, owned=lambda _path: False, verb="Board")
         self._digest = board.digest
         return done.committed

@@ -1,25 +1,22 @@
 """What annotators and maintainers do; each act is a record. Nothing is overwritten: the newest one stands."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from dataset_script.suite import Suite
 from leaderboard.annotations import ANSWERS, QUESTIONS, UNSURE
 from submissions.accounts import Actor
-from submissions.chain import Kind, Record, take_turn
+from submissions.acts import Actions, checked_line, require_maintainer
+from submissions.chain import Record, take_turn
 from submissions.database import transaction
 from submissions.declaration import NAME_LENGTH
 from submissions.labelling.assigning import new_assignments
 from submissions.labelling.discussion import open_questions
-from submissions.labelling.drafts import Draft, SavedElsewhere, is_text
+from submissions.labelling.drafts import Draft, SavedElsewhere
 from submissions.labelling.shelf import LabellingShelf
 from submissions.labelling.state import Labelling
-from submissions.projection import add_record
 from submissions.refusals import NotAllowed, SubmissionRefused
 
 REASON_LENGTH: Final = 1_000
@@ -27,21 +24,18 @@ NOT_YOURS: Final = "this trajectory is not assigned to you, or there is none of 
 
 
 @dataclass(frozen=True)
-class LabellingActs:
+class LabellingActs(Actions):
     """Writes acts of labelling into the records of a suite.
 
     Every method raises NotAllowed for an actor who may not, SubmissionRefused where the act makes no sense as
     things stand. No message holds an answer.
     """
 
-    engine: Engine
-    suite: Suite
-    clock: Callable[[], datetime]
     shelf: LabellingShelf
 
     def invite(self, account: str, actor: Actor) -> str:
         """Let an account annotate; gives its opaque id, the one it had before where it was invited once."""
-        _must_maintain(actor)
+        require_maintainer(actor)
         name = account.strip()
         if not name or len(name) > NAME_LENGTH or not name.isprintable():
             raise SubmissionRefused(f"name the account, in up to {NAME_LENGTH} characters on one line")
@@ -55,7 +49,7 @@ class LabellingActs:
 
     def uninvite(self, account: str, actor: Actor) -> Record:
         """End it; what the account finished stays, what it did not can be assigned to others."""
-        _must_maintain(actor)
+        require_maintainer(actor)
         with transaction(self.engine) as session:
             annotator = self._state(session).annotator_of(account.strip())
             if annotator is None:
@@ -65,7 +59,7 @@ class LabellingActs:
 
     def assign(self, trajectories: Iterable[str], share: float, seed: int, actor: Actor) -> int:
         """Assign trajectories to those who are invited; how many assignments were added. See `assigning`."""
-        _must_maintain(actor)
+        require_maintainer(actor)
         if not 0 <= share <= 1:
             raise SubmissionRefused("the share of second annotations is a number from 0 to 1")
         found = [self.suite.find(name) for name in trajectories]
@@ -115,9 +109,7 @@ class LabellingActs:
         """
         if question not in QUESTIONS or answer not in (UNSURE, *ANSWERS[question]):
             raise SubmissionRefused("name one of the questions, and one of its answers or unsure")
-        why = " ".join(reason.split())
-        if not why or len(why) > REASON_LENGTH or not is_text(why):
-            raise SubmissionRefused(f"say why, in up to {REASON_LENGTH:,} characters")
+        why = checked_line(reason, f"give a reason, in up to {REASON_LENGTH:,} characters", REASON_LENGTH)
         with transaction(self.engine) as session:
             state = self._state(session)
             annotator = state.annotator_of(actor.name)
@@ -135,16 +127,8 @@ class LabellingActs:
         take_turn(session)
         return self.shelf.within(session)
 
-    def _add(self, session: Session, kind: Kind, actor: Actor, body: Mapping[str, Any]) -> Record:
-        return add_record(session, kind, actor.name, self.clock(), dict(body))
-
 
 def _is_same(answers: Mapping[str, str], comment: str, is_done: bool, body: Mapping[str, Any]) -> bool:
     """Whether a record would say nothing new; the seconds alone are not worth one."""
     said = {question: answer for question, answer in body["answers"].items() if answer}
     return (dict(answers), comment, is_done) == (said, body["comment"], body["is_done"])
-
-
-def _must_maintain(actor: Actor) -> None:
-    if not actor.is_maintainer:
-        raise NotAllowed("only maintainers may do this")

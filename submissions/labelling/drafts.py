@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from leaderboard.annotations import ANSWERS, COMMENT_LENGTH, QUESTION_TITLES, QUESTIONS, UNSURE
+from submissions.acts import is_utf8
 from submissions.refusals import SubmissionRefused
 
 LONGEST_SECONDS: Final = 7 * 24 * 3600.0
@@ -55,20 +56,11 @@ class Draft:
         ]
         if len(self.comment) > COMMENT_LENGTH:
             problems.append(f"comment: is over {COMMENT_LENGTH:,} characters; shorten it")
-        if not is_text(self.comment):
-            problems.append("comment: holds half characters; write it again")
+        if not is_utf8(self.comment):
+            problems.append("comment: contains invalid Unicode; write it again")
         if not (math.isfinite(self.seconds) and 0 <= self.seconds <= LONGEST_SECONDS):
             problems.append("seconds: write a number from 0 to those of a week")
         missing = [QUESTION_TITLES[question] for question in QUESTIONS if not self.answers.get(question)]
         if self.is_done and missing:
             problems.append(f"not answered yet: {', '.join(missing)}; answer, or say Unsure")
         return problems
-
-
-def is_text(said: str) -> bool:
-    """Whether UTF-8 can spell it: JSON may name halves of a character, which no record can hold."""
-    try:
-        said.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -6,9 +6,9 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from dataset_script.suite import Suite
-from submissions.chain import number_of_records, records_after
+from submissions.chain import ANNOTATION_KINDS, number_of_records, records_after
 from submissions.database import snapshot
-from submissions.labelling.state import LABELLING, Labelling, fold
+from submissions.labelling.state import Labelling, fold
 
 
 class LabellingShelf:
@@ -30,7 +30,7 @@ class LabellingShelf:
         with self._lock:
             sequence, state = self._known
             if last > sequence:
-                state = fold(state, records_after(session, sequence, kinds=LABELLING), self._is_known)
+                state = fold(state, records_after(session, sequence, kinds=ANNOTATION_KINDS), self._is_known)
                 self._known = (last, state)
             return state
 

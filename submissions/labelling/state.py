@@ -7,14 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
 
 from leaderboard.annotations import QUESTIONS
 from submissions.accounts import is_same_name
 from submissions.chain import Record
-
-LABELLING: Final = frozenset(("invited", "uninvited", "assigned", "annotated", "resolved"))
-"""The kinds of records that are read here; no board depends on them."""
 
 FIRST, SECOND = 1, 2
 """The places of an assignment: whose annotation is the primary one, and whose measures agreement."""

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from submissions import ledger
 from submissions import scorer as scorer_module
 from submissions import service as service_module
+from submissions import told as submission_view
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import send, settings_for, verdicts
 
@@ -104,7 +105,7 @@ def _before_the_score_is_committed() -> None:
 
 
 def _when_it_is_scored() -> None:
-    service_module.receipt_of = _kill
+    submission_view.receipt_of = _kill
 
 
 MOMENTS = {

@@ -105,7 +105,7 @@ def test_marks_of_maintainers_stand_on_the_row(service, sent):
 
 
 def test_a_decision_needs_a_reason_and_a_submission(service, sent):
-    with pytest.raises(SubmissionRefused, match="say why"):
+    with pytest.raises(SubmissionRefused, match="give a reason"):
         service.decide("hidden", sent, MAINTAINER, "  ")
     with pytest.raises(SubmissionRefused, match="over 500"):
         service.decide("hidden", sent, MAINTAINER, "x" * 501)

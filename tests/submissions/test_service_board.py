@@ -76,7 +76,7 @@ def test_the_board_does_not_depend_on_the_order_in_which_scores_were_written(
             ticking[0] = datetime(2026, 1, 1, n, tzinfo=UTC)
             with monkeypatch.context() as patched:
                 if late and n == 0:
-                    patched.setattr(Scorer, "score", lambda *arguments: None)
+                    patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
                 send(mine, verdicts(mine.suite, misses=n), judge=f"Judge {n}")
         mine.finish_scoring()
         boards.append(mine.board().to_bytes())

@@ -44,7 +44,7 @@ def test_a_submission_recorded_but_not_scored_is_scored_when_it_is_sent_again(se
 def test_one_damaged_file_keeps_no_other_submission_from_its_score(service, monkeypatch, caplog, damage):
     bad, good = verdicts(service.suite, misses=1), verdicts(service.suite, misses=2)
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: None)
+        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         hurt, whole = send(service, bad), send(service, good, judge="Second judge")
     path = service.files.path(hurt.file_sha256)
     path.write_bytes(b"rubbish") if damage == "changed" else path.unlink()
@@ -67,7 +67,7 @@ def test_one_damaged_file_keeps_no_other_submission_from_its_score(service, monk
 
 def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(service, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: None)
+        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         send(service, verdicts(service.suite))
     lowered = again(service, max_upload_bytes=100)
     assert lowered.finish_scoring() == 1
@@ -76,7 +76,7 @@ def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(se
 
 def test_a_file_that_the_checker_takes_no_more_is_named_in_the_log(service, monkeypatch, caplog):
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: None)
+        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         receipt = send(service, verdicts(service.suite))
     strict = scorer_module.read_upload
 

@@ -172,7 +172,7 @@ def test_what_is_left_to_score_is_scored_after_the_restore_and_not_before(hub, o
 
     service = opened()
     with monkeypatch.context() as broken:
-        broken.setattr(service_module.SubmissionService, "_score_now", lambda *_: None)
+        broken.setattr(service_module.SubmissionService, "_score_now", lambda _, recorded, *__: recorded)
         receipt = send(service, verdicts(service.suite))
     assert [record.kind for record in records_of(service)] == ["submitted"]
     lose_the_disk(service, crash)
