@@ -9,7 +9,7 @@ PYTEST_OPTIONS ?= -m "not slow"
 TEST_EXTRAS ?=
 INSTALL = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench pictures record-sample clean
+.PHONY: demo test lint format bench size pictures record-sample clean
 
 demo: $(ENV)/.installed
 	-$(ENV)/bin/python -m leaderboard labels
@@ -28,6 +28,10 @@ format: $(TEST_ENV)/.installed
 
 bench: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/python -m bench.metric
+
+# Modules, lines, entries of folders, and the modules that an upload and a run of a judge pass.
+size: $(TEST_ENV)/.installed
+	$(TEST_ENV)/bin/python -m bench.size
 
 # The README's pictures of the Space.
 pictures: $(TEST_ENV)/.installed
