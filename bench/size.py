@@ -43,12 +43,9 @@ def sizes() -> dict[str, Any]:
     modules = product_modules()
     texts = {path: path.read_text(encoding="utf-8") for path in modules}
     lines = {path: len(text.splitlines()) for path, text in texts.items()}
-    classes = [
-        node
-        for text in texts.values()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ClassDef)
-    ]
+    nodes = [node for text in texts.values() for node in ast.walk(ast.parse(text))]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    tests = sorted((REPOSITORY / "tests").rglob("*.py"))
     folders = {path.parent for path in modules}
     fullest = sorted(((entries(folder), _name(folder)) for folder in folders), reverse=True)[:5]
     longest = sorted(((count, _name(path)) for path, count in lines.items()), reverse=True)[:5]
