@@ -1,13 +1,13 @@
 """The commands that make a dataset: `build`, `unblind`. Heavy imports wait for the command."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from core.console import progress_bar
+from core.files import atomic_write
 from dataset_script.command_line import stop, stopped_like_ctrl_c
 
 if TYPE_CHECKING:
@@ -64,13 +64,13 @@ def build(
     from dataset_script.blind import BlindError, Blinding, read_key
     from dataset_script.building.build import BuildOptions
     from dataset_script.building.build import build as build_dataset
-    from dataset_script.building.output_folder import OutputError, write_text
+    from dataset_script.building.output_folder import OutputError
     from dataset_script.building.workers import WorkerError, default_workers
     from dataset_script.sources.base import SourceError
     from dataset_script.suite import SuiteError, load_suite
 
     if report is not None and not report.absolute().parent.is_dir():
-        _fail(f"--report {report}: there is no folder {report.parent}", 2)
+        stop(f"--report {report}: there is no folder {report.parent}", 2)
     try:
         chosen = load_suite(suite) if suite is not None else None
         blinding = None
@@ -78,21 +78,21 @@ def build(
             key = blind_key or out.absolute().with_name(f"{out.absolute().name}.blind-key")
             blinding = Blinding(read_key(key, create=True))
         options = BuildOptions(strict, workers or default_workers(), blinding, tuple(allow_class or ()))
-        with stopped_like_ctrl_c(), _progress() as progress:
+        with stopped_like_ctrl_c(), progress_bar(shows_time=True) as progress:
             done = build_dataset(source, out, chosen, options, progress)
         if report is not None:
-            write_text(report, json.dumps(done.as_json(), indent=2) + "\n")
+            atomic_write(report, json.dumps(done.as_json(), indent=2) + "\n")
     except (BlindError, OutputError, SourceError, SuiteError, WorkerError, OSError) as error:
-        _fail(str(error), 2)
+        stop(str(error), 2)
     except KeyboardInterrupt:
-        _fail(
+        stop(
             f"interrupted; nothing half-built was left at {out}, and the same command goes on from here", 130
         )
     _tell(done, out)
     if blinding is not None:
         typer.echo(f"the key that maps ids back: {key}; keep it, and do not publish it")
     if done.damaged():
-        _fail(f"{done.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
+        stop(f"{done.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 
 
 def _tell(done: "BuildReport", out: Path) -> None:
@@ -103,7 +103,7 @@ def _tell(done: "BuildReport", out: Path) -> None:
         typer.echo(line)
     if not done.published:
         reason = "something was left out (--strict)" if done.built() else "there is no trajectory to publish"
-        _fail(f"{out} is as it was: {reason}", 1)
+        stop(f"{out} is as it was: {reason}", 1)
     typer.echo(f"wrote {out}")
 
 
@@ -117,38 +117,13 @@ def unblind(
 ) -> None:
     """Map the ids of a blind dataset back in a prediction file."""
     from dataset_script.blind import BlindError, Blinding, read_key, restore_ids
-    from dataset_script.building.output_folder import write_text
     from dataset_script.suite import OFFICIAL, SuiteError, load_suite
 
     try:
         text = predictions.read_text(encoding="utf-8-sig")
-        write_text(out, restore_ids(text, load_suite(suite or OFFICIAL), Blinding(read_key(key))))
+        atomic_write(out, restore_ids(text, load_suite(suite or OFFICIAL), Blinding(read_key(key))))
     except UnicodeDecodeError:
-        _fail(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV", 2)
+        stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV", 2)
     except (BlindError, SuiteError, OSError) as error:
-        _fail(str(error), 2)
+        stop(str(error), 2)
     typer.echo(f"wrote {out}")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar on stderr; on anything but a terminal it keeps quiet until the last line."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    """End with one line; a message may name files of the source, so it is made fit for a terminal."""
-    from dataset_script.building.report import printable
-
-    stop(printable(message), code)

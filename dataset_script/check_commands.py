@@ -11,10 +11,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
+from core.console import printable, progress_bar
+from core.files import atomic_write
 from dataset_script.command_line import JsonOption, read_settings, stop, stopped_like_ctrl_c
 
 OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
@@ -52,17 +54,21 @@ def verify(
 
     try:
         chosen = load_suite(suite) if suite is not None else None
-        with stopped_like_ctrl_c(), _folder_of(what, revision, keep) as folder, _progress() as progress:
+        with (
+            stopped_like_ctrl_c(),
+            _folder_of(what, revision, keep) as folder,
+            progress_bar(only_on_terminal=True) as progress,
+        ):
             report = verify_folder(folder, suite=chosen, canaries=canary or (), progress=progress)
     except (HubError, OSError, SuiteError, ValueError) as error:
-        _fail(str(error))
+        stop(str(error))
     except KeyboardInterrupt:
-        _fail("interrupted", 130)
+        stop("interrupted", 130)
     if as_json:
         typer.echo(json.dumps(report.as_json(), indent=1))
     else:
         for line in lines(report):
-            typer.echo(_printable(line))
+            typer.echo(printable(line))
     if not report.ok:
         raise typer.Exit(1)
 
@@ -87,7 +93,7 @@ def sample_tasks(
     try:
         tasks = sample_tasks(read_metadata(metadata), per_group, seed, metadata_split)
     except SelectionError as error:
-        _fail(str(error))
+        stop(str(error))
     rows = ((task.task_id, " ".join(task.sites), " ".join(task.evaluations)) for task in tasks)
     _write_csv(out, ("task_id", "sites", "evaluation_types"), rows)
     sizes = ", ".join(f"{site} {count}" for site, count in count_by_site(tasks).items())
@@ -112,7 +118,7 @@ def split(
         column, named = read_ids(ids)
         splits = split_by_task(named, dev_tasks, seed)
     except SelectionError as error:
-        _fail(str(error))
+        stop(str(error))
     _write_csv(out, (column, "split"), zip(named, splits, strict=True))
     typer.echo(f"dev {splits.count('dev')}, test {splits.count('test')}", err=True)
 
@@ -135,7 +141,6 @@ def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[P
 
 
 def _write_csv(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    from dataset_script.building.output_folder import write_text
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -145,28 +150,6 @@ def _write_csv(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[s
         sys.stdout.write(text.getvalue())
         return
     try:
-        write_text(out, text.getvalue())
+        atomic_write(out, text.getvalue())
     except OSError as error:
-        _fail(f"{out}: {error.strerror}")
-
-
-@contextmanager
-def _progress() -> Iterator:
-    """Which file is being read, on a terminal; nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
-
-
-def _printable(text: str) -> str:
-    from dataset_script.building.report import printable
-
-    return printable(text)
-
-
-def _fail(message: str, code: int = 2) -> NoReturn:
-    stop(_printable(message), code)
+        stop(f"{out}: {error.strerror}")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
+from core.console import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -38,8 +40,12 @@ def new_command() -> typer.Typer:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    """End the command with one line on stderr; code 2 is a usage error."""
-    typer.echo(f"error: {message}", err=True)
+    """End the command with a message on stderr; code 2 is a usage error.
+
+    The message may quote strangers' files, so it is made fit for a terminal.
+    """
+    lines = "\n".join(map(printable, message.splitlines()))
+    typer.echo(f"error: {lines}", err=True)
     raise typer.Exit(code)
 
 

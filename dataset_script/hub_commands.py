@@ -4,10 +4,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
+from core.console import printable
 from dataset_script.command_line import read_settings, read_suite, stop, stopped_like_ctrl_c
 from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION
 
@@ -30,7 +31,6 @@ def fetch(
 
     Exit code 0: all there; 1: some files could not be had (they are named); 2: it cannot run as given.
     """
-    from dataset_script.building.report import printable
     from dataset_script.hub_calls import HubError, hub_of
     from dataset_script.sources.hub import Selection
     from dataset_script.sources.hub import fetch as fetch_released
@@ -41,14 +41,14 @@ def fetch(
         with stopped_like_ctrl_c(), _byte_progress() as progress:
             done = fetch_released(hub, out, wanted, repo, revision, progress, _say)
     except (HubError, OSError) as error:
-        _fail(str(error), 2)
+        stop(str(error), 2)
     except KeyboardInterrupt:
-        _fail(f"interrupted; {out} holds whole files only: the same command goes on from there", 130)
+        stop(f"interrupted; {out} holds whole files only: the same command goes on from there", 130)
     typer.echo(f"{out}: {done.files} files, {done.bytes / 1e6:.1f} MB, {done.fetched} of them fetched now")
     for path, reason in done.failed.items():
         typer.echo(printable(f"failed: {path}: {reason}"))
     if done.failed:
-        _fail(f"{len(done.failed)} files could not be had; the same command tries them again", 1)
+        stop(f"{len(done.failed)} files could not be had; the same command tries them again", 1)
 
 
 def publish(
@@ -92,9 +92,9 @@ def publish(
                 folder, repo, private_labels, labels, verify=lambda built: verify(built, suite=expected)
             )
     except (PublishError, HubError, OSError) as error:
-        _fail(str(error), 2)
+        stop(str(error), 2)
     except KeyboardInterrupt:
-        _fail("interrupted; a repository holds either all of a commit or none: run again to go on", 130)
+        stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)
     for one in done:
         what = f"{len(one.written)} files written, {len(one.removed)} removed"
         typer.echo(f"{one.repo} at {one.commit}: {what if one.committed else 'was there already; no commit'}")
@@ -136,12 +136,4 @@ def _tenths() -> Callable[[int, int], None]:
 
 def _say(line: str) -> None:
     """A line on stderr; names of files come from strangers, so it is made fit for a terminal."""
-    from dataset_script.building.report import printable
-
     typer.echo(printable(line), err=True)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    from dataset_script.building.report import printable
-
-    stop(printable(message), code)

@@ -133,7 +133,7 @@ def submit_command(
     chosen = read_suite(suite, settings)
     from submissions.declaration import DeclarationError, declare
     from submissions.predictions import read_upload
-    from submissions.sending import SendingFailed, may_carry_token, problems_in, send_submission
+    from submissions.sending import SubmissionNotSent, may_carry_token, problems_in, send_submission
 
     texts = {
         "account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model,
@@ -153,9 +153,9 @@ def submit_command(
     try:
         declared = {**texts, "test_labels_used": str(test_labels_used).lower()}
         sent = send_submission(space, file, declared, token=token)
-    except SendingFailed as problem:
+    except SubmissionNotSent as problem:
         stop(str(problem), code=1)
-    if not sent.is_taken:
+    if not sent.is_accepted:
         refused = (f"  {problem}" for problem in problems_in(sent.answer))
         stop("\n".join(["the Space took nothing:", *refused]), code=1)
     if as_json:

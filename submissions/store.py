@@ -5,7 +5,7 @@ import re
 import time
 from pathlib import Path
 
-from core.files import PART_SUFFIX, atomic_write, flush
+from core.files import PART_PREFIX, atomic_write, flush
 
 LEFTOVER_AFTER_SECONDS = 3600
 
@@ -28,10 +28,10 @@ class FileStore:
         sha256 = hashlib.sha256(content).hexdigest()
         path = self.path(sha256)
         _make_folder(path.parent)
-        if not _holds(path, content):
+        if _holds(path, content):
+            flush(path.parent)  # its writer may not have come as far as that
+        else:
             atomic_write(path, content, mode=0o600)
-        # Also when the file is there already: its writer may not have come as far as this line.
-        flush(path.parent)
         return sha256
 
     def read(self, sha256: str) -> bytes:
@@ -53,7 +53,7 @@ class FileStore:
         Younger ones may be in the hands of another process.
         """
         removed = 0
-        for part in self.folder.glob(f"*/.*{PART_SUFFIX}"):
+        for part in self.folder.glob(f"*/{PART_PREFIX}*"):
             try:
                 if time.time() - part.stat().st_mtime >= older_than_seconds:
                     part.unlink()

@@ -1,7 +1,6 @@
 """Put a built folder in place whole, or not at all, and never over something that is not a build of ours."""
 
 import fcntl
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -9,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from core.files import flush
 
 MARKER: Final = "<!-- made by: python -m dataset_script build -->"
 """A line of every README.md that we build; a folder with it may be replaced."""
@@ -98,28 +99,9 @@ def put_in_place(staged: Path, out: Path) -> None:
     finally:
         if aside.exists() and target.exists():
             shutil.rmtree(aside, ignore_errors=True)
-    _sync(target.parent)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        _sync(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    flush(target.parent)
 
 
 def _flush(folder: Path) -> None:
     for path in [*folder.rglob("*"), folder]:
-        _sync(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        flush(path)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from core.console import printable
 from dataset_script.vocabulary import SPLITS
 
 DAMAGED: Final = MappingProxyType(
@@ -61,13 +62,6 @@ NAMES_SHOWN: Final = 20
 
 
 LINE_CHARACTERS: Final = 400
-
-
-def printable(text: str) -> str:
-    """The text for a terminal: names come from a source's files, and may hold control characters."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
 
 
 @dataclass(frozen=True, slots=True)

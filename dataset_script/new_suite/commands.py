@@ -1,12 +1,11 @@
 """The command ``python -m dataset_script new-suite``. Heavy imports wait for the command."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from core.console import progress_bar
 from dataset_script.build_commands import DAMAGED_FILES, AllowOption
 from dataset_script.command_line import stop, stopped_like_ctrl_c
 
@@ -63,7 +62,7 @@ def new_suite(
         published = [load_suite(name) for name in dev_of or ()]
         always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
         known = [task for path in metadata or () for task in read_metadata(path)]
-        with stopped_like_ctrl_c(), _progress() as progress:
+        with stopped_like_ctrl_c(), progress_bar(stays=False) as progress:
             runs = open_source(source, tuple(allow_class or ()))
             found = find_runs(runs, workers or default_workers(), progress)
         if not found.runs:
@@ -74,14 +73,14 @@ def new_suite(
     except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:
         for finding in found.left_out if found is not None else ():
             typer.echo(f"left out: {finding} ({LEFT_OUT[finding.code]})")
-        _fail(str(error), 2)
+        stop(str(error), 2)
     except KeyboardInterrupt:
-        _fail("interrupted; nothing was written", 130)
+        stop("interrupted; nothing was written", 130)
     for line in lines(made):
         typer.echo(line)
     typer.echo(f"wrote {out}: {', '.join(texts)}")
     if made.damaged():
-        _fail(f"{made.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
+        stop(f"{made.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 
 
 def _report(out: Path, found: "FoundRuns") -> "BuildReport":
@@ -98,22 +97,3 @@ def _report(out: Path, found: "FoundRuns") -> "BuildReport":
         report.rows[f"{split}, {tasks} tasks"] = counts
     report.left_out = list(found.left_out)
     return report
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on stderr; on anything but a terminal it keeps quiet until the last line."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    """End with one line; a message may name files of the source, so it is made fit for a terminal."""
-    from dataset_script.building.report import printable
-
-    stop(printable(message), code)

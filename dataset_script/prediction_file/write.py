@@ -1,13 +1,10 @@
 """Prediction files out: rows of a judge as JSON Lines, complete or not there at all."""
 
-import contextlib
 import json
-import os
-import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import BinaryIO
 
+from core.files import atomic_writer
 from dataset_script.vocabulary import PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
 
 
@@ -19,38 +16,10 @@ def write_predictions(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
     a value that JSON cannot hold (NaN included).
     """
     number = 0
-    with replacing(path) as file:
+    with atomic_writer(path) as file:
         for number, row in enumerate(rows, 1):
             file.write(_line(number, row))
     return number
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends well, and else leaves no trace."""
-    path = Path(path)
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _keep_name(path.parent)
-
-
-def _keep_name(folder: Path) -> None:
-    """Flush the folder's entry, where the system has such a thing."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _line(number: int, row: Mapping[str, object]) -> bytes:

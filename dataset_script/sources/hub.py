@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from core.files import atomic_write
 from dataset_script.hub_calls import HubError, patiently
 from dataset_script.sources.downloads import Downloads, NoProgress
 
@@ -196,9 +197,7 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
 
 def _note_what_is_fetched(out: Path, repo: str, commit: str) -> None:
     content = json.dumps({"repo": repo, "commit": commit}, indent=2) + "\n"
-    temporary = out / f".{_FETCHED}"
-    temporary.write_text(content, encoding="utf-8")
-    temporary.replace(out / _FETCHED)
+    atomic_write(out / _FETCHED, content)
 
 
 def _is_there(place: Path, size: int) -> bool:

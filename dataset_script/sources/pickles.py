@@ -3,9 +3,9 @@
 Python's unpickler imports what a pickle names and calls it. Overriding its `find_class` does not bound it: it
 hashes tuples of tuples used as keys (a few hundred bytes keep it busy for ever, 300,000 levels crash it), and
 takes 64 GB for one memo entry with a large number. This reader knows no import and no call: what would make
-one is looked up in a list and becomes a `Record` of what the pickle says about the object. Opcodes of protocol
-0 and 1, extension codes, persistent ids and out-of-band buffers are refused. The cost is bounded: opcodes,
-values open at a time, memo entries; a key is text or a number, so no hash is slow.
+one is looked up in a list and becomes a `Record` of what the pickle says about the object. Opcodes of
+protocols 0 and 1, extension codes, persistent ids and out-of-band buffers are refused. The cost is bounded:
+opcodes, values open at a time, memo entries; a key is text or a number, so no hash is slow.
 """
 
 import gzip
@@ -304,7 +304,10 @@ class Machine:
                 for _ in range(min(left, _OPCODES_BETWEEN_CHECKS)):
                     opcode = data[at]
                     at += 1
-                    if opcode == 0x94:  # MEMOIZE
+                    if opcode == 0x68:  # BINGET
+                        stack.append(memo[data[at]])
+                        at += 1
+                    elif opcode == 0x94:  # MEMOIZE
                         memo[len(memo)] = stack[-1]
                     elif opcode == 0x8C:  # SHORT_BINUNICODE
                         end = at + 1 + data[at]
@@ -312,9 +315,6 @@ class Machine:
                             raise IndexError
                         stack.append(str(data[at + 1 : end], "utf-8", "surrogatepass"))
                         at = end
-                    elif opcode == 0x68:  # BINGET
-                        stack.append(memo[data[at]])
-                        at += 1
                     elif opcode == 0x6A:  # LONG_BINGET
                         stack.append(memo[int.from_bytes(data[at : at + 4], "little")])
                         at += 4
@@ -322,6 +322,8 @@ class Machine:
                         outer.append(stack)
                         below += len(stack) + 1
                         stack = []
+                    elif opcode == 0x7D:  # EMPTY_DICT
+                        stack.append({})
                     elif opcode in _AFTER_MARK:
                         values, stack = stack, outer.pop()
                         below -= len(stack) + 1
@@ -337,8 +339,6 @@ class Machine:
                             stack.append(frozenset(map(plain_key, values)))
                     elif opcode in _CONSTANTS:
                         stack.append(_CONSTANTS[opcode])
-                    elif opcode == 0x7D:  # EMPTY_DICT
-                        stack.append({})
                     elif opcode == 0x5D:  # EMPTY_LIST
                         stack.append([])
                     elif opcode == 0x8F:  # EMPTY_SET
@@ -441,9 +441,8 @@ def _put(target: Any, pairs: list[Any]) -> None:
     if not isinstance(target, dict) or len(pairs) % 2:
         raise RefusedPickle(f"a dict's items for {kind_of(target)}")
     keys = pairs[::2]
-    for key in keys:
-        if type(key) is not str:
-            plain_key(key)
+    if not {str}.issuperset(map(type, keys)):
+        keys = map(plain_key, keys)
     target.update(zip(keys, pairs[1::2], strict=True))
 
 

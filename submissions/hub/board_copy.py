@@ -13,9 +13,9 @@ from dataset_script.hub_repository import HubRepository
 from dataset_script.published_files import PublishError
 from leaderboard.board import Board
 from leaderboard.board_csv import board_to_csv
-from submissions.hub.pace import HOUR, CommitPace
+from submissions.hub.pace import HOUR, CommitRateLimiter
 from submissions.hub.repository import commits_since
-from submissions.hub.turns import Turn
+from submissions.hub.turns import CommitLease
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS: Final = 5.0
@@ -51,7 +51,7 @@ def board_files(board: Board) -> dict[str, bytes]:
 class BoardCopy:
     """Brings the board to its repository from a thread of its own, so that records never wait for it.
 
-    Of several processes with one database the one that has the ``turn`` does it; ``may`` says whether the
+    Of several processes with one database the one that has the ``lease`` does it; ``may`` says whether the
     records are whole, and so the board.
     """
 
@@ -61,13 +61,13 @@ class BoardCopy:
         repository: HubRepository,
         folder: Path,
         stop: threading.Event,
-        turn: Turn,
+        lease: CommitLease,
         may: Callable[[], bool],
-        pace: CommitPace,
+        limiter: CommitRateLimiter,
     ) -> None:
         self._board, self._repository, self._folder = board, repository, folder
-        self._stop, self._turn, self._may, self._pace = stop, turn, may, pace
-        self._knows_pace = False
+        self._stop, self._lease, self._may, self._limiter = stop, lease, may, limiter
+        self._rate_is_known = False
         self._digest: str | None = None
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
 
@@ -80,20 +80,20 @@ class BoardCopy:
         self._stop.set()
         self._thread.join(timeout_s)
 
-    def bring(self) -> bool:
-        """Bring the board there where it is another one and the pace allows it; whether a commit was made.
+    def push(self) -> bool:
+        """Bring the board there where it is another one and the limiter allows it; whether a commit was made.
 
         Raises HubError, PublishError.
         """
         board = self._board()
-        if board.digest == self._digest or self._pace.seconds_to_wait():
+        if board.digest == self._digest or self._limiter.seconds_to_wait():
             return False
-        self._make_sure_it_is_there()
-        if not self._knows_pace:
+        self._ensure_repository()
+        if not self._rate_is_known:
             repository = self._repository
-            self._pace.remember(commits_since(repository.hub, repository.repo, time.time() - HOUR))
-            self._knows_pace = True
-        self._pace.note()
+            self._limiter.remember(commits_since(repository.hub, repository.repo, time.time() - HOUR))
+            self._rate_is_known = True
+        self._limiter.note()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         paths = {name: self._folder / name for name in board_files(board)}
         for name, content in board_files(board).items():
@@ -102,7 +102,7 @@ class BoardCopy:
         self._digest = board.digest
         return done.committed
 
-    def _make_sure_it_is_there(self) -> None:
+    def _ensure_repository(self) -> None:
         """Make the repository, public, where there is none; one that is private stays so."""
         from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -120,8 +120,8 @@ class BoardCopy:
         while not self._stop.is_set():
             pause = SECONDS_BETWEEN_LOOKS
             try:
-                if self._may() and self._turn.take():
-                    self.bring()
+                if self._may() and self._lease.acquire():
+                    self.push()
             except (HubError, PublishError) as problem:
                 pause = SECONDS_AFTER_FAILURE
                 if not self._stop.is_set():
@@ -131,4 +131,4 @@ class BoardCopy:
                 if not self._stop.is_set():
                     logger.exception("the public board was not brought to the Hub")
             self._stop.wait(pause)
-        self._turn.give_back()
+        self._lease.release()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from submissions import store
 from submissions.store import FileStore
 
 REPOSITORY = Path(__file__).parents[2]
@@ -79,7 +78,7 @@ def test_a_write_that_fails_leaves_nothing(files, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     files.folder.mkdir(parents=True)
     (files.folder / hashlib.sha256(CONTENT).hexdigest()[:2]).mkdir()
     with pytest.raises(OSError, match="No space left"):
@@ -90,7 +89,7 @@ def test_a_write_that_fails_leaves_nothing(files, monkeypatch):
 def test_a_file_has_its_name_only_when_its_bytes_are_on_the_disk(files, monkeypatch):
     order = []
     fsync, replace = os.fsync, Path.replace
-    monkeypatch.setattr(store.os, "fsync", lambda handle: (order.append(_kind(handle)), fsync(handle)))
+    monkeypatch.setattr(os, "fsync", lambda handle: (order.append(_kind(handle)), fsync(handle)))
     monkeypatch.setattr(Path, "replace", lambda part, path: (order.append("rename"), replace(part, path)))
     files.keep(CONTENT)
     assert order[-3:] == ["file", "rename", "folder"]
@@ -132,7 +131,7 @@ def sync_and_wait(handle):
     print("writing", flush=True)
     sys.stdin.read()
 
-store.os.fsync = sync_and_wait if sys.argv[2] == "sync" else store.os.fsync
+os.fsync = sync_and_wait if sys.argv[2] == "sync" else os.fsync
 if sys.argv[2] == "rename":
     Path.replace = lambda part, path: sync_and_wait(None)
 folder = Path(sys.argv[1])

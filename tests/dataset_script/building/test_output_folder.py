@@ -1,5 +1,3 @@
-import os
-
 import pytest
 
 from dataset_script.building.output_folder import (
@@ -8,7 +6,6 @@ from dataset_script.building.output_folder import (
     check_replaceable,
     put_in_place,
     work_folder,
-    write_text,
 )
 
 
@@ -115,17 +112,3 @@ def test_parts_stay_after_an_interruption_and_only_then(ours):
 def test_a_second_build_at_the_same_place_is_refused(ours):
     with work_folder(ours), pytest.raises(OutputError, match="another build is at work"), work_folder(ours):
         pass
-
-
-def test_a_text_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "report.json"
-    write_text(path, "one")
-
-    def full(_descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_text(path, "two")
-    assert path.read_text() == "one"
-    assert list(tmp_path.iterdir()) == [path]

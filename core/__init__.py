@@ -1,0 +1,1 @@
+"""What every package shares. Imports nothing of ours."""

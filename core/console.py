@@ -1,0 +1,65 @@
+"""Tables, percentages and progress for a terminal. rich is imported when something is shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NOT_DEFINED = "–"
+
+
+def percent(fraction: float | None, unit: str = "") -> str:
+    """A fraction as a percentage with one decimal; a dash where it is undefined."""
+    return NOT_DEFINED if fraction is None else f"{100 * fraction:.1f}{unit}"
+
+
+def interval(bounds: Sequence[float] | None) -> str:
+    """An interval of fractions as percentages; empty where there is none."""
+    return "" if bounds is None else f"{percent(bounds[0])} to {percent(bounds[1])}"
+
+
+def coefficient(value: float | None) -> str:
+    """A coefficient of agreement with three decimals; a dash where it is undefined."""
+    return NOT_DEFINED if value is None else f"{value:.3f}"
+
+
+def text_table(*texts: str, figures: Sequence[str] = (), **options: Any) -> Table:
+    """A table with columns of text, then columns of figures, which are aligned to the right."""
+    from rich.table import Table
+
+    table = Table(*texts, **options)
+    for heading in figures:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def printable(text: str) -> str:
+    """The text for a terminal: names come from strangers' files, and may hold control characters."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
+
+
+@contextmanager
+def progress_bar(
+    *, shows_time: bool = False, stays: bool = True, only_on_terminal: bool = False
+) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on stderr, moved by calls with how much is done, of how much, and the name of the last.
+
+    Where stderr is no terminal it is quiet until the last line, or altogether with ``only_on_terminal``.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False)]
+    if shows_time:
+        columns.insert(2, TimeElapsedColumn())
+    is_off = only_on_terminal and not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=not stays, disable=is_off) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)

@@ -1,0 +1,55 @@
+"""The one way to write a file: whole under its name, or not at all."""
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+PART_PREFIX = ".part-"
+"""The beginning of the name of a file that is being written; a killed process leaves one."""
+
+_FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
+"""What systems and file systems without that say."""
+
+
+def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
+    """Replace `path` by the content, text as UTF-8; it is on the disk when this returns. Raises OSError."""
+    with atomic_writer(path, mode) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of `path` when the block ends well, and else leaves no trace.
+
+    ``mode`` holds for the new file, whatever the old one had; the umask applies.
+    """
+    path = Path(path)
+    part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    try:
+        flush(path.parent)
+    except OSError as error:
+        if error.errno not in _FOLDERS_CANNOT_BE_FLUSHED:
+            raise
+
+
+def flush(path: Path) -> None:
+    """Flush a file's content, or a folder's entries, to the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
