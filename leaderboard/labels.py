@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from core.files import atomic_write
 from dataset_script.settings import Settings
 from dataset_script.suite import Suite, SuiteError, Trajectory, load_dev_labels
 from dataset_script.vocabulary import LABELS
@@ -100,13 +101,7 @@ def write_annotations(annotations: Sequence[Annotation], path: Path) -> None:
         content = write_parquet(annotations)
     else:
         content = write_released(annotations).encode("utf-8")
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.touch(mode=0o600)
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    atomic_write(path, content, mode=0o600)
 
 
 def _published(suite: Suite) -> tuple[Annotation, ...]:
