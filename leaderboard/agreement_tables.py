@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from core.console import coefficient, interval, percent, text_table
 from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
-from leaderboard.report_tables import interval, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def print_agreement(
     if not report.doubles:
         console.print("no trajectory has two annotators; assign some a second time to learn the agreement")
         return
-    overall = _table("question")
+    overall = text_table("question", figures=FIGURES)
     for question, said in report.questions.items():
         overall.add_row(QUESTION_TITLES[question], *_figures(said.overall))
     console.print(overall)
@@ -45,31 +45,18 @@ def print_agreement(
         console.print(_items(items))
 
 
-def _table(*columns: str, figures: Sequence[str] = FIGURES) -> Table:
-    from rich.table import Table
-
-    table = Table(*columns, *figures)
-    for column in table.columns[len(columns) :]:
-        column.justify = "right"
-    return table
-
-
 def _figures(found: Agreement) -> list[str]:
     return [
         f"{found.pairs:,}",
         percent(found.percent),
-        _coefficient(found.kappa),
-        _coefficient(found.alpha),
+        coefficient(found.kappa),
+        coefficient(found.alpha),
         f"{found.left_out:,}",
     ]
 
 
-def _coefficient(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
 def _of_question(title: str, said: QuestionAgreement) -> Table:
-    table = _table(title)
+    table = text_table(title, figures=FIGURES)
     for name, found in said.by_benchmark.items():
         table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
     table.add_section()
@@ -86,16 +73,14 @@ def _confusion(said: QuestionAgreement) -> Table:
     from leaderboard.annotations import ANSWERS, OPTIMALITY_TITLES
 
     grades = [f"{grade}. {OPTIMALITY_TITLES[grade]}" for grade in ANSWERS["optimality"]]
-    table = _table("optimality: first annotator \\ second", figures=grades)
+    table = text_table("optimality: first annotator \\ second", figures=grades)
     for grade, row in zip(grades, said.confusion, strict=True):
         table.add_row(grade, *(f"{count:,}" for count in row))
     return table
 
 
 def _items(items: Sequence[OpenItem]) -> Table:
-    from rich.table import Table
-
-    table = Table("trajectories on which annotators differ", "question: answers in order")
+    table = text_table("trajectories on which annotators differ", "question: answers in order")
     for item in items:
         said = [
             f"{question}: {' / '.join(map(str, item.answers[question]))}" for question in item.disagreeing
@@ -113,7 +98,7 @@ def print_ceiling(
         if found is None:
             console.print(f"{LABEL_TITLES[label]}: no trajectory has two answers")
             continue
-        table = _table(LABEL_TITLES[label], figures=figures)
+        table = text_table(LABEL_TITLES[label], figures=figures)
         table.add_row("overall", *_ceiling_cells(found["overall"], rates[label].overall.rate))
         table.add_section()
         for name, cell in found["by_benchmark"].items():
@@ -131,14 +116,16 @@ def _ceiling_cells(cell: dict[str, Any], rate: float | None) -> list[str]:
         percent(cell["recall"]),
         interval(cell["recall_ci"]),
         percent(cell["f1"]),
-        _coefficient(cell["kappa"]),
+        coefficient(cell["kappa"]),
         f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}",
     ]
 
 
 def print_bands(bands: Mapping[str, NoiseBand | None], console: Console) -> None:
     """Print what label noise alone can do to each judge's precision on success."""
-    table = _table("precision on success, were labels another's", figures=("as labelled", "mean", "95 %"))
+    table = text_table(
+        "precision on success, had another person given the labels", figures=("as labelled", "mean", "95 %")
+    )
     for judge, band in bands.items():
         if band is None:
             table.add_row(judge, "–", "–", "")

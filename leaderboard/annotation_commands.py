@@ -147,7 +147,7 @@ def dev_labels(
 
     Into dev_labels.csv of its folder, with opaque annotators; nothing of a test trajectory gets into it.
     """
-    from dataset_script.building.output_folder import write_text
+    from core.files import atomic_write
     from dataset_script.dev_labels_file import render_dev_labels
     from leaderboard.annotations import AnnotationsInvalid
     from leaderboard.suite_labels import dev_labels_of
@@ -161,7 +161,7 @@ def dev_labels(
         found = dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
         if not found:
             stop(f"{file.name}: has no annotation of a dev trajectory of {chosen.name}", code=1)
-        write_text(path, render_dev_labels(found))
+        atomic_write(path, render_dev_labels(found))
     except AnnotationsInvalid as problems:
         stop(f"{file.name}: {problems}", code=1)
     except OSError as problem:

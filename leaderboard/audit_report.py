@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from core.console import text_table
 from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
 
 if TYPE_CHECKING:
@@ -75,11 +76,10 @@ def audit_table(rows: Iterable[PublishedRow], *, only_unsettled: bool = False) -
 
 def _row_table(texts: Iterable[tuple[str, ...]]) -> Table:
     from rich import box
-    from rich.table import Table
 
-    table = Table(*AUDIT_COLUMNS[1:-1], box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for column in table.columns[2:6]:
-        column.justify = "right"
+    options = {"box": box.SIMPLE_HEAD, "collapse_padding": True, "pad_edge": False}
+    table = text_table(*AUDIT_COLUMNS[1:3], figures=AUDIT_COLUMNS[3:7], **options)
+    table.add_column(AUDIT_COLUMNS[7])
     earlier = None
     for _, label, *cells, _ in texts:
         table.add_row("" if label == earlier else label, *cells)

@@ -1,10 +1,10 @@
-"""A judge's scores held against labels, as tables for a terminal."""
+"""A judge's scores evaluated against labels, as tables for a terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from leaderboard.report_tables import interval, percent
+from core.console import coefficient, interval, percent, text_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,22 +14,19 @@ if TYPE_CHECKING:
 
 def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
     """Print what the score is worth, its reliability by bin, and the sweep of thresholds; percentages."""
-    from rich.table import Table
-
-    auc = "–" if found.auc is None else f"{found.auc:.3f}"
     console.print(
-        f"{file_name}: {found.n:,} runs with a score, {found.without_score:,} without; Brier "
+        f"{file_name}: {found.n:,} trajectories with a score, {found.without_score:,} without; Brier "
         f"{found.brier:.3f} (one score for all: {found.brier_of_base_rate:.3f}), calibration error "
-        f"{percent(found.error)}, AUC {auc}"
+        f"{percent(found.error)}, AUC {coefficient(found.auc)}"
     )
-    bins = Table("score", "runs", "mean score", "successful", "95 %")
+    bins = text_table("score", figures=("trajectories", "mean score", "successful", "95 %"))
     for b in found.bins:
         if b.n:
             within = interval(list(b.interval)) if b.interval else ""
             bins.add_row(
                 f"{b.low:g} to {b.high:g}", f"{b.n:,}", percent(b.mean_score), percent(b.share), within
             )
-    sweep = Table("yes from", "precision", "recall", "F1", "TP/FP/FN/TN")
+    sweep = text_table("threshold", figures=("precision", "recall", "F1", "TP/FP/FN/TN"))
     best = found.best()
     for t in found.thresholds:
         mark = " (highest F1)" if t is best else ""
@@ -38,6 +35,4 @@ def print_calibration(found: Calibration, file_name: str, console: Console) -> N
             f"{t.tp}/{t.fp}/{t.fn}/{t.tn}",
         )  # fmt: skip
     for table in (bins, sweep):
-        for column in table.columns[1:]:
-            column.justify = "right"
         console.print(table)

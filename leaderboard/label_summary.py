@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from core.console import coefficient, text_table
 from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 
 if TYPE_CHECKING:
@@ -12,14 +13,11 @@ if TYPE_CHECKING:
 
 def print_summaries(summaries: list[dict[str, Any]], console: Console) -> None:
     """Print the summaries as tables for a terminal."""
-    from rich.table import Table
-
     for summary in summaries:
         version = f"labels {summary['label_version']} ({summary['source']})"
         title = f"{summary['suite']} · {summary['split']} · {version}"
-        table = Table("benchmark", "trajectories", *LABEL_TITLES.values(), title=title, title_justify="left")
-        for column in table.columns[1:]:
-            column.justify = "right"
+        figures = ("trajectories", *LABEL_TITLES.values())
+        table = text_table("benchmark", figures=figures, title=title, title_justify="left")
         for name, counts in summary["by_benchmark"].items():
             table.add_row(BENCHMARK_TITLES.get(name, name), *_cells(counts))
         table.add_section()
@@ -38,5 +36,4 @@ def _cells(counts: dict[str, Any]) -> list[str]:
 def _percent(agreement: dict[str, Any]) -> str:
     if agreement["percent"] is None:
         return "no doubles"
-    kappa = "undefined" if agreement["kappa"] is None else f"{agreement['kappa']:.3f}"
-    return f"{agreement['percent']:.1%} of {agreement['pairs']}, kappa {kappa}"
+    return f"{agreement['percent']:.1%} of {agreement['pairs']}, kappa {coefficient(agreement['kappa'])}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from leaderboard.report_tables import percent
+from core.console import percent
 
 TOLERANCE: Final = 1e-9
 """Fractions of whole numbers; a value half way between two tenths may be rounded either way."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from core.console import percent
 from leaderboard.paper_tables.table import PaperTable, TableCell
-from leaderboard.report_tables import percent
 
 READING: Final = (
     "Computed figures; in brackets the printed one where it differs, or where nothing could be computed."

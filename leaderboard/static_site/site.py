@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from core.console import interval, percent
 from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.board import Board, BoardRow
 from leaderboard.board_csv import board_to_csv
-from leaderboard.report_tables import interval, percent
 
 FOLDER = Path(__file__).parent
 PROVENANCES: Final = {
