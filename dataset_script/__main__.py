@@ -1,5 +1,6 @@
 """``python -m dataset_script``: build the dataset, list the suites. Heavy imports wait for the command."""
 
+from core.console import text_table
 from dataset_script import build_commands, check_commands, hub_commands
 from dataset_script.command_line import new_command, plain_console
 from dataset_script.new_suite.commands import new_suite
@@ -25,14 +26,11 @@ def _about() -> None:
 @app.command()
 def suites() -> None:
     """List the shipped suites and their sizes."""
-    from rich.table import Table
-
     from dataset_script.suite import load_dev_labels, load_suite, shipped_suites
     from dataset_script.vocabulary import SPLITS
 
-    table = Table("benchmark", box=None)
-    for heading in (*SPLITS, *(f"tasks {split}" for split in SPLITS), "dev labels"):
-        table.add_column(heading, justify="right")
+    figures = (*SPLITS, *(f"tasks {split}" for split in SPLITS), "dev labels")
+    table = text_table("benchmark", figures=figures, box=None)
     for name in shipped_suites():
         suite = load_suite(name)
         labelled = {said.trajectory_id for said in load_dev_labels(suite)}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from core.console import interval, percent, text_table
 from dataset_script.vocabulary import LABEL_TITLES
 
 PAPERS_MODEL: Final = "gpt-4o-mini-2024-07-18"
@@ -33,9 +34,7 @@ def ablation_table(variants: list[Variant], printed: Mapping[tuple[str, str, str
 
     ``printed`` has the paper's figures by (tree, screenshot, label), to stand beside; empty for other models.
     """
-    from rich.table import Table
-
-    table = Table("tree", "screenshot", "label", title_justify="left")
+    table = text_table("tree", "screenshot", "label", title_justify="left")
     for figure in ("precision", "recall", "F1"):
         table.add_column(figure, justify="right")
         table.add_column("95 %", justify="right")
@@ -50,8 +49,6 @@ def ablation_table(variants: list[Variant], printed: Mapping[tuple[str, str, str
 
 
 def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed) -> list[str]:
-    from leaderboard.report_tables import interval, percent
-
     seen = [_yes(variant.has_axtree), _yes(variant.has_screenshot)]
     row = [*seen, LABEL_TITLES[label]]
     for place, figure in enumerate(FIGURES):

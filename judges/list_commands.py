@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from core.console import text_table
 from dataset_script.command_line import JsonOption, plain_console
 
 if TYPE_CHECKING:
@@ -45,9 +46,8 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich import box
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = text_table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("judge", "sees", "calls", "default model", "source"):
         table.add_column(heading, overflow="fold", no_wrap=heading != "sees")
     for row in rows:

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from core.console import percent, text_table
 from dataset_script.prediction_file.check import CheckResult
 from dataset_script.prediction_file.findings import Finding
 from dataset_script.vocabulary import BENCHMARK_TITLES
@@ -63,28 +64,25 @@ def _rows(finding: Finding) -> str:
 
 
 def _summary_table(result: CheckResult) -> Table:
-    table = Table()
-    table.add_column("benchmark")
-    for heading in ("expected", "rows", "coverage", "success"):
-        table.add_column(heading, justify="right")
+    table = text_table("benchmark", figures=("expected", "rows", "coverage", "success"))
     for name, part in result.by_benchmark.items():
         cells = (
             f"{part.expected:,}",
             f"{part.rows:,}",
-            _percent(part.coverage),
-            _percent(part.success_share),
+            percent(part.coverage, "%"),
+            percent(part.success_share, "%"),
         )
         table.add_row(Text(BENCHMARK_TITLES.get(name, name)), *cells)
     table.add_section()
     expected = sum(part.expected for part in result.by_benchmark.values())
     table.add_row(
-        "all", f"{expected:,}", f"{result.rows:,}", _percent(result.coverage), _percent(result.success_share)
+        "all",
+        f"{expected:,}",
+        f"{result.rows:,}",
+        percent(result.coverage, "%"),
+        percent(result.success_share, "%"),
     )
     return table
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.1%}"
 
 
 def _conclusion(result: CheckResult) -> str:

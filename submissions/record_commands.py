@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from core.console import text_table
 from dataset_script.command_line import JsonOption, plain_console, read_settings, read_suite, stop
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ def rescore(
 
     Old scores stay, under their label version. Stopped, it goes on where it was.
     """
-    from rich.table import Table
 
     from submissions.accounts import Actor
     from submissions.refusals import SubmissionRefused
@@ -70,7 +70,7 @@ def rescore(
         print(json.dumps(found.to_json()))
         return
     typer.echo(f"labels {found.before or 'none'} -> {found.after}: {found.scored:,} submissions scored")
-    table = Table("Judge", "Account", "Place before", "Place after")
+    table = text_table("Judge", "Account", "Place before", "Place after")
     for change in found.changes:
         before, after = ("–" if place is None else str(place) for place in (change.before, change.after))
         table.add_row(change.judge, change.account, before, after)
@@ -211,7 +211,7 @@ def _service() -> "SubmissionService":
 @contextmanager
 def _writing() -> Iterator["SubmissionService"]:
     """The same for a command that adds records: where the Hub keeps them, they are there when it ends."""
-    from submissions.chain import number_of_records
+    from submissions.chain import number_of_events
     from submissions.database import DatabaseUnavailable, snapshot
     from submissions.opening import RepositoryMisnamed, open_service
 
@@ -229,7 +229,7 @@ def _writing() -> Iterator["SubmissionService"]:
             stop(f"nothing was done: {reason}", code=1)
         yield service
         with snapshot(service.engine) as session:
-            last = number_of_records(session)
+            last = number_of_events(session)
         if not service.durability.wait(last, HUB_SECONDS):
             stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
     finally:
