@@ -39,7 +39,7 @@ pictures: $(TEST_ENV)/.installed
 
 # Records the shipped sample again in a real Chromium and builds its dataset; stopped, it goes on where it was.
 record-sample: $(RECORD_ENV)/.installed
-	$(RECORD_ENV)/bin/python -m dataset_script sample record --out $(RECORDINGS)
+	$(RECORD_ENV)/bin/python -m tools.sample_recorder record --out $(RECORDINGS)
 	$(RECORD_ENV)/bin/python -m dataset_script build --source $(RECORDINGS) --suite sample --out dataset_script/sample/data
 
 clean:

@@ -4,7 +4,6 @@ from core.console import text_table
 from dataset_script import build_commands, check_commands, hub_commands
 from dataset_script.command_line import new_command, plain_console
 from dataset_script.new_suite.commands import new_suite
-from dataset_script.sample import commands as sample_commands
 
 app = new_command()
 app.command()(build_commands.build)
@@ -15,7 +14,6 @@ app.command()(check_commands.split)
 app.command()(new_suite)
 app.command()(hub_commands.fetch)
 app.command()(hub_commands.publish)
-app.add_typer(sample_commands.app, name="sample")
 
 
 @app.callback()

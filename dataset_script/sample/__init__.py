@@ -1,4 +1,1 @@
-"""A sample that is real: scripted agents on five small sites of our own, recorded in a browser.
-
-Not benchmark data: it shows, without any download, what trajectories, labels and failures look like.
-"""
+"""The shipped sample: its data, its annotations, and the runs whose failures are meant."""

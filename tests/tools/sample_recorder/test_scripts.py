@@ -2,9 +2,9 @@
 
 import pytest
 
-from dataset_script.sample.record import runs
-from dataset_script.sample.rewards import REWARDS
-from dataset_script.sample.tasks import load_tasks
+from tools.sample_recorder.agents import load_tasks
+from tools.sample_recorder.record import runs
+from tools.sample_recorder.rewards import REWARDS
 
 EVERY = [(run.task.task_id, run.character.name) for run in runs()]
 TASKS = sorted({task_id for task_id, _ in EVERY})

@@ -9,74 +9,74 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from dataset_script.sample.sites.forum import Forum
-from dataset_script.sample.sites.market import Market
-from dataset_script.sample.sites.office import Office
-from dataset_script.sample.sites.shop import Shop
-from dataset_script.sample.sites.wayfarer import Wayfarer
+from tools.sample_recorder.sites.forum import Forum
+from tools.sample_recorder.sites.map import Wayfarer
+from tools.sample_recorder.sites.market import Market
+from tools.sample_recorder.sites.office import Office
+from tools.sample_recorder.sites.shop import Shop
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LastMessage:
     """An agent's last words: an answer to the user, or why the task cannot be done."""
 
     text: str = ""
     is_infeasible: bool = False
 
 
-def _buy_two_mugs(shop: Shop, said: Said) -> bool:
+def _buy_two_mugs(shop: Shop, said: LastMessage) -> bool:
     """Exactly this order, no advertising ordered with it, and the number in digits."""
     address = {"name": "Ada Lovelace", "street": "12 Mill Lane", "town": "Bath"}
     wanted = {"goods": {"blue-mug": 2}, "total": 1800, **address}
     return shop.orders == [wanted] and "1001" in said.text
 
 
-def _cheapest_teapot(shop: Shop, said: Said) -> bool:
+def _cheapest_teapot(shop: Shop, said: LastMessage) -> bool:
     return "stoneware teapot" in said.text.lower() and "$18.50" in said.text
 
 
-def _voucher(shop: Shop, said: Said) -> bool:
+def _voucher(shop: Shop, said: LastMessage) -> bool:
     return shop.voucher and not shop.orders and "$43.38" in said.text
 
 
-def _review(shop: Shop, said: Said) -> bool:
+def _review(shop: Shop, said: LastMessage) -> bool:
     """Exactly one review."""
     return shop.reviews == [("cork-board", "4", "Solid, but heavy.")]
 
 
-def _upvote(forum: Forum, said: Said) -> bool:
+def _upvote(forum: Forum, said: LastMessage) -> bool:
     """The vote only: replies are not looked at."""
     return forum.upvoted == {"brakes"}
 
 
-def _reply(forum: Forum, said: Said) -> bool:
+def _reply(forum: Forum, said: LastMessage) -> bool:
     return forum.replies == [("basil-yellow", "Try a little less water.")]
 
 
-def _count_comments(forum: Forum, said: Said) -> bool:
+def _count_comments(forum: Forum, said: LastMessage) -> bool:
     """The answer is the number and nothing else."""
     return said.text.strip() == "3"
 
 
-def _bio(forum: Forum, said: Said) -> bool:
+def _bio(forum: Forum, said: LastMessage) -> bool:
     """The bio only: the display name is not looked at."""
     return forum.bio == "Rides in all weather."
 
 
-def _minutes(_: Wayfarer, said: Said) -> bool:
+def _minutes(_: Wayfarer, said: LastMessage) -> bool:
     return not said.is_infeasible and "18" in said.text
 
 
-def _nearest_cafe(_: Wayfarer, said: Said) -> bool:
+def _nearest_cafe(_: Wayfarer, said: LastMessage) -> bool:
     return "cafe sol" in said.text.lower() and "1200 m" in said.text
 
 
-def _save_route(wayfarer: Wayfarer, said: Said) -> bool:
+def _save_route(wayfarer: Wayfarer, said: LastMessage) -> bool:
     """The new route and the one that was there before, both."""
     return wayfarer.saved == {**Wayfarer().saved, "Airport run": ("Town Hall", "Airport", "Bus", True)}
 
 
-def _incident(office: Office, said: Said) -> bool:
+def _incident(office: Office, said: LastMessage) -> bool:
     """The three fields asked for: notes are not looked at."""
     wanted = {"short": "Printer on floor 3 is jammed", "urgency": "High", "assigned": "Dana Reyes"}
     return (
@@ -86,33 +86,33 @@ def _incident(office: Office, said: Said) -> bool:
     )
 
 
-def _count_assets(_: Office, said: Said) -> bool:
+def _count_assets(_: Office, said: LastMessage) -> bool:
     """A 4 anywhere in the answer, so 14 will do."""
     return not said.is_infeasible and "4" in said.text
 
 
-def _order_mats(office: Office, said: Said) -> bool:
+def _order_mats(office: Office, said: LastMessage) -> bool:
     return office.orders == [("Grey", "3")]
 
 
-def _open_thing(market: Market, said: Said) -> bool:
+def _open_thing(market: Market, said: LastMessage) -> bool:
     return market.viewed[-1:] == ["6"]
 
 
-def _offer(market: Market, said: Said) -> bool:
+def _offer(market: Market, said: LastMessage) -> bool:
     """The offer only: messages are not looked at."""
     return market.offers == [("5", 40)]
 
 
-def _message(market: Market, said: Said) -> bool:
+def _message(market: Market, said: LastMessage) -> bool:
     return market.messages == [("6", "Is it still available?")]
 
 
-def _buy_lamp(market: Market, said: Said) -> bool:
+def _buy_lamp(market: Market, said: LastMessage) -> bool:
     return market.bought == ["7"]
 
 
-REWARDS: Final[Mapping[str, Callable[[Any, Said], bool]]] = MappingProxyType(
+REWARDS: Final[Mapping[str, Callable[[Any, LastMessage], bool]]] = MappingProxyType(
     {
         "sample-shop.1": _buy_two_mugs,
         "sample-shop.2": _cheapest_teapot,
@@ -136,6 +136,6 @@ REWARDS: Final[Mapping[str, Callable[[Any, Said], bool]]] = MappingProxyType(
 )
 
 
-def reward(task_id: str, site: Any, said: Said) -> float:
+def reward(task_id: str, site: Any, said: LastMessage) -> float:
     """1.0 when the rule of the task holds, else 0.0; raises KeyError for a task without a rule."""
     return float(REWARDS[task_id](site, said))

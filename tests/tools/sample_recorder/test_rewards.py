@@ -2,12 +2,12 @@
 
 import pytest
 
-from dataset_script.sample.rewards import Said, reward
-from dataset_script.sample.sites.forum import Forum
-from dataset_script.sample.sites.market import Market
-from dataset_script.sample.sites.office import Office
-from dataset_script.sample.sites.shop import Shop
-from dataset_script.sample.sites.wayfarer import Wayfarer
+from tools.sample_recorder.rewards import LastMessage, reward
+from tools.sample_recorder.sites.forum import Forum
+from tools.sample_recorder.sites.map import Wayfarer
+from tools.sample_recorder.sites.market import Market
+from tools.sample_recorder.sites.office import Office
+from tools.sample_recorder.sites.shop import Shop
 
 ADA = {"name": "Ada Lovelace", "street": "12 Mill Lane", "town": "Bath"}
 BUS = ("Town Hall", "Airport", "Bus", True)
@@ -48,8 +48,10 @@ HOME = Wayfarer().saved
     ],
 )
 def test_a_rule_looks_at_the_site_and_at_the_answer(task_id, site, text, expected):
-    assert reward(task_id, site, Said(text)) == expected
+    assert reward(task_id, site, LastMessage(text)) == expected
 
 
 def test_an_answer_given_as_a_reason_for_giving_up_is_no_answer():
-    assert reward("sample-map.1", Wayfarer(), Said("It shows 18 minutes, but", is_infeasible=True)) == 0.0
+    assert (
+        reward("sample-map.1", Wayfarer(), LastMessage("It shows 18 minutes, but", is_infeasible=True)) == 0.0
+    )

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dataset_script import sample
-from dataset_script.sample.agents import CHARACTERS, ScriptedAgent
-from dataset_script.sample.record import MOST_STEPS, Run, runs
-from dataset_script.sample.rewards import Said, reward
-from dataset_script.sample.sites import PLACES
-from tests.dataset_script.sample.text_browser import TextBrowser
+from tests.tools.sample_recorder.text_browser import TextBrowser
+from tools.sample_recorder.agents import CHARACTERS, ScriptedAgent
+from tools.sample_recorder.record import MOST_STEPS, Run, runs
+from tools.sample_recorder.rewards import LastMessage, reward
+from tools.sample_recorder.sites import PLACES
 
 SHIPPED_DATA = Path(sample.__file__).parent / "data"
 
@@ -24,7 +24,7 @@ class Followed:
     site: Any
     actions: tuple[str, ...]
     reasoning: tuple[str, ...]
-    said: Said
+    said: LastMessage
     reward: float
 
 
@@ -40,7 +40,7 @@ def _follow(run: Run) -> Followed:
         assert len(decisions) <= MOST_STEPS
         browser.act(decisions[-1].action)
     verb, text = browser.said
-    said = Said(text, verb == "report_infeasible")
+    said = LastMessage(text, verb == "report_infeasible")
     return Followed(
         site,
         tuple(decision.action for decision in decisions),

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dataset_script.sample.sites.page import fields, go_to, not_found, page
+from tools.sample_recorder.sites.base import fields, go_to, not_found, page
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dataset_script.sample.sites.page import FRESH, choices, fields, go_to, not_found, page
-from dataset_script.sample.sites.pictures import picture
+from tools.sample_recorder.sites.base import FRESH, choices, fields, go_to, not_found, page, picture
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dataset_script.sample.browser import BrowserMissing, find_browser, first_line
-from dataset_script.sample.record import runs
-from dataset_script.sample.recorded_files import json_place, picture_bytes, renumbered, write_run
-from dataset_script.sample.serving import ServingError, serve_sites
-from dataset_script.sample.sites import HOST, PLACES
+from tools.sample_recorder.browser import BrowserMissing, find_browser, first_line
+from tools.sample_recorder.record import json_place, picture_bytes, renumbered, runs, write_run
+from tools.sample_recorder.sites import PLACES
+from tools.sample_recorder.sites.base import HOST, ServingError, serve_sites
 
 REPOSITORY = Path(__file__).parents[3]
 ONE = "sample-market/ScriptedAgent-talkative/sample-market.1"
@@ -89,7 +88,7 @@ def test_a_taken_port_is_named():
 
 
 def run_command(*arguments: str, python: str = sys.executable, timeout: float = 60):
-    command = [python, "-m", "dataset_script", "sample", *arguments]
+    command = [python, "-m", "tools.sample_recorder", *arguments]
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=timeout)
 
 

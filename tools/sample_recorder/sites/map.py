@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dataset_script.sample.sites.page import choices, fields, go_to, page
+from tools.sample_recorder.sites.base import choices, fields, go_to, page
 
 PLACES = {
     "Airport": (820, 70),

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from dataset_script import sample
-from dataset_script.sample.record import runs
 from dataset_script.settings import Settings
 from dataset_script.suite import SHIPPED, load_dev_labels, load_suite
 from leaderboard.labels import load_labels
+from tools.sample_recorder.record import runs
 
 FOLDER = Path(sample.__file__).parent
 ANNOTATIONS = FOLDER / "annotations.csv"

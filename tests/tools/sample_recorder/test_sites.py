@@ -1,10 +1,10 @@
 import pytest
 
-from dataset_script.sample.agents import find_element
-from dataset_script.sample.sites import PLACES
-from dataset_script.sample.sites.pictures import picture
-from dataset_script.sample.sites.shop import Shop, money
-from dataset_script.sample.sites.wayfarer import metres, minutes
+from tools.sample_recorder.agents import find_element
+from tools.sample_recorder.sites import PLACES
+from tools.sample_recorder.sites.base import picture
+from tools.sample_recorder.sites.map import metres, minutes
+from tools.sample_recorder.sites.shop import Shop, money
 
 
 def click(browser, role, name):

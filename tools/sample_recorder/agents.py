@@ -1,5 +1,6 @@
-"""Four scripted agents. Each follows the moves written for it, on the page that it really sees.
+"""Four scripted agents, and the tasks of the sample with each agent's moves: ``scripts/<site>.toml``.
 
+An agent follows the moves written for it, on the page that it really sees.
 A move is a list of words: a verb, what it is done to, and last what the agent writes beside the action.
 
     ["click", ROLE, NAME, why]     ["fill", NAME, TEXT, why]     ["select", NAME, OPTION, why]
@@ -11,10 +12,12 @@ TEXT may hold ``{name}``: what the task's pattern of that name found on a page t
 """
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 Move = tuple[str, ...]
 """A verb, its arguments, the reasoning."""
@@ -165,3 +168,61 @@ class ScriptedAgent:
 def is_unchanged(before: str, after: str) -> bool:
     """Whether two trees show the same page, though the focus may have moved or the page been scrolled."""
     return _LIVELY_PARTS.sub("", before) == _LIVELY_PARTS.sub("", after)
+
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task: ``state`` is what the site starts with, ``reads`` the patterns that agents read pages by."""
+
+    task_id: str
+    split: str
+    goal: str
+    path: str
+    state: Mapping[str, Any]
+    reads: Mapping[str, str]
+    moves: Mapping[str, tuple[Move, ...]]
+
+    @property
+    def benchmark(self) -> str:
+        """The folder in trajectory ids: the task id up to its number."""
+        return self.task_id.rpartition(".")[0]
+
+    def trajectory_id(self, character: Character) -> str:
+        """The id of this agent's run."""
+        return f"{self.benchmark}/{character.agent}/{self.task_id}"
+
+
+def load_tasks(folder: Path = SCRIPTS) -> tuple[Task, ...]:
+    """Every task, by id; raises ValueError naming task, agent and move where a script cannot be followed."""
+    tasks = []
+    for path in sorted(folder.glob("*.toml")):
+        for table in tomllib.loads(path.read_text(encoding="utf-8"))["task"]:
+            moves = {name: tuple(map(tuple, listed)) for name, listed in table["moves"].items()}
+            tasks.append(
+                Task(
+                    task_id=table["id"],
+                    split=table["split"],
+                    goal=table["goal"],
+                    path=table["path"],
+                    state=table.get("state", {}),
+                    reads=table.get("reads", {}),
+                    moves=moves,
+                )
+            )
+    if problems := [problem for task in tasks for problem in _problems(task)]:
+        raise ValueError("; ".join(problems))
+    return tuple(sorted(tasks, key=lambda task: task.task_id))
+
+
+def _problems(task: Task) -> list[str]:
+    problems = []
+    for name in sorted(task.moves.keys() ^ {character.name for character in CHARACTERS}):
+        problems.append(f"{task.task_id}: moves for {name!r} are absent or belong to no agent")
+    for name, moves in task.moves.items():
+        for number, move in enumerate(moves):
+            if move[0] not in ARGUMENTS or len(move) != ARGUMENTS[move[0]] + 2:
+                problems.append(f"{task.task_id}, {name}, move {number}: cannot be read: {list(move)}")
+    return problems

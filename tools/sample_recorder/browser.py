@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from dataset_script.sample.rewards import Said
+from tools.sample_recorder.rewards import LastMessage
 
 NEEDS: Final = "pip install -e '.[record]' (or: make record-sample)"
 INLINE_TEXT: Final = "InlineTextBox"
@@ -64,7 +64,7 @@ def _require_own_browser() -> None:
             )
 
 
-def open_environment(url: str, goal: str, reward: Callable[[Said], float]) -> Any:
+def open_environment(url: str, goal: str, reward: Callable[[LastMessage], float]) -> Any:
     """A BrowserGym environment on one task: it ends with the agent's last words, which ``reward`` rates."""
     from browsergym.core.action.highlevel import HighLevelActionSet
     from browsergym.core.env import BrowserEnv
@@ -85,7 +85,7 @@ def open_environment(url: str, goal: str, reward: Callable[[Said], float]) -> An
             last = chat_messages[-1]
             if last["role"] not in ENDS:
                 return 0.0, False, "", {}
-            return reward(Said(last["message"], last["role"] == "infeasible")), True, "", {}
+            return reward(LastMessage(last["message"], last["role"] == "infeasible")), True, "", {}
 
     class SteadyEnv(BrowserEnv):
         """Taking a screenshot leaves the page as wide as the window; here it gets its own size back.

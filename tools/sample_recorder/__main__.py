@@ -1,4 +1,4 @@
-"""``python -m dataset_script sample …``: record the shipped sample again, look at its sites."""
+"""``python -m tools.sample_recorder``: record the shipped sample again, look at its sites."""
 
 import os
 from pathlib import Path
@@ -31,11 +31,11 @@ def record(
     seconds. Then `build --source OUT --suite sample` makes the dataset. Needs the extra `record`
     (`make record-sample` brings it). Exit code 0: recorded; 2: the command cannot run as given.
     """
-    from dataset_script.sample.agents import ScriptError
-    from dataset_script.sample.browser import BrowserFailed, BrowserMissing
-    from dataset_script.sample.record import SlowMachine, runs
-    from dataset_script.sample.record import record as record_runs
-    from dataset_script.sample.serving import ServingError
+    from tools.sample_recorder.agents import ScriptError
+    from tools.sample_recorder.browser import BrowserFailed, BrowserMissing
+    from tools.sample_recorder.record import SlowMachine, runs
+    from tools.sample_recorder.record import record as record_runs
+    from tools.sample_recorder.sites.base import ServingError
 
     if not runs(only):
         stop(f"--only {only}: no trajectory id of the sample is like this; one is {runs()[0].trajectory_id}")
@@ -54,11 +54,11 @@ def sites() -> None:
     """Serve the five sites until Ctrl-C, to look at them by hand."""
     import time
 
-    from dataset_script.sample.serving import ServingError, serve_sites
-    from dataset_script.sample.sites import PLACES
+    from tools.sample_recorder.sites import PLACES
+    from tools.sample_recorder.sites.base import ServingError, serve_sites
 
     try:
-        with serve_sites():
+        with serve_sites(PLACES):
             for benchmark, place in PLACES.items():
                 typer.echo(f"{benchmark:15} {place.url}/")
             while True:
@@ -73,3 +73,7 @@ def _progress(done: int, total: int, trajectory_id: str) -> None:
     """A line for each run on stderr: a recording takes minutes, and may be watched in a log."""
     if trajectory_id:
         typer.echo(f"{done + 1} of {total}: {trajectory_id}", err=True)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m tools.sample_recorder")

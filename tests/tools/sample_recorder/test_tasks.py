@@ -1,7 +1,7 @@
 import pytest
 
-from dataset_script.sample.tasks import load_tasks
 from dataset_script.suite import load_suite
+from tools.sample_recorder.agents import load_tasks
 
 SCRIPT = """
 [[task]]

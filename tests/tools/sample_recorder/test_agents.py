@@ -1,6 +1,6 @@
 import pytest
 
-from dataset_script.sample.agents import ScriptedAgent, ScriptError, find_element, is_unchanged
+from tools.sample_recorder.agents import ScriptedAgent, ScriptError, find_element, is_unchanged
 
 TREE = """RootWebArea 'Shop', focused, url='http://shop/'
 \t[7] link 'Basket (0)', clickable, visible, url='http://shop/basket'
