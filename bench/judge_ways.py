@@ -24,7 +24,7 @@ def judge_of(with_images: bool) -> str:
 def messages_of(source: str, number: int, with_images: bool) -> list[list[dict]]:
     """The messages of the judge's calls, as JSON."""
     from dataset_script.suite import load_suite
-    from judges.engine.completions import message_of
+    from judges.engine.completions import message_to_json
     from judges.registry import find_judge
     from judges.views import Views
 
@@ -33,7 +33,7 @@ def messages_of(source: str, number: int, with_images: bool) -> list[list[dict]]
     found = []
     for trajectory in suite.split("test")[:number]:
         (call,) = next(judge.ask(views.view(trajectory.trajectory_id, judge.wants)))
-        found.append([message_of(message) for message in call.messages])
+        found.append([message_to_json(message) for message in call.messages])
     return found
 
 
@@ -65,7 +65,7 @@ def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: 
 def ours(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
     """A run of `judges run` over the same trajectories, from its options to its files."""
     from judges.command_options import RunOptions
-    from judges.engine.here import run_here
+    from judges.engine.here import run_local
     from judges.running import run_judge
 
     def run(limit: int, out: Path) -> None:
@@ -80,7 +80,7 @@ def ours(base_url: str, source: str, number: int, with_images: bool, in_flight: 
             limit=limit,
             cache=out / "cache",
         )
-        outcome = run_judge(options, out / "run", run_here)
+        outcome = run_judge(options, out / "run", run_local)
         assert outcome.totals["states"] == {"ok": limit}, outcome
 
     with tempfile.TemporaryDirectory() as folder:

@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from judges.base import OptionsError
-from judges.command_options import RunOptions, takes_run_options
+from judges.command_options import RunOptions, with_run_options
 from judges.run_commands import run_or_exit
 
 
-@takes_run_options(without=("judge", "cascade"))
+@with_run_options(without=("judge", "cascade"))
 def ablate(
     options: RunOptions,
     out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each variant.")],
@@ -27,8 +27,8 @@ def ablate(
     Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals, beside the
     paper's figures where the model is the paper's. Stopped, the same command goes on.
     """
+    from core.files import atomic_write
     from dataset_script.command_line import plain_console
-    from dataset_script.prediction_file.write import replacing
     from dataset_script.suite import OFFICIAL
     from judges.ablation import PAPERS_MODEL, VARIANTS, Variant, ablation_table
 
@@ -46,8 +46,7 @@ def ablate(
             for v in variants
         ],
     }
-    with replacing(out / "report.json") as file:
-        file.write(json.dumps(found, indent=2).encode() + b"\n")
+    atomic_write(out / "report.json", json.dumps(found, indent=2).encode() + b"\n")
     if as_json:
         print(json.dumps(found))
     else:

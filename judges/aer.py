@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from judges.base import JUDGE_ROLE, Asking, Call, Image, Message, View, Wants
-from judges.interim import ended_by, text_of
-from judges.parsing import answer_of_status
+from judges.base import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
+from judges.interim import failed_answer, text_of
+from judges.parsing import parse_answer
 from judges.prompt_files import hash_of_file, read_prompts
 from judges.showing import content_of, goal_parts, last_step, steps_text
 
@@ -29,17 +29,14 @@ class AerJudge:
 
     @property
     def inputs(self) -> str:
-        """What it sees, in words."""
         return "goal, steps, " + ("caption of the last screenshot" if self.captioner else "last screenshot")
 
     @property
     def calls(self) -> str:
-        """A caption and a verdict, or a verdict."""
         return "2" if self.captioner else "1"
 
     @property
     def wants(self) -> Wants:
-        """The last screenshot."""
         return Wants(screenshots="last", goal_images=True)
 
     @property
@@ -50,10 +47,9 @@ class AerJudge:
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the prompts."""
         return hash_of_file("aer")
 
-    def ask(self, view: View) -> Asking:
+    def ask(self, view: View) -> JudgeSession:
         """The caption where there is a captioner, then the verdict."""
         caption = None
         screenshot = last_step(view).screenshot
@@ -61,16 +57,14 @@ class AerJudge:
             (described,) = yield [Call("caption", self.caption_messages(screenshot), role=CAPTIONER)]
             caption = text_of(described)
             if caption is None:
-                return ended_by(described)
+                return failed_answer(described)
         (reply,) = yield [Call("verdict", self.messages(view, caption))]
-        return answer_of_status(reply)
+        return parse_answer(reply, "status")
 
     def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
-        """The question to the captioner."""
         return (Message("user", (read_prompts("aer")["captioner"], screenshot)),)
 
     def messages(self, view: View, caption: str | None) -> tuple[Message, ...]:
-        """The question to the judge, with the caption where it is one that reads."""
         prompts = read_prompts("aer")
         screenshot = last_step(view).screenshot
         parts: list[str | Image] = goal_parts(view)

@@ -1,13 +1,13 @@
-"""Askings of judges put together: several side by side, or one with other calls. They stay generators."""
+"""Judge sessions combined: several in parallel, or one with changed calls. They stay generators."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 
-from judges.base import Answer, Asking, Call, Reply
+from judges.base import Answer, Call, JudgeSession, Reply
 
 
-def side_by_side(askings: Iterable[Asking]) -> Generator[Sequence[Call], Sequence[Reply], list[Answer]]:
+def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], Sequence[Reply], list[Answer]]:
     """Drive several at once: a round yields what all of them ask, equal calls once. Returns all answers."""
-    running = dict(enumerate(askings))
+    running = dict(enumerate(sessions))
     answers: dict[int, Answer] = {}
     asked: dict[int, Sequence[Call]] = {}
 
@@ -27,19 +27,19 @@ def side_by_side(askings: Iterable[Asking]) -> Generator[Sequence[Call], Sequenc
             for number in tuple(running):
                 advance(number, [replies[call] for call in asked[number]])
     finally:
-        for asking in running.values():
-            asking.close()
+        for session in running.values():
+            session.close()
     return [answers[number] for number in sorted(answers)]
 
 
-def changed(asking: Asking, call_of: Callable[[Call], Call]) -> Asking:
-    """The same asking with every call changed."""
+def map_calls(session: JudgeSession, call_of: Callable[[Call], Call]) -> JudgeSession:
+    """The same session with every call changed."""
     replies = None
     try:
         while True:
-            calls = asking.send(replies)
+            calls = session.send(replies)
             replies = yield [call_of(call) for call in calls]
     except StopIteration as end:
         return end.value
     finally:
-        asking.close()
+        session.close()

@@ -40,7 +40,6 @@ class Image:
 
     @property
     def data_url(self) -> str:
-        """The picture as an address that carries it."""
         return f"data:{self.media_type};base64,{base64.b64encode(self.content).decode()}"
 
 
@@ -158,7 +157,7 @@ class Answer:
             raise ValueError(f"the state {self.state!r} does not go with success {self.success!r}")
 
 
-Asking = Generator[Sequence[Call], Sequence[Reply], Answer]
+JudgeSession = Generator[Sequence[Call], Sequence[Reply], Answer]
 """Yields calls to be made at once, is sent their replies in order, returns the answer."""
 
 
@@ -178,8 +177,7 @@ class Judge(Protocol):
         """How many calls a trajectory takes: ``1``, ``2``, or in words with n for its steps."""
 
     @property
-    def source(self) -> str:
-        """Where it comes from."""
+    def source(self) -> str: ...
 
     @property
     def wants(self) -> Wants:
@@ -187,22 +185,21 @@ class Judge(Protocol):
 
     @property
     def models(self) -> Mapping[str, str]:
-        """The default model of each role; empty for a judge that asks nobody."""
+        """The default model of each role; empty for a judge that calls no model."""
 
     @property
     def prompts_hash(self) -> str:
         """SHA-256 over the prompt templates, so that a run says which ones it used."""
 
-    def ask(self, view: View) -> Asking:
+    def ask(self, view: View) -> JudgeSession:
         """Judge one trajectory. Raises nothing for what a model answered, or failed to answer."""
 
 
 class RewardJudge(Protocol):
-    """A judge that asks no model and is told the environment's reward instead of being shown the run."""
+    """A judge that calls no model: it gets the environment's reward instead of a view of the run."""
 
     @property
-    def name(self) -> str:
-        """The name in tables."""
+    def name(self) -> str: ...
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
         """The answer that a reward stands for; the state ``error`` where none was recorded."""

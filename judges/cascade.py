@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from judges.askings import changed
-from judges.base import Answer, Asking, Judge, View, Wants
+from judges.askings import map_calls
+from judges.base import Answer, Judge, JudgeSession, View, Wants
 from judges.prompt_files import prompts_hash
 
 UNCERTAIN: Final = (0.2, 0.8)
@@ -33,28 +33,23 @@ class Cascade:
 
     @property
     def name(self) -> str:
-        """Both names, in the order of asking."""
         return f"{self.cheap.name} then {self.strong.name}"
 
     @property
     def inputs(self) -> str:
-        """What each of them sees."""
         return f"{self.cheap.inputs}; then {self.strong.inputs}"
 
     @property
     def calls(self) -> str:
-        """The cheap judge's, and the strong one's where it is asked."""
         return f"{self.cheap.calls}, where asked {self.strong.calls} more"
 
     @property
     def source(self) -> str:
-        """Both sources."""
         return "; ".join(dict.fromkeys((self.cheap.source, self.strong.source)))
 
     @property
     def wants(self) -> Wants:
-        """What either of them wants."""
-        return _widest(self.cheap.wants, self.strong.wants)
+        return _union_of_wants(self.cheap.wants, self.strong.wants)
 
     @property
     def models(self) -> Mapping[str, str]:
@@ -69,12 +64,12 @@ class Cascade:
         when = f"{self.uncertain} {self.confirms_success}"
         return prompts_hash(self.cheap.prompts_hash, self.strong.prompts_hash, when)
 
-    def ask(self, view: View) -> Asking:
+    def ask(self, view: View) -> JudgeSession:
         """The cheap judge, then the strong one where it is needed; each sees no more than it wants."""
-        first = yield from _in_roles(self.cheap.ask(narrowed(view, self.cheap.wants)), CHEAP)
+        first = yield from _with_role_prefix(self.cheap.ask(restrict_view(view, self.cheap.wants)), CHEAP)
         if not self.needs_strong(first):
             return first
-        second = yield from _in_roles(self.strong.ask(narrowed(view, self.strong.wants)), STRONG)
+        second = yield from _with_role_prefix(self.strong.ask(restrict_view(view, self.strong.wants)), STRONG)
         return replace(
             second,
             side_effect=first.side_effect if second.side_effect is None else second.side_effect,
@@ -83,13 +78,12 @@ class Cascade:
         )
 
     def needs_strong(self, answer: Answer) -> bool:
-        """Whether this answer of the cheap judge is to be checked."""
         low, high = self.uncertain
         is_uncertain = answer.score is not None and low <= answer.score <= high
         return answer.success is None or is_uncertain or (self.confirms_success and answer.success)
 
 
-def read_band(text: str | None) -> tuple[float, float]:
+def parse_band(text: str | None) -> tuple[float, float]:
     """A band of scores as typed: ``LOW,HIGH``, from 0 to 1. Raises ValueError."""
     if text is None:
         return UNCERTAIN
@@ -102,7 +96,7 @@ def read_band(text: str | None) -> tuple[float, float]:
     return low, high
 
 
-def narrowed(view: View, wants: Wants) -> View:
+def restrict_view(view: View, wants: Wants) -> View:
     """The view without what a judge with these wants is not shown."""
     last = len(view.steps) - 1
 
@@ -124,11 +118,11 @@ def narrowed(view: View, wants: Wants) -> View:
     )
 
 
-def _in_roles(asking: Asking, prefix: str) -> Asking:
-    return (yield from changed(asking, lambda call: replace(call, role=f"{prefix}.{call.role}")))
+def _with_role_prefix(session: JudgeSession, prefix: str) -> JudgeSession:
+    return (yield from map_calls(session, lambda call: replace(call, role=f"{prefix}.{call.role}")))
 
 
-def _widest(one: Wants, other: Wants) -> Wants:
+def _union_of_wants(one: Wants, other: Wants) -> Wants:
     def more(first: str, second: str):
         return max(first, second, key=_AMOUNTS.index)
 

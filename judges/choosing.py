@@ -21,7 +21,7 @@ class NoThresholdError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Objective:
     """What a threshold is to maximise, and what it must keep: "precision where recall >= 0.7"."""
 
     maximise: str
@@ -33,7 +33,7 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenThreshold:
     """A threshold with its figures on the rows it was chosen on, and held out (None where that fails)."""
 
     value: float
@@ -41,7 +41,7 @@ class Choice:
     held_out: dict[str, Any] | None
 
 
-def read_aim(maximise: str, at_least: str | None) -> Aim:
+def parse_aim(maximise: str, at_least: str | None) -> Objective:
     """An aim as typed: a figure, and ``FIGURE=NUMBER``. Raises ValueError with what to write instead."""
     if maximise not in FIGURES:
         raise ValueError(f"--maximise {maximise}: use one of {', '.join(FIGURES)}")
@@ -49,17 +49,19 @@ def read_aim(maximise: str, at_least: str | None) -> Aim:
         if maximise != "f1":
             other = "recall" if maximise == "precision" else "precision"
             raise ValueError(
-                f"--maximise {maximise}: alone it would be had for nothing else; say what to keep, such as "
+                f"--maximise {maximise}: alone it would cost all of the other; say what to keep, such as "
                 f"--at-least {other}=0.5"
             )
-        return Aim(maximise)
+        return Objective(maximise)
     found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", at_least)
     if found is None or found[1] == maximise:
         raise ValueError(f"--at-least {at_least}: write another figure and a fraction, such as recall=0.7")
-    return Aim(maximise, found[1], float(found[2]))
+    return Objective(maximise, found[1], float(found[2]))
 
 
-def choose_threshold(scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Aim) -> Choice:
+def choose_threshold(
+    scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Objective
+) -> ChosenThreshold:
     """The threshold that best meets the aim on these rows.
 
     ``scores``: float of shape (n,), NaN for no verdict, which counts as a no; ``labels``: 1, 0, -1 for unsure
@@ -68,7 +70,7 @@ def choose_threshold(scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str
     other four. Both have intervals over tasks. Raises NoThresholdError.
     """
     value = _best(scores, labels, aim)
-    return Choice(
+    return ChosenThreshold(
         value,
         _figures(_verdicts(scores, value), labels, tasks),
         _held_out(scores, labels, tasks, aim),
@@ -83,7 +85,7 @@ def candidates(scores: np.ndarray) -> list[float]:
     return [0.0, *((known[:-1] + known[1:]) / 2).tolist()]
 
 
-def _best(scores: np.ndarray, labels: np.ndarray, aim: Aim) -> float:
+def _best(scores: np.ndarray, labels: np.ndarray, aim: Objective) -> float:
     import numpy as np
 
     from leaderboard.calibration import sweep
@@ -91,7 +93,7 @@ def _best(scores: np.ndarray, labels: np.ndarray, aim: Aim) -> float:
     scored = ~np.isnan(scores) & (labels >= 0)
     if len(np.unique(scores[scored])) < 2:
         raise NoThresholdError(
-            "there is nothing to choose between: all labelled runs have the same score, or none"
+            "all labelled runs have the same score, or none, so there is no threshold to choose"
         )
     if not (labels == 1).any() or not (labels == 0).any():
         raise NoThresholdError("the labels of these runs are all the same, so nothing can be chosen on them")
@@ -105,7 +107,7 @@ def _best(scores: np.ndarray, labels: np.ndarray, aim: Aim) -> float:
 
 
 def _held_out(
-    scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Aim
+    scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Objective
 ) -> dict[str, Any] | None:
     import numpy as np
 

@@ -137,7 +137,7 @@ class RunOptions:
     ] = None
 
 
-def takes_run_options(*, without: Sequence[str] = ()) -> Callable[[Callable], Callable]:
+def with_run_options(*, without: Sequence[str] = ()) -> Callable[[Callable], Callable]:
     """Give a command every option of RunOptions in place of its first parameter, ``options: RunOptions``.
 
     ``without`` names fields that the command does not take. Mistakes of the user (OptionsError, and what a
@@ -168,7 +168,7 @@ def takes_run_options(*, without: Sequence[str] = ()) -> Callable[[Callable], Ca
 
 
 def user_errors() -> tuple[type[Exception], ...]:
-    """What a user can mend, and is told in one line."""
+    """Mistakes of the user: printed as one line, without a traceback."""
     from dataset_script.sources.base import SourceError
     from dataset_script.suite import SuiteError
     from judges.engine.run_folder import RunFolderError

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from judges.base import Answer, Asking, View, Wants
+from judges.base import Answer, JudgeSession, View, Wants
 
 NO_PROMPT = ""
 """The prompts' hash of a judge that has none."""
@@ -27,15 +27,12 @@ class ConstantJudge:
 
     @property
     def wants(self) -> Wants:
-        """Nothing."""
         return Wants()
 
     @property
     def models(self) -> Mapping[str, str]:
-        """None: it asks nobody."""
         return MappingProxyType({})
 
-    def ask(self, view: View) -> Asking:
-        """The constant answer, without a call."""
+    def ask(self, view: View) -> JudgeSession:
         yield from ()
         return Answer("ok", success=self.answer)

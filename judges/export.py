@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dataset_script.prediction_file.write import replacing
+from core.files import atomic_write
 from dataset_script.sources.judgment_file import ERROR_ENDING, RULE_BASED
 from dataset_script.sources.replies import read_reply
 from dataset_script.trajectory_ids import TrajectoryId
@@ -24,7 +24,7 @@ class ExportError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportSummary:
     """What was written: the judge's folder, how many files, and the ids that no single reply stands for."""
 
     judge: str
@@ -33,11 +33,11 @@ class Exported:
     left_out: tuple[str, ...]
 
 
-def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> Exported:
+def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
     """Write every judgment of a run below ``out``; ``judge`` names its folder, the released name if left out.
 
     A judgment that failed becomes ``<task_id>_error.json``. Files are replaced whole. Raises RunFolderError,
-    and ExportError for a judge that asked no model and was told no reward.
+    and ExportError for a judge without model and reward.
     """
     run = read_run(run_folder)
     facts = run.get("judge", {})
@@ -60,11 +60,10 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
         ending = ERROR_ENDING if is_error else ""
         path = out / "judgments" / place.folder / place.agent / judge / f"{place.task_id}{ending}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            file.write(json.dumps(found, indent=1).encode("ascii"))
+        atomic_write(path, json.dumps(found, indent=1).encode("ascii"))
         path.with_name(f"{place.task_id}{'' if is_error else ERROR_ENDING}.json").unlink(missing_ok=True)
         files, errors = files + 1, errors + is_error
-    return Exported(judge, files, errors, tuple(left_out))
+    return ExportSummary(judge, files, errors, tuple(left_out))
 
 
 def document(record: Record, judge: str, run: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -76,7 +75,7 @@ def document(record: Record, judge: str, run: Mapping[str, Any]) -> dict[str, An
             return {**head, "error": record.get("problem", "no reward was recorded")}
         info = {"summary_info": {"cum_reward": record["reward"]}}
         return {**head, "judge_model_name": "judge", "cost": 0, "trajectory_info": info}
-    call = _telling_call(record, judge)
+    call = _call_with_the_verdict(record, judge)
     if call is None:
         has_failed = record["state"] in ("error", "too_long")
         return {**head, "error": error_of(record)} if has_failed else None
@@ -99,17 +98,17 @@ def folder_name(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.") or "judge"
 
 
-def _telling_call(record: Record, judge: str) -> Record | None:
+def _call_with_the_verdict(record: Record, judge: str) -> Record | None:
     """The first call of the last stage whose reply, read alone, gives the verdict; best if in every label."""
     answer = record["answer"]
-    said = tuple(answer.get(name) for name in ("success", "side_effect", "repetition", "optimality"))
+    labels = tuple(answer.get(name) for name in ("success", "side_effect", "repetition", "optimality"))
     matching: list[tuple[bool, Record]] = []
     for call in _replies(record):
         reply = call["reply"]
         read = read_reply(judge, reply.get("text"), reply.get("finish_reason"), _refusal(reply))
         if (read.state, read.success) == (record["state"], answer.get("success")):
             others = (read.success, read.side_effect, read.repetition, read.optimality)
-            matching.append((others != said, call))
+            matching.append((others != labels, call))
     return min(matching, key=lambda each: each[0])[1] if matching else None
 
 

@@ -62,12 +62,12 @@ def prepare_image(
             is_too_large = max_side is not None and max(picture.size) > max_side
             if wanted == found and not is_too_large:
                 return Image(content, f"image/{found.lower()}", *picture.size, detail)
-            return _made_anew(picture, max_side if is_too_large else None, wanted, detail)
+            return _converted(picture, max_side if is_too_large else None, wanted, detail)
     except (BrokenImageError, OSError, SyntaxError, ValueError, pictures.DecompressionBombError) as error:
         raise UnreadableImageError(f"the picture cannot be read ({error})") from error
 
 
-def _made_anew(picture: pictures.Image, max_side: int | None, wanted: str, detail: Detail) -> Image:
+def _converted(picture: pictures.Image, max_side: int | None, wanted: str, detail: Detail) -> Image:
     from PIL import Image as pictures
     from PIL import ImageOps
 

@@ -4,13 +4,13 @@ from judges.base import Answer, Reply
 
 
 def text_of(reply: Reply) -> str | None:
-    """What a model said, as it came; None when the call failed, the model refused, or it said nothing."""
+    """The text of a reply; None when the call failed, the model refused, or the text is empty."""
     if reply.state != "ok" or reply.refusal or reply.finish_reason == "content_filter":
         return None
     return reply.text if (reply.text or "").strip() else None
 
 
-def ended_by(reply: Reply) -> Answer:
+def failed_answer(reply: Reply) -> Answer:
     """The answer of a judge that cannot go on without the text of this reply."""
     if reply.state != "ok":
         return Answer(reply.state)

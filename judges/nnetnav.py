@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
-from judges.base import JUDGE_ROLE, Answer, Asking, Call, Message, Reply, View, ViewStep, Wants
-from judges.interim import ended_by, text_of
-from judges.parsing import answer_of_rating
+from judges.base import JUDGE_ROLE, Answer, Call, JudgeSession, Message, Reply, View, ViewStep, Wants
+from judges.interim import failed_answer, text_of
+from judges.parsing import parse_answer
 from judges.prompt_files import hash_of_file, read_prompts
 from judges.showing import goal_parts
 
@@ -26,11 +26,11 @@ _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class NNetNavJudge:
-    """Asks for a description of every change, all at once, then for the rating.
+    """Executor for a description of every change, all at once, then for the rating.
 
     The change from observation i to i+1 goes with the action of step i, which caused it; ``is_compat`` names
     the action of step i+1, as the released code did. A page that was not recorded, or a change that the
-    describer refused or could not take in, is told to the judge as such; a call that failed ends in that
+    describer refused or could not take in, is described to the judge as such; a call that failed ends in that
     state, since it can be made again. When no change at all could be described there is no verdict.
     """
 
@@ -49,15 +49,13 @@ class NNetNavJudge:
 
     @property
     def models(self) -> Mapping[str, str]:
-        """The judge's and the describer's."""
         return MappingProxyType({JUDGE_ROLE: self.model, DESCRIBER: self.describer})
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the prompts."""
         return hash_of_file("nnetnav")
 
-    def ask(self, view: View) -> Asking:
+    def ask(self, view: View) -> JudgeSession:
         """A description for each pair of observations, then the rating."""
         pairs = list(pairwise(view.steps))
         seen = [pair for pair in pairs if all(_tree(step) is not None for step in pair)]
@@ -66,10 +64,13 @@ class NNetNavJudge:
             replies = yield [self._description_call(pair) for pair in seen]
         if (ended := _ended(replies)) is not None:
             return ended
-        told = {pair[0].number: text_of(reply) for pair, reply in zip(seen, replies, strict=True)}
-        changes = [self.change_told(pair, pair[0].number in told, told.get(pair[0].number)) for pair in pairs]
+        descriptions = {pair[0].number: text_of(reply) for pair, reply in zip(seen, replies, strict=True)}
+        changes = [
+            self.describe_change(pair, pair[0].number in descriptions, descriptions.get(pair[0].number))
+            for pair in pairs
+        ]
         (reply,) = yield [Call("verdict", self.messages(view, [change for change in changes if change]))]
-        return answer_of_rating(reply)
+        return parse_answer(reply, "rating")
 
     def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
         """The question what an action changed, with these texts of the trees."""
@@ -81,8 +82,8 @@ class NNetNavJudge:
         )
         return (Message("system", prompts["describer"]), Message("user", "\n\n".join(parts)))
 
-    def change_told(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
-        """What the judge is told of one change; None to leave it out."""
+    def describe_change(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
+        """The text of one change in the prompt; None to leave it out."""
         if description is not None:
             return _change_in(description)
         text = read_prompts("nnetnav")["change not described" if was_asked else "change not recorded"]
@@ -123,7 +124,7 @@ def _change_in(description: str) -> str:
 def _ended(replies: Sequence[Reply]) -> Answer | None:
     """No verdict when a call failed, or when none of them gave a description."""
     if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
-        return ended_by(failed)
+        return failed_answer(failed)
     if replies and all(text_of(reply) is None for reply in replies):
-        return ended_by(replies[0])
+        return failed_answer(replies[0])
     return None

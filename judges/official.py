@@ -25,15 +25,13 @@ class OfficialSimplified(SimplifiedJudge):
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the package's templates."""
         return _hash(self.templates)
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
-        """What the package's ``create_chat_messages_from_trajectory`` makes of the trajectory."""
         templates = self.templates
         parts: list[str | Image] = [
-            templates.goal.format(goal=goal_line(view)),
-            templates.action.format(steps=steps_joined(templates, view.steps)),
+            templates.goal.format(goal=format_goal(view)),
+            templates.action.format(steps=format_steps(templates, view.steps)),
         ]
         if self.has_axtree:
             parts.append(templates.axtree.format(axtree=axtree))
@@ -54,29 +52,25 @@ class OfficialAer(AerJudge):
 
     @property
     def wants(self) -> Wants:
-        """The last screenshot."""
         return Wants(screenshots="last")
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the package's templates."""
         return _hash(self.templates)
 
     def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
-        """The package's question to the captioner."""
         return (Message("user", (self.templates.captioner, screenshot)),)
 
     def messages(self, view: View, caption: str | None) -> tuple[Message, ...]:
-        """The package's question to the judge."""
-        steps = steps_joined(self.templates, view.steps)
+        steps = format_steps(self.templates, view.steps)
         system = Message("system", self.templates.aer_system)
         missing = read_prompts("aer")["no screenshot"]
         if self.captioner:
             text = self.templates.aer_user.format(
-                intent=goal_line(view), last_actions=steps, cap=caption or missing
+                intent=format_goal(view), last_actions=steps, cap=caption or missing
             )
             return (system, Message("user", text))
-        text = self.templates.aer_user_vision.format(intent=goal_line(view), last_actions=steps)
+        text = self.templates.aer_user_vision.format(intent=format_goal(view), last_actions=steps)
         return (system, Message("user", (text, last_step(view).screenshot or missing)))
 
 
@@ -88,31 +82,29 @@ class OfficialNNetNav(NNetNavJudge):
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the package's templates."""
         return _hash(self.templates)
 
     def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
-        """The package's question what an action changed."""
         system = self.templates.nnetnav_describer.format(action_str=self.templates.nnetnav_actions)
         user = self.templates.nnetnav_describer_user.format(
             prev_axtree=before, curr_axtree=after, action=action
         )
         return (Message("system", system), Message("user", user))
 
-    def change_told(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
-        """The description as it came."""
+    def describe_change(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
         return description
 
     def messages(self, view: View, changes: Sequence[str]) -> tuple[Message, ...]:
-        """The package's question for the rating."""
-        user = self.templates.nnetnav_judge_user.format(goal=goal_line(view), descriptions="\n".join(changes))
+        user = self.templates.nnetnav_judge_user.format(
+            goal=format_goal(view), descriptions="\n".join(changes)
+        )
         return (Message("system", self.templates.nnetnav_judge), Message("user", user))
 
 
 _OFFICIAL = {SimplifiedJudge: OfficialSimplified, AerJudge: OfficialAer, NNetNavJudge: OfficialNNetNav}
 
 
-def in_official_words(judge: Judge, templates: Templates, version: str) -> Judge:
+def with_official_prompts(judge: Judge, templates: Templates, version: str) -> Judge:
     """The judge with the package's prompts. Raises OfficialPromptsError for one that it does not have."""
     kind = _OFFICIAL.get(type(judge))
     if kind is None:
@@ -126,12 +118,12 @@ def in_official_words(judge: Judge, templates: Templates, version: str) -> Judge
     return replace(official, source=f"{judge.source}; prompts of agent-reward-bench {version}")
 
 
-def goal_line(view: View) -> str:
+def format_goal(view: View) -> str:
     """The goal as released files have it, ending in a line break; a published dataset leaves that out."""
     return view.goal if view.goal.endswith("\n") else f"{view.goal}\n"
 
 
-def steps_joined(templates: Templates, steps: Sequence[ViewStep]) -> str:
+def format_steps(templates: Templates, steps: Sequence[ViewStep]) -> str:
     """All steps as the package writes them, one after the other with nothing in between."""
     return "".join(
         templates.step.format(step_number=number, url=step.url, action=step.action, reasoning=step.reasoning)

@@ -95,7 +95,6 @@ def templates_in(read: Callable[[str], str]) -> Templates:
 
 
 def version_of_templates() -> str:
-    """The version that `read_templates` reads."""
     try:
         return importlib.metadata.version("agent-reward-bench")
     except importlib.metadata.PackageNotFoundError:
@@ -110,7 +109,7 @@ def _reader(settings: Settings | None) -> Callable[[str], str]:
     try:
         wheel = locate_labels((settings or Settings()).model_copy(update={"labels": "wheel"}))
     except LabelsUnavailable as problem:
-        raise OfficialPromptsError(f"the official prompts cannot be had: {problem}") from problem
+        raise OfficialPromptsError(f"the official prompts cannot be loaded: {problem}") from problem
 
     def read_member(name: str) -> str:
         with zipfile.ZipFile(wheel) as opened:
@@ -124,7 +123,7 @@ def _read(read: Callable[[], str], name: str) -> str:
         return read()
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise OfficialPromptsError(
-            f"agent-reward-bench's {name} cannot be read; install agent-reward-bench==0.1.2 anew"
+            f"agent-reward-bench's {name} cannot be read; reinstall agent-reward-bench==0.1.2"
         ) from error
 
 

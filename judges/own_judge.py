@@ -12,11 +12,11 @@ from typing import Final
 from judges.base import Judge, RewardJudge
 
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_OF_A_JUDGE: Final = ("name", "inputs", "calls", "source", "wants", "models", "prompts_hash", "ask")
-_OF_A_REWARD_JUDGE: Final = ("name", "judge_reward")
+_JUDGE_ATTRIBUTES: Final = ("name", "inputs", "calls", "source", "wants", "models", "prompts_hash", "ask")
+_REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
 
 
-class OwnJudgeError(ValueError):
+class CustomJudgeError(ValueError):
     """A judge that cannot be loaded; the message says what is wrong with the file, or with the judge."""
 
 
@@ -29,41 +29,41 @@ def is_address(name: str) -> bool:
 def load_judge(address: str) -> Judge | RewardJudge:
     """The judge at an address: an instance, or a class that is made without arguments.
 
-    Runs the file. Raises OwnJudgeError.
+    Runs the file. Raises CustomJudgeError.
     """
     place, _, attribute = address.rpartition(":")
     module = _module(place)
     if not hasattr(module, attribute):
-        raise OwnJudgeError(f"{place}: has no {attribute}")
+        raise CustomJudgeError(f"{place}: has no {attribute}")
     judge = getattr(module, attribute)
     if isinstance(judge, type):
         try:
             judge = judge()
         except Exception as error:
-            raise OwnJudgeError(f"{address}: cannot be made without arguments ({error})") from error
-    required = _OF_A_REWARD_JUDGE if hasattr(judge, "judge_reward") else _OF_A_JUDGE
+            raise CustomJudgeError(f"{address}: cannot be made without arguments ({error})") from error
+    required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
     if absent := [name for name in required if not hasattr(judge, name)]:
-        raise OwnJudgeError(f"{address}: a judge needs {', '.join(absent)}; see judges/base.py")
+        raise CustomJudgeError(f"{address}: a judge needs {', '.join(absent)}; see judges/base.py")
     return judge
 
 
 def _module(place: str) -> ModuleType:
     try:
         return _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    except OwnJudgeError:
+    except CustomJudgeError:
         raise
     except Exception as error:  # whatever the file does when it is run
-        raise OwnJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
+        raise CustomJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
 
 
 def _module_of_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise OwnJudgeError(f"{path}: there is no such file")
+        raise CustomJudgeError(f"{path}: there is no such file")
     resolved = path.resolve()
     name = f"judge_of_{resolved.stem}_{hashlib.sha256(str(resolved).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, resolved)
     if spec is None or spec.loader is None:
-        raise OwnJudgeError(f"{path}: is no Python file")
+        raise CustomJudgeError(f"{path}: is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up by name
     try:

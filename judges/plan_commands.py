@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from dataset_script.command_line import JsonOption, plain_console
-from judges.command_options import RunOptions, takes_run_options
+from judges.command_options import RunOptions, with_run_options
 
 
-@takes_run_options()
+@with_run_options()
 def plan(
     options: RunOptions,
     tokenizer: Annotated[

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from core.console import text_table
+
 if TYPE_CHECKING:
     from rich.table import Table
 
     from judges.engine.plan import Plan, Range, RolePlan
 
 UNKNOWN = "unknown"
-MOST_PROBLEMS = 5
+MAX_PROBLEMS = 5
 
 
 def plan_table(plan: Plan) -> Table:
     """A row for each role."""
-    from rich.table import Table
-
-    table = Table("role", "model", "calls", "cached", "pictures", "tokens in", "tokens out", "dollars")
+    table = text_table("role", "model", "calls", "cached", "pictures", "tokens in", "tokens out", "dollars")
     for role in plan.roles:
         table.add_row(
             role.role,
@@ -90,7 +90,6 @@ def dollars(usd: Range | None) -> str:
 
 
 def times(seconds: Range) -> str:
-    """A time in words."""
     from judges.engine.progress import duration
 
     low, expected, high = map(duration, seconds)
@@ -112,10 +111,10 @@ def _problems(plan: Plan) -> Iterator[str]:
     if not plan.problems:
         return
     yield f"{len(plan.problems):,} trajectories cannot be shown to the judge, and cost nothing:"
-    for trajectory_id, problem in list(plan.problems.items())[:MOST_PROBLEMS]:
+    for trajectory_id, problem in list(plan.problems.items())[:MAX_PROBLEMS]:
         yield f"  {trajectory_id}: {problem}"
-    if len(plan.problems) > MOST_PROBLEMS:
-        yield f"  and {len(plan.problems) - MOST_PROBLEMS:,} more"
+    if len(plan.problems) > MAX_PROBLEMS:
+        yield f"  and {len(plan.problems) - MAX_PROBLEMS:,} more"
 
 
 def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:

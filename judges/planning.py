@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from judges.base import Judge, OptionsError, View
 from judges.engine.cache import CallCache
-from judges.engine.pace import Pace
-from judges.engine.plan import Plan, Range, Rules, make_plan
+from judges.engine.pace import Throughput
+from judges.engine.plan import CountingRules, Plan, Range, make_plan
 from judges.engine.prices import read_prices
 from judges.engine.tokens import TokenCounters
 from judges.run_options import build_judge, build_models, build_views
@@ -37,11 +37,11 @@ def plan_run(
     models = build_models(options, judge)
     if not models:
         return Plan(len(selection.ids), (), Range(0.0, 0.0, 0.0))
-    pace = Pace(
+    pace = Throughput(
         options.max_in_flight, options.requests_per_minute, options.tokens_per_minute, seconds_per_call
     )
     prices = read_prices(options.prices, options.price or ())
-    rules = Rules(prices, TokenCounters(tokenizer), pace, is_batch)
+    rules = CountingRules(prices, TokenCounters(tokenizer), pace, is_batch)
     views = build_views(options, selection.suite)
     there = set(views.ids())
     ids = [each for each in selection.ids if each in there]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judges.base import OptionsError
-from judges.command_options import RunOptions, takes_run_options
+from judges.command_options import RunOptions, with_run_options
 from judges.run_commands import run_or_exit
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNCHANGED = "unchanged"
 
 
-@takes_run_options()
+@with_run_options()
 def probe(
     options: RunOptions,
     out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each probe.")],
@@ -36,8 +36,8 @@ def probe(
     Judges every run unchanged and once for each probe, through the same cache; says how often the verdict
     flips. Stopped, the same command goes on. The report is also in OUT/report.json.
     """
+    from core.files import atomic_write
     from dataset_script.command_line import plain_console
-    from dataset_script.prediction_file.write import replacing
     from judges.engine.run_folder import read_judgments, read_run
     from judges.probe_report import probe_table, report_probe, to_json
     from judges.probes import PROBES
@@ -54,8 +54,7 @@ def probe(
         for each in chosen
     ]
     found = to_json(reports, name, options.split)
-    with replacing(out / "report.json") as file:
-        file.write(json.dumps(found, indent=2).encode() + b"\n")
+    atomic_write(out / "report.json", json.dumps(found, indent=2).encode() + b"\n")
     if as_json:
         print(json.dumps(found))
     else:

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from core.console import interval, percent, text_table
 from judges.probes import Probe
 
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Proportion:
     """``count`` of ``n``, as a fraction with Wilson's 95 % interval; None over nothing."""
 
     count: int
@@ -33,19 +34,19 @@ class ProbeReport:
     expected: str
     changed: int
     unchanged: int
-    flipped: Share
+    flipped: Proportion
     to_yes: int
     to_no: int
     lost: int
-    said_yes: Share
+    said_yes: Proportion
 
 
-def share_of(count: int, n: int) -> Share:
+def share_of(count: int, n: int) -> Proportion:
     """A share with its interval (Wilson; runs taken as independent)."""
     from leaderboard.judge_precision.intervals import approximate_interval
 
     found = approximate_interval(count, n, 1.0)
-    return Share(count, n, count / n if n else None, tuple(found) if found else None)
+    return Proportion(count, n, count / n if n else None, tuple(found) if found else None)
 
 
 def report_probe(probe: Probe, before: Iterable[Record], after: Iterable[Record]) -> ProbeReport:
@@ -56,7 +57,7 @@ def report_probe(probe: Probe, before: Iterable[Record], after: Iterable[Record]
     verdicts = [(_verdict(one), _verdict(other)) for one, other in changed]
     both = [pair for pair in verdicts if None not in pair]
     to_yes, to_no = both.count((False, True)), both.count((True, False))
-    said = [other for _, other in verdicts if other is not None]
+    verdicts_after = [other for _, other in verdicts if other is not None]
     return ProbeReport(
         probe=probe.name,
         title=probe.title,
@@ -67,20 +68,19 @@ def report_probe(probe: Probe, before: Iterable[Record], after: Iterable[Record]
         to_yes=to_yes,
         to_no=to_no,
         lost=sum(one is not None and other is None for one, other in verdicts),
-        said_yes=share_of(said.count(True), len(said)),
+        said_yes=share_of(verdicts_after.count(True), len(verdicts_after)),
     )
 
 
 def probe_table(reports: Iterable[ProbeReport], judge: str):
     """The reports as a table for a terminal."""
-    from rich.table import Table
-
-    table = Table(
-        "probe", "expected", "changed", "flipped", "95 %", "to yes", "to no", "no verdict", "says yes",
-        "95 %", title=f"{judge}: what changes its verdict", title_justify="left",
-    )  # fmt: skip
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = text_table(
+        "probe",
+        "expected",
+        figures=("changed", "flipped", "95 %", "to yes", "to no", "no verdict", "says yes", "95 %"),
+        title=f"{judge}: what changes its verdict",
+        title_justify="left",
+    )
     for report in reports:
         must_fail = report.expected == "fails"
         table.add_row(
@@ -110,7 +110,5 @@ def _verdict(record: Record) -> bool | None:
     return record["answer"].get("success") if record["state"] == "ok" else None
 
 
-def _shown(share: Share) -> tuple[str, str]:
-    from leaderboard.report_tables import interval, percent
-
+def _shown(share: Proportion) -> tuple[str, str]:
     return percent(share.value), interval(list(share.interval)) if share.interval else ""

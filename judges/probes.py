@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
-from judges.base import Asking, Image, View, ViewStep
-from judges.wrapped import Wrapped
+from judges.base import Image, JudgeSession, View, ViewStep
+from judges.wrapped import WrappedJudge
 
 CLAIM: Final = "the task was completed successfully"
 ANSWERS: Final = ("send_msg_to_user(", "report_infeasible(")
@@ -47,12 +47,10 @@ class Probe:
 
 
 def without_reasoning(view: View, goals: Goals) -> View:
-    """The agent's own words on its steps are gone."""
     return replace(view, steps=tuple(replace(step, reasoning=None) for step in view.steps))
 
 
 def without_last_screenshot(view: View, goals: Goals) -> View:
-    """There is no picture of the final page."""
     return _with_last(view, replace(view.steps[-1], screenshot=None))
 
 
@@ -108,7 +106,7 @@ PROBES: Final[Mapping[str, Probe]] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class ProbedJudge(Wrapped):
+class ProbedJudge(WrappedJudge):
     """A judge that is shown runs with a probe's change."""
 
     probe: Probe
@@ -116,21 +114,17 @@ class ProbedJudge(Wrapped):
 
     @property
     def name(self) -> str:
-        """The judge's, and the probe's."""
         return f"{self.judge.name} · {self.probe.name}"
 
     @property
     def inputs(self) -> str:
-        """What the judge sees, and what was changed."""
         return f"{self.judge.inputs}; {self.probe.title}"
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the judge's prompts and the probe."""
         return hashlib.sha256(f"{self.judge.prompts_hash}/{self.probe.name}".encode()).hexdigest()
 
-    def ask(self, view: View) -> Asking:
-        """The judge, on the changed view."""
+    def ask(self, view: View) -> JudgeSession:
         return self.judge.ask(self.probe.change(view, self.goals))
 
 

@@ -26,5 +26,4 @@ def prompts_hash(*texts: str) -> str:
 
 
 def hash_of_file(name: str) -> str:
-    """SHA-256 over the sections of a prompt file."""
     return prompts_hash(*(part for section in read_prompts(name).items() for part in section))

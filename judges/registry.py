@@ -47,7 +47,7 @@ _REASONING_TOKENS: Final = 8192
 
 
 class UnknownJudgeError(ValueError):
-    """A name that is no judge's; the message says which ones are near."""
+    """A name that is not a judge's; the message says which ones are near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,6 @@ class Entry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its name, then the others."""
         return (self.judge.name, *self.aliases)
 
 
@@ -69,7 +68,6 @@ def entries() -> tuple[Entry, ...]:
 
 
 def judges() -> Mapping[str, AnyJudge]:
-    """The judges of the table by name."""
     return MappingProxyType({entry.judge.name: entry.judge for entry in entries()})
 
 
@@ -89,7 +87,7 @@ def find_judge(
 
     Names are read without regard to case, spaces and underscores. ``prompts="official"`` gives the judge in
     the words of the package agent-reward-bench, which ``settings`` say where to find; ``compat`` NNetNav that
-    pairs changes and actions as the released code did. Raises UnknownJudgeError, OwnJudgeError, or
+    pairs changes and actions as the released code did. Raises UnknownJudgeError, CustomJudgeError, or
     OfficialPromptsError (all ValueError).
     """
     judge = load_judge(name) if is_address(name) else _named(name)
@@ -98,10 +96,10 @@ def find_judge(
             raise UnknownJudgeError(f"{judge.name}: --compat is for NNetNav alone; leave it out")
         judge = replace(judge, is_compat=True)
     if prompts == "official":
-        from judges.official import in_official_words
+        from judges.official import with_official_prompts
         from judges.official_templates import read_templates, version_of_templates
 
-        judge = in_official_words(judge, read_templates(settings), version_of_templates())
+        judge = with_official_prompts(judge, read_templates(settings), version_of_templates())
     return judge
 
 
@@ -114,7 +112,7 @@ def _named(name: str) -> AnyJudge:
     hint = f"did you mean {' or '.join(titles)}? " if titles else ""
     raise UnknownJudgeError(
         f"there is no judge {name!r}; {hint}`python -m judges list` names all, "
-        "and one of your own is named by its place: path/to/file.py:Name"
+        "and name your own as path/to/file.py:Name"
     )
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from judges.base import JUDGE_ROLE, Answer, Asking, Call, Judge, Reply, View, Wants
-from judges.cascade import Cascade, read_band
+from judges.base import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants
+from judges.cascade import Cascade, parse_band
 from judges.engine.drive import drive_offline
 from judges.engine.records import Record
-from judges.ensemble import Sampled, samples_suffix
-from judges.parsing import answer_of, shortened
+from judges.ensemble import SampledJudge, samples_suffix
+from judges.parsing import parse_answer, shorten
 
 if TYPE_CHECKING:
     from dataset_script.sources.replies import Form
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 VERDICT: Final = "verdict"
 """The purpose of the calls whose replies hold verdicts."""
 
-_NOTHING_TO_SEE: Final = View("", (), ())
-_OF_A_REPLY: Final = ("text", "state", "finish_reason", "refusal", "error", "used_shorter", "model", "key")
+_EMPTY_VIEW: Final = View("", (), ())
+_REPLY_FIELDS: Final = ("text", "state", "finish_reason", "refusal", "error", "used_shorter", "model", "key")
 
 WholeReply = Callable[[str], Reply | None]
 """A reply by its key, with log-probabilities; None when it is not there."""
@@ -49,21 +49,18 @@ class VerdictOnly:
 
     @property
     def wants(self) -> Wants:
-        """Nothing."""
         return Wants()
 
     @property
     def models(self) -> Mapping[str, str]:
-        """One role; nobody is asked."""
         return MappingProxyType({JUDGE_ROLE: ""})
 
-    def ask(self, view: View) -> Asking:
-        """One call, for the verdict."""
+    def ask(self, view: View) -> JudgeSession:
         (reply,) = yield [Call(VERDICT, ())]
-        return answer_of(reply, self.form)
+        return parse_answer(reply, self.form)
 
 
-def stand_in(configuration: Mapping[str, Any], form: Form | None = None) -> Judge:
+def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) -> Judge:
     """What reads the replies of a run with this configuration; ``form`` for a judge of one's own.
 
     Raises ReparseError where it is not known how the judge answers.
@@ -71,7 +68,7 @@ def stand_in(configuration: Mapping[str, Any], form: Form | None = None) -> Judg
     samples = configuration.get("samples") or 1
     if configuration.get("cascade"):
         cheap, strong = (form_of_judge(name.strip(), form) for name in configuration["cascade"].split(","))
-        band = read_band(configuration.get("cascade_band"))
+        band = parse_band(configuration.get("cascade_band"))
         confirms = not configuration.get("cascade_trusts_yes")
         judge: Judge = Cascade(VerdictOnly(cheap), VerdictOnly(strong), band, confirms)
     else:
@@ -80,11 +77,11 @@ def stand_in(configuration: Mapping[str, Any], form: Form | None = None) -> Judg
             name = name.removesuffix(samples_suffix(samples, configuration["vote"]))
         judge = VerdictOnly(form_of_judge(name, form))
     if samples > 1:
-        judge = Sampled(judge, samples, configuration["vote"])
+        judge = SampledJudge(judge, samples, configuration["vote"])
     if configuration.get("threshold") is not None:
-        from judges.thresholds import Thresholded, threshold_of
+        from judges.thresholds import ThresholdedJudge, threshold_of
 
-        judge = Thresholded(judge, threshold_of(configuration["threshold"], "run.json, threshold").value)
+        judge = ThresholdedJudge(judge, threshold_of(configuration["threshold"], "run.json, threshold").value)
     return judge
 
 
@@ -113,7 +110,7 @@ def form_of_judge(name: str, form: Form | None = None) -> Form:
     return found
 
 
-def read_again(record: Record, judge: Judge, whole: WholeReply | None = None) -> Record | None:
+def reparse_record(record: Record, judge: Judge, whole: WholeReply | None = None) -> Record | None:
     """The record with the answer that its replies give now; None when that would take a call.
 
     ``whole`` gives replies with their log-probabilities, for a run whose scores are made from them.
@@ -124,11 +121,11 @@ def read_again(record: Record, judge: Judge, whole: WholeReply | None = None) ->
     if not stored:
         return record
 
-    def reply_of(call: Call) -> Reply | None:
+    def parse_reply(call: Call) -> Reply | None:
         found = stored.get((call.role, call.sample))
-        return found if found is not None else _failed_before(record, call)
+        return found if found is not None else _reply_before_the_verdict(record, call)
 
-    answer = drive_offline(judge, _NOTHING_TO_SEE, reply_of)
+    answer = drive_offline(judge, _EMPTY_VIEW, parse_reply)
     return None if answer is None else {**record, "state": answer.state, "answer": _kept(answer)}
 
 
@@ -162,11 +159,10 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Record
         except UnusableFileError as error:
             raise ReparseError(f"{path}: {error.code} {error}".strip()) from None
         row = {name: getattr(read, name) for name in ("success", "side_effect", "repetition", "optimality")}
-        yield trajectory_id, {**row, "state": read.state, "reasoning": shortened(read.reply)}
+        yield trajectory_id, {**row, "state": read.state, "reasoning": shorten(read.reply)}
 
 
 def _kept(answer: Answer) -> Record:
-    """An answer as a record holds it."""
     return {name: value for name, value in asdict(answer).items() if value is not None and name != "state"}
 
 
@@ -174,7 +170,7 @@ def _reply_of(call: Record, whole: WholeReply | None) -> Reply:
     """The reply in a record; where log-probabilities matter, the one in the cache, which has them."""
     stored = call["reply"]
     if whole is None or stored["state"] != "ok":
-        return Reply(**{name: stored[name] for name in _OF_A_REPLY if name in stored})
+        return Reply(**{name: stored[name] for name in _REPLY_FIELDS if name in stored})
     if (kept := whole(call["key"])) is None:
         raise ReparseError(
             "the run's scores are from log-probabilities, and a reply of it is not in the cache; name the "
@@ -190,7 +186,7 @@ def _verdict_calls(record: Record) -> list[Record]:
     return named or [call for call in record["calls"] if call["stage"] == last]
 
 
-def _failed_before(record: Record, call: Call) -> Reply | None:
+def _reply_before_the_verdict(record: Record, call: Call) -> Reply | None:
     """What stands for a verdict that a judge of a cascade never came to ask for; None when it never began."""
     prefix = call.role.rpartition(".")[0]
     earlier = [each["reply"] for each in record["calls"] if each["role"].rpartition(".")[0] == prefix]

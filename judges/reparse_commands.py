@@ -46,10 +46,10 @@ def reparse(
     try:
         if (place / "run.json").is_file():
             _refuse({"--judge": judge, "--split": split, "--suite": suite}, "a run's folder")
-            rows, said = _of_run(place, form, cache)
+            rows, notes = _of_run(place, form, cache)
         else:
             _refuse({"--form": form, "--cache": cache}, "released judgments")
-            rows, said = _of_released(place, judge, split, suite)
+            rows, notes = _of_released(place, judge, split, suite)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_predictions(out, rows)
     except ValueError as problem:
@@ -58,40 +58,40 @@ def reparse(
         stop(f"{problem.filename or out}: {problem.strerror}")
     states = Counter(row["state"] for row in rows)
     typer.echo(f"{len(rows):,} judgments: {', '.join(f'{n:,} {name}' for name, n in states.most_common())}")
-    for line in said:
+    for line in notes:
         typer.echo(line)
     typer.echo(f"wrote {out}")
 
 
 def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str]]:
-    """The rows of a run, and what is to be said of them."""
+    """The rows of a run, and notes on them."""
     from judges.engine.records import prediction_row
     from judges.engine.run_folder import read_judgments, read_run
-    from judges.reparse import read_again, stand_in
+    from judges.reparse import reparse_record, reparsing_judge
 
     configuration = read_run(folder)["configuration"]
-    judge = stand_in(configuration, form)
+    judge = reparsing_judge(configuration, form)
     rows: list[Row] = []
     changed = unanswered = 0
-    with _kept_replies(configuration, cache) as whole:
+    with _cached_replies(configuration, cache) as whole:
         for record in read_judgments(folder):
-            read = read_again(record, judge, whole)
+            read = reparse_record(record, judge, whole)
             unanswered += read is None
             read = read or {**record, "state": "error", "answer": {}}
             row = prediction_row(read)
             changed += (row["state"], row["success"]) != (record["state"], record["answer"].get("success"))
             rows.append(row)
-    said = [f"{changed:,} of them read otherwise than before"]
+    notes = [f"{changed:,} of them read otherwise than before"]
     if unanswered:
-        said.append(
+        notes.append(
             f"{unanswered:,} would now take a call that was never made (the strong judge's) and are in the "
             "state error; run the judge again into another folder, the cache has all other replies"
         )
-    return rows, said
+    return rows, notes
 
 
 @contextlib.contextmanager
-def _kept_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
+def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
     """Replies out of the cache, for a run that asked for log-probabilities; else None."""
     from judges.engine.cache import CallCache
     from judges.selection import cache_folder
@@ -132,14 +132,14 @@ def _of_released(
         raise ReparseError(f"{folder}: has no judgment of {suite.name} {split}; see --suite and --split")
     absent = sum(each not in found for each in ids)
     rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
-    said = []
+    notes = []
     if absent:
-        said.append(f"{absent:,} trajectories have no judgment; they are in the state error")
+        notes.append(f"{absent:,} trajectories have no judgment; they are in the state error")
     if others := len(found) - len(ids) + absent:
-        said.append(f"{others:,} judgments are of the other split and left out")
+        notes.append(f"{others:,} judgments are of the other split and left out")
     if unknown:
-        said.append(f"{len(unknown):,} are of no trajectory of {suite.name}: {', '.join(unknown[:5])}")
-    return rows, said
+        notes.append(f"{len(unknown):,} are of no trajectory of {suite.name}: {', '.join(unknown[:5])}")
+    return rows, notes
 
 
 def _refuse(given: Mapping[str, object], what: str) -> None:

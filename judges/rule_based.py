@@ -8,7 +8,7 @@ from judges.base import Answer
 
 @dataclass(frozen=True)
 class RuleBasedJudge:
-    """Says what the environment's reward says. It is the only judge that is told the reward."""
+    """Follows the environment's reward. It is the only judge that gets the reward."""
 
     name: str = "Rule-based"
     inputs: str = "the environment's reward"

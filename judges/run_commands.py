@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from judges.base import OptionsError
-from judges.command_options import RunOptions, takes_run_options
+from judges.command_options import RunOptions, with_run_options
 
 if TYPE_CHECKING:
     from judges.engine.run import Engine
@@ -18,7 +18,7 @@ EXIT_CODES = {"finished": 0, "waiting": 0, "failing": 1, "budget": 3, "interrupt
 """How the command ends, by how the run did."""
 
 
-@takes_run_options()
+@with_run_options()
 def run(
     options: RunOptions,
     out: Annotated[Path, typer.Option("--out", help="The run's folder; made, or gone on with.")],
@@ -54,12 +54,12 @@ def run(
 
 def run_or_exit(options: RunOptions, folder: Path, wrap: Wrap | None = None) -> None:
     """One run of several, in its own folder; ends the command, with the summary, where it does not finish."""
-    from judges.engine.here import run_here
+    from judges.engine.here import run_local
     from judges.running import run_judge
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     typer.echo(f"{folder.name}:", err=True)
-    outcome = run_judge(options, folder, run_here, wrap=wrap)
+    outcome = run_judge(options, folder, run_local, wrap=wrap)
     if outcome.ended.how != "finished":
         for line in summary(outcome, folder):
             typer.echo(line, err=True)
@@ -67,7 +67,7 @@ def run_or_exit(options: RunOptions, folder: Path, wrap: Wrap | None = None) -> 
 
 
 def summary(outcome: Outcome, out: Path) -> list[str]:
-    """What the user is told at the end."""
+    """The lines printed at the end."""
     from dataset_script.vocabulary import STATES
 
     sums = outcome.totals
@@ -80,13 +80,13 @@ def summary(outcome: Outcome, out: Path) -> list[str]:
         f"{_count(sums['output_tokens'])} out, {cost}"
     )
     if outcome.absent:
-        lines.append(f"{outcome.absent:,} have no recorded run in the source and are in no file")
+        lines.append(f"{outcome.absent:,} have no recorded run in the source and are left out")
     if failed := [state for state in ("error", "too_long") if state in sums["states"]]:
         first = "" if outcome.problem is None else f" (the first error: {outcome.problem})"
         lines.append(f"to ask again for those without a reply, add --retry {','.join(failed)}{first}")
     lines.append(f"predictions: {out / 'predictions.jsonl'}")
     if outcome.judged < outcome.chosen - outcome.absent:
-        lines.append("to go on, give the same command again")
+        lines.append("to continue, run the same command again")
     return lines
 
 
@@ -117,6 +117,6 @@ def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: 
         return ray_engine(ray_address, ray_workers)
     if ray_address or ray_workers:
         raise OptionsError("--ray-address and --ray-workers go with --engine ray")
-    from judges.engine.here import run_here
+    from judges.engine.here import run_local
 
-    return run_here
+    return run_local

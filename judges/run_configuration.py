@@ -34,7 +34,7 @@ RELEASED_FOLDERS: Final = (
 """The judges' folders in the released data."""
 
 
-def configuration_of(
+def build_configuration(
     options: RunOptions,
     suite: str,
     judge: Judge | RewardJudge,
@@ -69,7 +69,7 @@ def configuration_of(
     }
 
 
-def facts_of(judge: Judge | RewardJudge) -> dict[str, Any]:
+def judge_facts(judge: Judge | RewardJudge) -> dict[str, Any]:
     """What `export` has to know of a judge: its released folder, whether it asks, and what it was shown."""
     wants = getattr(judge, "wants", Wants())
     return {
@@ -83,7 +83,7 @@ def facts_of(judge: Judge | RewardJudge) -> dict[str, Any]:
     }
 
 
-def endpoints_of(models: Mapping[str, ModelSettings]) -> dict[str, str | None]:
+def endpoint_addresses(models: Mapping[str, ModelSettings]) -> dict[str, str | None]:
     """Where each role's model was reached; a name or a password in the address is left out."""
     return {role: _without_secrets(model.base_url) for role, model in sorted(models.items())}
 
@@ -110,8 +110,8 @@ def _released_folder(name: str) -> str | None:
 
 
 def _identity(model: ModelSettings) -> dict[str, Any]:
-    said = asdict(model)
-    return {name: value for name, value in said.items() if name not in ("base_url", "key_variable")}
+    settings = asdict(model)
+    return {name: value for name, value in settings.items() if name not in ("base_url", "key_variable")}
 
 
 def _threshold(options: RunOptions) -> Any:

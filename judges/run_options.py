@@ -36,18 +36,18 @@ def build_judge(options: RunOptions) -> Judge | RewardJudge:
         _refuse_for_reward_judge(options)
         return judge
     if options.samples > 1:
-        from judges.ensemble import Sampled
+        from judges.ensemble import SampledJudge
 
-        judge = Sampled(judge, options.samples, options.vote)
+        judge = SampledJudge(judge, options.samples, options.vote)
     if options.threshold is not None:
-        from judges.thresholds import read_threshold, thresholded
+        from judges.thresholds import read_threshold, with_threshold
 
-        judge = thresholded(judge, read_threshold(options.threshold))
+        judge = with_threshold(judge, read_threshold(options.threshold))
     return judge
 
 
 def build_models(options: RunOptions, judge: Judge | RewardJudge) -> dict[str, ModelSettings]:
-    """How the model of each role is asked; empty for a judge that asks nobody.
+    """How the model of each role is asked; empty for a judge that calls no model.
 
     A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
     where the paper asked it unless a provider or an address is given. ``PROVIDER:MODEL`` names the provider
@@ -84,7 +84,7 @@ def _named(name: str, options: RunOptions) -> Judge | RewardJudge:
 
 
 def _cascade(options: RunOptions) -> Judge:
-    from judges.cascade import Cascade, read_band
+    from judges.cascade import Cascade, parse_band
 
     names = [name.strip() for name in (options.cascade or "").split(",")]
     if len(names) != 2 or not all(names):
@@ -93,7 +93,7 @@ def _cascade(options: RunOptions) -> Judge:
     if not (hasattr(cheap, "ask") and hasattr(strong, "ask")):
         raise OptionsError(f"--cascade {options.cascade}: both judges must ask a model")
     try:
-        band = read_band(options.cascade_band)
+        band = parse_band(options.cascade_band)
     except ValueError as problem:
         raise OptionsError(f"--cascade-band {options.cascade_band}: {problem}") from problem
     return Cascade(cheap, strong, band, confirms_success=not options.cascade_trusts_yes)
@@ -150,7 +150,7 @@ def _extra(options: RunOptions) -> dict[str, Any]:
             read[name] = json.loads(text)
         except ValueError as problem:
             raise OptionsError(
-                f"--extra {name}: {text!r} is no JSON (text stands in double quotes)"
+                f"--extra {name}: {text!r} is not JSON (put text in double quotes)"
             ) from problem
     return read
 

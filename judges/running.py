@@ -16,16 +16,16 @@ from judges.engine.budget import build_budget
 from judges.engine.judging import RunSource
 from judges.engine.prices import PriceTable, read_prices
 from judges.engine.progress import Progress
-from judges.engine.providers import access_of
+from judges.engine.providers import resolve_access
 from judges.engine.records import error_of
 from judges.engine.run import Engine, EngineSettings, Job
 from judges.engine.run_folder import RunFolder, totals
-from judges.engine.spent import Spent
-from judges.engine.stopping import Ended
-from judges.run_configuration import configuration_of, endpoints_of, facts_of, versions
+from judges.engine.spent import Spend
+from judges.engine.stopping import RunEnd
+from judges.run_configuration import build_configuration, endpoint_addresses, judge_facts, versions
 from judges.run_options import build_judge, build_models, build_views
 from judges.selection import Selection, cache_folder, select
-from judges.thresholds import refuse_other_scores
+from judges.thresholds import check_score_settings
 
 if TYPE_CHECKING:
     from judges.command_options import RunOptions
@@ -40,7 +40,7 @@ class Outcome:
     ``absent`` have no recorded run; ``problem`` is why the first one in the state ``error`` is in it.
     """
 
-    ended: Ended
+    ended: RunEnd
     judged: int
     chosen: int
     absent: int
@@ -48,19 +48,16 @@ class Outcome:
     problem: str | None = None
 
 
-class NothingToSee:
+class NoRecordings:
     """Views for a judge that looks at nothing, where there are no recorded runs."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
-        """An empty view."""
         return View("", (), ())
 
     def reward(self, trajectory_id: str) -> float | None:
-        """No reward."""
         return None
 
     def data_hash(self) -> None:
-        """No data."""
         return None
 
 
@@ -75,46 +72,46 @@ def run_judge(
     OptionsError, SourceError, SuiteError, RunFolderError.
     """
     selection, judge, models = prepare(options)
-    views, there = views_of(options, selection, judge)
+    views, there = open_views(options, selection, judge)
     if wrap is not None:
         judge = wrap(judge, views, tuple(each for each in selection.ids if each in there))
-    configuration = configuration_of(options, selection.suite.name, judge, models, views.data_hash())
+    configuration = build_configuration(options, selection.suite.name, judge, models, views.data_hash())
     with RunFolder(out, configuration) as folder:
         ids = tuple(each for each in selection.ids if each in there)
         todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
-        spent = Spent(folder.run.get("spent_usd", 0.0))
+        spend = Spend(folder.run.get("spent_usd", 0.0))
         session = {"started_at": _now(), "ended": "killed"}
         earlier = folder.run.get("sessions", [])
-        folder.note_run(
+        folder.update_run(
             {
-                "judge": facts_of(judge),
+                "judge": judge_facts(judge),
                 "versions": versions(),
-                "endpoints": endpoints_of(models),
+                "endpoints": endpoint_addresses(models),
                 "selection": _selection_facts(options, selection, ids),
                 "sessions": [*earlier, session],
             }
         )
         begun = time.monotonic()
-        ended = Ended("interrupted", "stopped; what was done is kept")
+        ended = RunEnd("interrupted", "stopped; finished trajectories are saved")
         try:
-            with Progress(len(ids), len(ids) - len(todo), spent) as progress, stopped_like_ctrl_c():
+            with Progress(len(ids), len(ids) - len(todo), spend) as progress, stopped_like_ctrl_c():
                 settings = engine_settings(options, models)
                 job = Job(judge, models, views, todo, settings, partial(judge_and_views, options))
-                ended = engine(job, folder, progress) if todo else Ended("finished")
+                ended = engine(job, folder, progress) if todo else RunEnd("finished")
         except KeyboardInterrupt:  # before the engine took the signals over, or after
             pass
         finally:
             order = [each.trajectory_id for each in selection.suite.split(options.split)]
-            folder.put_in_order(order)
+            folder.finalize(order)
             session |= {
                 "ended_at": _now(),
                 "ended": ended.how,
                 "seconds": round(time.monotonic() - begun, 3),
-                "calls_paid": spent.calls,
-                "paid_usd": spent.usd,
+                "calls_paid": spend.calls,
+                "paid_usd": spend.usd,
             }
             sums = totals(folder.records())
-            folder.note_run({"sessions": [*earlier, session], "totals": sums, "spent_usd": spent.total_usd})
+            folder.update_run({"sessions": [*earlier, session], "totals": sums, "spent_usd": spend.total_usd})
         judged = sum(each in folder.states for each in selection.ids)
         in_error = (each for each, state in folder.states.items() if state == "error")
         problem = next(map(error_of, folder.records(in_error)), None)
@@ -137,12 +134,12 @@ def prepare(options: RunOptions) -> tuple[Selection, Judge | RewardJudge, dict[s
     selection, judge = tried(select, options), tried(build_judge, options)
     models = tried(build_models, options, judge) if judge is not None else None
     if models:
-        tried(access_of, models)
+        tried(resolve_access, models)
         prices = tried(read_prices, options.prices, options.price or ())
         if prices is not None:
             tried(build_budget, options.max_usd, prices, models)
     if models and options.threshold is not None:
-        tried(refuse_other_scores, options.threshold, configuration_of(options, "", judge, models, None))
+        tried(check_score_settings, options.threshold, build_configuration(options, "", judge, models, None))
     if problems:
         raise OptionsError("\n".join(problems))
     return selection, judge, models
@@ -164,18 +161,18 @@ def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) ->
 def judge_and_views(options: RunOptions) -> tuple[Judge | RewardJudge, RunSource]:
     """The judge and the recorded runs again, for a process that neither could be sent to."""
     judge = build_judge(options)
-    views, _ = views_of(options, select(options), judge)
+    views, _ = open_views(options, select(options), judge)
     return judge, views
 
 
-def views_of(options: RunOptions, selection: Selection, judge: Judge | RewardJudge):
+def open_views(options: RunOptions, selection: Selection, judge: Judge | RewardJudge):
     """What shows the runs, and the chosen trajectories that it can show."""
     try:
         views = build_views(options, selection.suite)
     except OptionsError:
         if getattr(judge, "inputs", "") != "nothing":
             raise
-        return NothingToSee(), set(selection.ids)
+        return NoRecordings(), set(selection.ids)
     there = set(views.ids())
     if there.isdisjoint(selection.ids):
         raise OptionsError(

@@ -21,12 +21,12 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
     if not reply.logprobs or verdict.success is None:
         return None
     tokens = reply.logprobs
-    said = "".join(token.token for token in tokens)
-    read = read_verdict(form, said, reply.finish_reason)  # the text itself may be trimmed or put together
+    joined = "".join(token.token for token in tokens)
+    read = read_verdict(form, joined, reply.finish_reason)  # the text itself may be trimmed or put together
     if read.success != verdict.success or read.place is None:
         return None
     found = _token_at(tokens, read.place)
-    return None if found is None else _share_of_yes(*found, form)
+    return None if found is None else _success_probability(*found, form)
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
@@ -39,19 +39,19 @@ def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProb
     return None
 
 
-def _share_of_yes(token: TokenProbability, before: str, form: Form) -> float | None:
+def _success_probability(token: TokenProbability, before: str, form: Form) -> float | None:
     chances = [(token.token, token.logprob)]
     chances += [(rival, logprob) for rival, logprob in token.rivals if rival != token.token]
     yes = no = 0.0
     for text, logprob in chances:
-        answer = _begun(text.removeprefix(before), form)
+        answer = _answer_begun_by(text.removeprefix(before), form)
         probability = math.exp(min(logprob, 0.0)) if not math.isnan(logprob) else 0.0
         yes += probability if answer is True else 0.0
         no += probability if answer is False else 0.0
     return yes / (yes + no) if yes + no > 0 else None
 
 
-def _begun(text: str, form: Form) -> bool | None:
+def _answer_begun_by(text: str, form: Form) -> bool | None:
     """Which answer a token begins; None for neither, and for one that could begin both."""
     found = re.search(r"[^\W_]+", text.casefold())
     if found is None:

@@ -24,7 +24,6 @@ class Selection:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Their ids, as released."""
         return tuple(each.trajectory_id for each in self.trajectories)
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from judges.base import JUDGE_ROLE, Answer, Asking, Call, Image, Message, View, Wants
-from judges.parsing import answer_of_tags
+from judges.base import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
+from judges.parsing import parse_answer
 from judges.prompt_files import hash_of_file, read_prompts
 from judges.showing import content_of, goal_parts, last_step, steps_text
 
@@ -35,7 +35,6 @@ class SimplifiedJudge:
 
     @property
     def inputs(self) -> str:
-        """What it sees, in words."""
         seen = ["goal", "steps"]
         seen += ["last tree"] if self.has_axtree else []
         seen += ["last screenshot"] if self.has_screenshot else []
@@ -43,7 +42,6 @@ class SimplifiedJudge:
 
     @property
     def wants(self) -> Wants:
-        """The tree and the screenshot of the last page, as far as it sees them."""
         return Wants(
             axtrees="last" if self.has_axtree else "none",
             screenshots="last" if self.has_screenshot else "none",
@@ -52,23 +50,20 @@ class SimplifiedJudge:
 
     @property
     def models(self) -> Mapping[str, str]:
-        """One model."""
         return MappingProxyType({JUDGE_ROLE: self.model})
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the prompts."""
         return hash_of_file("simplified")
 
-    def ask(self, view: View) -> Asking:
+    def ask(self, view: View) -> JudgeSession:
         """One call. Where the prompt is too long, it is made again with the pruned tree."""
         tree, pruned = last_step(view).axtree, last_step(view).axtree_pruned
         has_shorter = self.has_axtree and tree is not None and pruned is not None
         shorter = self.messages(view, pruned) if has_shorter else None
         full = self.messages(view, pruned if tree is None else tree)
         (reply,) = yield [Call("verdict", full, shorter)]
-        answer: Answer = answer_of_tags(reply)
-        return answer
+        return parse_answer(reply, "tags")
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
         """The messages with this text of the last page's tree; None where none was recorded."""

@@ -10,7 +10,7 @@ import typer
 from dataset_script.command_line import SuiteOption, stop
 
 if TYPE_CHECKING:
-    from judges.choosing import Aim
+    from judges.choosing import Objective
     from judges.thresholds import Threshold
 
 
@@ -29,13 +29,13 @@ def threshold(
     Scores come from --samples or --logprobs. `run --threshold FILE` then lets the score decide, on any split,
     for the same judge, models and options.
     """
-    from judges.choosing import read_aim
+    from judges.choosing import parse_aim
     from judges.thresholds import write_threshold
     from leaderboard.label_source import LabelsUnavailable
     from leaderboard.labels import LabelsInvalid
 
     try:
-        found = choose_from_run(run, read_aim(maximise, at_least), suite)
+        found = choose_from_run(run, parse_aim(maximise, at_least), suite)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_threshold(out, found)
     except (LabelsUnavailable, LabelsInvalid) as problem:
@@ -48,7 +48,7 @@ def threshold(
         typer.echo(line)
 
 
-def choose_from_run(folder: Path, aim: Aim, suite_name: str | None) -> Threshold:
+def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
     """The threshold that a dev run's judgments give. Raises what `threshold` tells the user of."""
     import numpy as np
 
@@ -56,7 +56,7 @@ def choose_from_run(folder: Path, aim: Aim, suite_name: str | None) -> Threshold
     from judges.base import OptionsError
     from judges.choosing import choose_threshold
     from judges.engine.run_folder import read_judgments, read_run
-    from judges.thresholds import Threshold, made_by
+    from judges.thresholds import Threshold, score_settings
     from leaderboard.labels import load_labels
     from leaderboard.report import task_names
 
@@ -91,7 +91,7 @@ def choose_from_run(folder: Path, aim: Aim, suite_name: str | None) -> Threshold
         value=choice.value,
         chosen_on=choice.chosen_on,
         held_out=choice.held_out,
-        configuration=made_by(configuration),
+        configuration=score_settings(configuration),
     )
 
 
@@ -109,7 +109,7 @@ def scores_of(records) -> dict[str, tuple[float | None, float | None]]:
 
 
 def summary(found: Threshold, out: Path) -> list[str]:
-    """What the user is told."""
+    """The lines printed at the end."""
     from leaderboard.calibration import FEWEST_SCORES
 
     lines = [
@@ -122,12 +122,12 @@ def summary(found: Threshold, out: Path) -> list[str]:
     else:
         lines.append(f"held out, five parts of the tasks: {_figures(found.held_out)}")
     if found.chosen_on["n"] < FEWEST_SCORES:
-        lines.append(f"it rests on {found.chosen_on['n']} runs only: take it for a trial of the command")
+        lines.append(f"it rests on {found.chosen_on['n']} runs only: treat it as a trial")
     return [*lines, f"wrote {out}"]
 
 
 def _figures(cell: Any) -> str:
-    from leaderboard.report_tables import interval, percent
+    from core.console import interval, percent
 
     return ", ".join(
         f"{title} {percent(cell[name])} ({interval(cell[f'{name}_ci']) or 'no interval'})"

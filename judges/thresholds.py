@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from judges.base import Asking, Judge, OptionsError, View
-from judges.engine.run_folder import differing
+from judges.base import Judge, JudgeSession, OptionsError, View
+from judges.engine.run_folder import diff_configurations
 from judges.voting import probability
-from judges.wrapped import Wrapped
+from judges.wrapped import WrappedJudge
 
 FORMAT: Final = 1
-OF_THE_JUDGE: Final = (
+SCORE_SETTINGS: Final = (
     "judge",
     "prompts_hash",
     "compat",
@@ -50,7 +50,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class Thresholded(Wrapped):
+class ThresholdedJudge(WrappedJudge):
     """A judge whose score decides. An answer without a score counts as 1 for yes and 0 for no.
 
     It keeps its name: the run's configuration has the threshold.
@@ -58,7 +58,7 @@ class Thresholded(Wrapped):
 
     value: float
 
-    def ask(self, view: View) -> Asking:
+    def ask(self, view: View) -> JudgeSession:
         """The judge's answer, with success by its score; no verdict stays none."""
         answer = yield from self.judge.ask(view)
         if answer.success is None:
@@ -67,59 +67,59 @@ class Thresholded(Wrapped):
         return replace(answer, success=score >= self.value, score=score)
 
 
-def thresholded(judge: Judge, threshold: Threshold) -> Thresholded:
+def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
     """The judge with its frozen threshold. Raises OptionsError when it was chosen for another judge."""
     if judge.name != threshold.judge:
         raise OptionsError(
             f"--threshold: was chosen for the scores of {threshold.judge}, not of {judge.name}; choose one "
             "on dev with `python -m judges threshold`"
         )
-    return Thresholded(judge, threshold.value)
+    return ThresholdedJudge(judge, threshold.value)
 
 
-def made_by(configuration: Mapping[str, Any]) -> dict[str, Any]:
+def score_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a run's configuration that its scores depend on, besides the runs that are judged."""
-    return {name: configuration.get(name) for name in OF_THE_JUDGE}
+    return {name: configuration.get(name) for name in SCORE_SETTINGS}
 
 
-def refuse_other_scores(path: Path, configuration: Mapping[str, Any]) -> None:
+def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
     """Raise OptionsError when a run makes its scores otherwise than those the threshold was chosen on."""
-    if differences := differing(read_threshold(path).configuration, made_by(configuration)):
+    if differences := diff_configurations(read_threshold(path).configuration, score_settings(configuration)):
         raise OptionsError(
-            f"--threshold {path}: was chosen on scores that were made otherwise; use the same options as on "
+            f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
             "dev, or choose another:\n" + "\n".join(f"  {each}" for each in differences)
         )
 
 
 def write_threshold(path: Path, threshold: Threshold) -> None:
-    """Freeze a threshold in a file, whole or not at all."""
-    from dataset_script.prediction_file.write import replacing
+    from core.files import atomic_write
 
-    said = {"format": FORMAT, **asdict(threshold)}
-    with replacing(path) as file:
-        file.write(json.dumps(said, indent=2, allow_nan=False).encode("ascii") + b"\n")
+    content = {"format": FORMAT, **asdict(threshold)}
+    atomic_write(path, json.dumps(content, indent=2, allow_nan=False).encode("ascii") + b"\n")
 
 
 def read_threshold(path: Path) -> Threshold:
     """A frozen threshold. Raises OptionsError, which names what is wrong with the file."""
     try:
-        said = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise OptionsError(f"--threshold {path}: cannot be read ({error})") from None
-    return threshold_of(said, f"--threshold {path}")
+    return threshold_of(content, f"--threshold {path}")
 
 
-def threshold_of(said: Any, place: str) -> Threshold:
+def threshold_of(content: Any, place: str) -> Threshold:
     """The threshold that a file's content stands for. Raises OptionsError, which begins with ``place``."""
     names = [field.name for field in fields(Threshold)]
-    if not isinstance(said, dict) or said.get("format") != FORMAT:
-        raise OptionsError(f"{place}: is no threshold of format {FORMAT}; make it with `judges threshold`")
-    problems = [f"{name} is missing" for name in names if name not in said]
-    value = said.get("value")
-    if "value" in said and (not isinstance(value, int | float) or not 0 <= value <= 1):
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise OptionsError(
+            f"{place}: is not a threshold file of format {FORMAT}; make it with `judges threshold`"
+        )
+    problems = [f"{name} is missing" for name in names if name not in content]
+    value = content.get("value")
+    if "value" in content and (not isinstance(value, int | float) or not 0 <= value <= 1):
         problems.append(f"value is {value!r}, not a number from 0 to 1")
-    if "configuration" in said and not isinstance(said["configuration"], dict):
-        problems.append("configuration is no object")
+    if "configuration" in content and not isinstance(content["configuration"], dict):
+        problems.append("configuration is not an object")
     if problems:
-        raise OptionsError(f"{place}: {'; '.join(problems)}; make it anew with `judges threshold`")
-    return Threshold(**{name: said[name] for name in names})
+        raise OptionsError(f"{place}: {'; '.join(problems)}; make it again with `judges threshold`")
+    return Threshold(**{name: content[name] for name in names})

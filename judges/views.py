@@ -78,7 +78,7 @@ class Views:
         )
 
     def reward(self, trajectory_id: str) -> float | None:
-        """The reward by the benchmark's own rules, for judges that are told it; None where there is none.
+        """The reward by the benchmark's own rules, for judges that get it; None where there is none.
 
         Raises NoViewError.
         """

@@ -8,14 +8,14 @@ from typing import Literal
 from dataset_script.vocabulary import STATES
 from judges.base import Answer
 
-Rule = Literal["all", "majority", "any"]
+VoteRule = Literal["all", "majority", "any"]
 """Which of the answers must say yes: every one, more than half, or one."""
 
 
-def voted(answers: Sequence[Answer], rule: Rule) -> Answer:
+def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
     """The answer of a vote.
 
-    An answer without a verdict is a vote that nobody knows: where it could turn the outcome there is no
+    An answer without a verdict is an unknown vote: where it could change the outcome there is no
     verdict, else the outcome stands. The score is the mean probability of success over the answers with a
     verdict: their own scores where they have one, else 1 for yes and 0 for no. Side effect and repetition
     are put to the same vote, optimality is the median, the reasoning is the first of those that agree.
@@ -36,7 +36,7 @@ def voted(answers: Sequence[Answer], rule: Rule) -> Answer:
     )
 
 
-def outcome(votes: Sequence[bool | None], rule: Rule) -> bool | None:
+def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:
     """Yes or no by the rule; None when votes that are not known (None) could make it either."""
     yes = sum(vote is True for vote in votes)
     needed = {"all": len(votes), "majority": len(votes) // 2 + 1, "any": 1}[rule]

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from judges.base import JUDGE_ROLE, Asking, Call, Image, Message, Reply, View, Wants
-from judges.interim import ended_by, text_of
-from judges.parsing import answer_of_status, rating_of
+from judges.base import JUDGE_ROLE, Call, Image, JudgeSession, Message, Reply, View, Wants
+from judges.interim import failed_answer, text_of
+from judges.parsing import parse_answer, parse_rating
 from judges.prompt_files import hash_of_file, read_prompts
 from judges.showing import content_of, goal_parts, steps_text
 
@@ -44,30 +44,26 @@ class WebJudge:
 
     @property
     def calls(self) -> str:
-        """Key points, a rating for each screenshot, a verdict."""
         return f"n + 2, n up to {self.most_rated}"
 
     @property
     def wants(self) -> Wants:
-        """All screenshots."""
         return Wants(screenshots="all", goal_images=True)
 
     @property
     def models(self) -> Mapping[str, str]:
-        """One model for all three."""
         return MappingProxyType({JUDGE_ROLE: self.model})
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the prompts."""
         return hash_of_file("webjudge")
 
-    def ask(self, view: View) -> Asking:
+    def ask(self, view: View) -> JudgeSession:
         """Key points, then all ratings at once, then the verdict."""
         (listed,) = yield [self._call("key points", self.key_points_messages(view))]
         points = text_of(listed)
         if points is None:
-            return ended_by(listed)
+            return failed_answer(listed)
         taken = [Shot(step.number, step.screenshot) for step in view.steps if step.screenshot is not None]
         rated = spread(taken, self.most_rated)
         replies: Sequence[Reply] = ()
@@ -76,10 +72,10 @@ class WebJudge:
                 self._call("rating", self.rating_messages(view, points, shot.screenshot)) for shot in rated
             ]
         if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
-            return ended_by(failed)
+            return failed_answer(failed)
         shown = self._chosen(rated, replies)
         (reply,) = yield [self._call("verdict", self.messages(view, points, shown, bool(rated)))]
-        return answer_of_status(reply)
+        return parse_answer(reply, "status")
 
     def key_points_messages(self, view: View) -> tuple[Message, ...]:
         """The question for the key points: about the goal alone, so one for all runs of a task."""
@@ -87,7 +83,6 @@ class WebJudge:
         return (system, Message("user", content_of(goal_parts(view, "The task:"))))
 
     def rating_messages(self, view: View, points: str, screenshot: Image) -> tuple[Message, ...]:
-        """The question for the rating of one screenshot."""
         prompts = read_prompts("webjudge")
         parts: list[str | Image] = goal_parts(view, "The task:")
         parts += [prompts["points"].format(points=points.strip()), prompts["screenshot"], screenshot]
@@ -115,7 +110,7 @@ class WebJudge:
         found: list[tuple[float, Shot, str]] = []
         for shot, reply in zip(rated, replies, strict=True):
             text = text_of(reply) or ""
-            rating = rating_of(text)
+            rating = parse_rating(text)
             if rating is not None and rating >= self.threshold:
                 found.append((rating, shot, _note(text)))
         found.sort(key=lambda each: (-each[0], -each[1].step_number))
@@ -124,7 +119,7 @@ class WebJudge:
 
 
 def spread(shots: Sequence[Shot], most: int) -> list[Shot]:
-    """At most so many, evenly from the first to the last; of a bound of one, the last."""
+    """At most ``most``, evenly from the first to the last; for one, the last."""
     if len(shots) <= most:
         return list(shots)
     if most <= 1:
@@ -134,5 +129,5 @@ def spread(shots: Sequence[Shot], most: int) -> list[Shot]:
 
 def _note(text: str) -> str:
     """What a rating says of its screenshot: the reply without the line of the score, on one line."""
-    said = _REASONING.sub("", _SCORE_LINE.sub("", text).strip())
-    return " ".join(said.split())
+    remainder = _REASONING.sub("", _SCORE_LINE.sub("", text).strip())
+    return " ".join(remainder.split())

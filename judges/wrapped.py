@@ -1,48 +1,24 @@
 """A judge around another one: whatever the outer one does not change is the inner one's."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from judges.base import Judge, Wants
+from judges.base import Judge
+
+
+def _of_inner(name: str) -> property:
+    return property(lambda self: getattr(self.judge, name))
 
 
 @dataclass(frozen=True)
-class Wrapped:
+class WrappedJudge:
     """Passes on the properties of ``judge``; a class that derives from it changes what differs, and asks."""
 
     judge: Judge
 
-    @property
-    def name(self) -> str:
-        """The inner judge's."""
-        return self.judge.name
-
-    @property
-    def inputs(self) -> str:
-        """The inner judge's."""
-        return self.judge.inputs
-
-    @property
-    def calls(self) -> str:
-        """The inner judge's."""
-        return self.judge.calls
-
-    @property
-    def source(self) -> str:
-        """The inner judge's."""
-        return self.judge.source
-
-    @property
-    def wants(self) -> Wants:
-        """The inner judge's."""
-        return self.judge.wants
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        """The inner judge's."""
-        return self.judge.models
-
-    @property
-    def prompts_hash(self) -> str:
-        """The inner judge's."""
-        return self.judge.prompts_hash
+    name = _of_inner("name")
+    inputs = _of_inner("inputs")
+    calls = _of_inner("calls")
+    source = _of_inner("source")
+    wants = _of_inner("wants")
+    models = _of_inner("models")
+    prompts_hash = _of_inner("prompts_hash")

@@ -1,4 +1,4 @@
-"""Answers calls: from the cache, from the same call under way, or by asking, as often as it takes.
+"""Executes calls: from the cache, from an equal call in progress, or by a request with retries.
 
 A call passes cache, calls under way here, calls under way in other processes (claims), and then, for every
 try, limit and budget. Nothing is awaited between a reply and its place in the cache, so that a run that is
@@ -17,20 +17,20 @@ from judges.base import Call, Image, Message, ModelSettings, Reply
 from judges.engine.budget import Spending
 from judges.engine.call_keys import call_key
 from judges.engine.limits import AdaptiveLimit
-from judges.engine.patience import Patience
+from judges.engine.patience import RetryPolicy
 from judges.engine.seams import Cache, Endpoint, OnEvent
-from judges.engine.trying import Trying
+from judges.engine.trying import RoleCaller
 
 CLAIM_POLL_S: Final = 0.25
 """How often it is looked whether another process has done with a call."""
 
-CHARACTERS_A_TOKEN: Final = 4
-TOKENS_A_PICTURE: Final = 1_000
+CHARACTERS_PER_TOKEN: Final = 4
+TOKENS_PER_IMAGE: Final = 1_000
 """About what calls take, for the tokens-a-minute limit; replies put it right."""
 
 
-class Asker:
-    """Asks on behalf of all trajectories of a run. For one event loop.
+class CallExecutor:
+    """Executor on behalf of all trajectories of a run. For one event loop.
 
     ``endpoints`` and ``models`` are by role. ``tokens_of`` counts a prompt for the tokens-a-minute limit.
     ``sleep`` and ``draw`` (numbers from 0 to 1) may be a test's own.
@@ -45,37 +45,41 @@ class Asker:
         budget: Spending,
         on_event: OnEvent = lambda kind, **facts: None,
         *,
-        patience: Patience | None = None,
+        retry_policy: RetryPolicy | None = None,
         tokens_of: Callable[[ModelSettings, tuple[Message, ...]], int] | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ):
         self._models = models
         self._cache = cache
-        self._tell = on_event
+        self._on_event = on_event
         self._sleep = sleep
         self._under_way: dict[str, asyncio.Future[Reply | None]] = {}
-        self._trying = {
-            role: Trying(
+        self._callers = {
+            role: RoleCaller(
                 endpoints[role],
                 model,
                 cache,
                 limit,
                 budget,
                 on_event,
-                patience or Patience(),
-                tokens_of or about_tokens,
+                retry_policy or RetryPolicy(),
+                tokens_of or estimate_tokens,
                 sleep,
                 draw,
             )
             for role, model in models.items()
         }
-        _share_dropped(self._trying)
+        _share_unsupported_params(self._callers)
 
     @property
-    def dropped(self) -> dict[str, list[str]]:
+    def unsupported_params(self) -> dict[str, list[str]]:
         """By role, the parameters that its endpoint turned out not to know, and that were left out since."""
-        return {role: sorted(trying.dropped) for role, trying in self._trying.items() if trying.dropped}
+        return {
+            role: sorted(caller.unsupported_params)
+            for role, caller in self._callers.items()
+            if caller.unsupported_params
+        }
 
     async def ask(self, call: Call) -> Reply:
         """The reply to a call, with the key of its answer; its state tells when there is none.
@@ -84,8 +88,8 @@ class Asker:
         BudgetReached, OSError when the cache cannot be written, asyncio.CancelledError, and nothing else.
         """
         model = self._models[call.role]
-        most = call.max_output_tokens or model.max_output_tokens
-        key = call_key(model, call.messages, most, call.sample)
+        max_tokens = call.max_output_tokens or model.max_output_tokens
+        key = call_key(model, call.messages, max_tokens, call.sample)
         while True:
             if (kept := self._from_cache(key, call)) is not None:
                 return kept
@@ -93,11 +97,11 @@ class Asker:
                 break
             shared = await asyncio.shield(under_way)
             if shared is not None:  # None: given up, by Ctrl-C or for want of money
-                self._tell("cached", purpose=call.purpose, role=call.role)
+                self._on_event("cached", purpose=call.purpose, role=call.role)
                 return replace(shared, is_from_cache=True)
         self._under_way[key] = done = asyncio.get_running_loop().create_future()
         try:
-            reply = await self._claimed(call, key, most)
+            reply = await self._claimed(call, key, max_tokens)
             done.set_result(reply)
             return reply
         finally:
@@ -105,14 +109,14 @@ class Asker:
             if not done.done():
                 done.set_result(None)
 
-    async def _claimed(self, call: Call, key: str, most: int) -> Reply:
-        """The reply to a call that nobody else in this process is asking for."""
+    async def _claimed(self, call: Call, key: str, max_tokens: int) -> Reply:
+        """The reply to a call that nothing else in this process is waiting for."""
         while not self._cache.claim(key):
             await self._sleep(CLAIM_POLL_S)
         try:
             self._cache.refresh()  # another process may have ended it a moment ago
             kept = self._from_cache(key, call)
-            return kept if kept is not None else await self._trying[call.role].reply(call, key, most)
+            return kept if kept is not None else await self._callers[call.role].reply(call, key, max_tokens)
         finally:
             self._cache.release(key)
 
@@ -120,23 +124,25 @@ class Asker:
         kept = self._cache.get(key)
         if kept is None:
             return None
-        self._tell("cached", purpose=call.purpose, role=call.role)
+        self._on_event("cached", purpose=call.purpose, role=call.role)
         return replace(kept, is_from_cache=True, key=key)
 
 
-def about_tokens(model: ModelSettings, messages: tuple[Message, ...]) -> int:
+def estimate_tokens(model: ModelSettings, messages: tuple[Message, ...]) -> int:
     """About what a prompt takes: a token for four characters, a thousand for a picture."""
     total = 0
     for message in messages:
         for part in (message.content,) if isinstance(message.content, str) else message.content:
             is_picture = isinstance(part, Image)
-            total += TOKENS_A_PICTURE if is_picture else len(part) // CHARACTERS_A_TOKEN + 1
+            total += TOKENS_PER_IMAGE if is_picture else len(part) // CHARACTERS_PER_TOKEN + 1
     return total
 
 
-def _share_dropped(trying: Mapping[str, Trying]) -> None:
+def _share_unsupported_params(callers: Mapping[str, RoleCaller]) -> None:
     """Roles that ask the same model at the same place learn from each other what it does not know."""
     known: dict[tuple[str, str | None, str], set[str]] = {}
-    for each in trying.values():
+    for each in callers.values():
         model = each.model
-        each.dropped = known.setdefault((model.provider, model.base_url, model.model), each.dropped)
+        each.unsupported_params = known.setdefault(
+            (model.provider, model.base_url, model.model), each.unsupported_params
+        )

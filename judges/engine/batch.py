@@ -17,20 +17,20 @@ from typing import Final
 
 from judges.base import OptionsError
 from judges.engine.batch_client import BatchClient
-from judges.engine.batch_collect import Collector
+from judges.engine.batch_collect import BatchCollector
 from judges.engine.batch_input import BatchFiles
-from judges.engine.batch_log import BatchEntry, BatchLog
-from judges.engine.batch_missing import Driving
+from judges.engine.batch_log import BatchLog
+from judges.engine.batch_missing import BatchDriver
 from judges.engine.budget import build_budget, reached
 from judges.engine.cache import CallCache
 from judges.engine.errors import CallFailed
-from judges.engine.first_errors import hopeless
-from judges.engine.keeping import Keeper
+from judges.engine.first_errors import leading_errors_message
+from judges.engine.keeping import ResultWriter
 from judges.engine.progress import Progress
-from judges.engine.providers import Access, access_of
+from judges.engine.providers import Access, resolve_access
 from judges.engine.run import Job
 from judges.engine.run_folder import RunFolder
-from judges.engine.stopping import Ended
+from judges.engine.stopping import RunEnd
 
 POLL_S: Final = 20.0
 """How often it is asked how the batches stand."""
@@ -39,7 +39,7 @@ PROVIDERS: Final = ("openai", "any")
 """Where there is a Batch API like OpenAI's; ``any`` is an address that the user knows to have one."""
 
 
-def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float = POLL_S) -> Ended:
+def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float = POLL_S) -> RunEnd:
     """Judge the job's trajectories into the folder, by batches.
 
     Ctrl-C leaves the batches with the endpoint; the same command collects them. Raises OptionsError for a
@@ -54,8 +54,8 @@ def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float 
     return asyncio.run(_run(job, folder, progress, poll_s))
 
 
-async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -> Ended:
-    access = access_of(job.models)
+async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -> RunEnd:
+    access = resolve_access(job.models)
     settings = job.settings
     build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
     log = BatchLog(folder.folder)
@@ -63,13 +63,13 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
     stop = asyncio.Event()
     try:
         async with _clients(access) as clients:
-            collector = Collector(job.models, clients, cache, log, settings.prices, progress)
-            rounds = _Rounds(folder, collector, Driving(job, access, collector, stop), stop, poll_s)
-            async with Keeper(folder, job.judge.name, cache.sync, progress) as keeper:
+            collector = BatchCollector(job.models, clients, cache, log, settings.prices, progress)
+            rounds = _Rounds(folder, collector, BatchDriver(job, access, collector, stop), stop, poll_s)
+            async with ResultWriter(folder, job.judge.name, cache.sync, progress) as writer:
                 with _on_signals(stop.set):
-                    ended = await rounds.run(keeper)
+                    ended = await rounds.run(writer)
                 if ended.how != "failing":
-                    keeper.hope()
+                    writer.write_errors()
             return ended
     finally:
         cache.close()
@@ -77,15 +77,15 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
 
 @dataclass
 class _Rounds:
-    """Collecting, driving and handing in, in turns."""
+    """Collecting, driving and submitting, in turns."""
 
     folder: RunFolder
-    collector: Collector
-    driving: Driving
+    collector: BatchCollector
+    driver: BatchDriver
     stop: asyncio.Event
     poll_s: float
 
-    async def run(self, keeper: Keeper) -> Ended:
+    async def run(self, writer: ResultWriter) -> RunEnd:
         """Go on until all are judged, or nothing more can be done now."""
         try:
             while True:
@@ -93,17 +93,17 @@ class _Rounds:
                 if (ended := self._ended_early()) is not None:
                     return ended
                 with BatchFiles(self.folder.folder) as files:
-                    await self.driving.drive(keeper, files)
+                    await self.driver.drive(writer, files)
                     if not files.keys:
-                        return self._ended(keeper)
-                    await self._hand_in(files)
+                        return self._ended(writer)
+                    await self._submit(files)
         except CallFailed as failure:
-            return Ended(
+            return RunEnd(
                 "failing", f"the endpoint cannot be used for batches: {failure.message}{self._left()}"
             )
 
-    async def _hand_in(self, files: BatchFiles) -> None:
-        """Hand in the files; each batch is written down before, so that none is forgotten or made twice."""
+    async def _submit(self, files: BatchFiles) -> None:
+        """Submit the files; each batch is recorded first, so that none is forgotten or made twice."""
         log = self.collector.log
         for entry in files.finished():
             if self.stop.is_set():
@@ -112,51 +112,50 @@ class _Rounds:
             file_id = await client.upload(files.path(entry))
             log.entries.append(entry)
             log.save()
-            state = await client.hand_in(file_id, entry.mark)
+            state = await client.create_batch(file_id, entry.mark)
             entry.id, entry.status, entry.handed_in_at = state.id, "waiting", _now()
             log.save()
-            self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls handed in")
+            self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
 
-    def _ended(self, keeper: Keeper) -> Ended:
-        """How a run ends that has no call to hand in."""
-        driving = self.driving
-        if keeper.is_hopeless:
-            return Ended("failing", hopeless(keeper.give_up()))
-        if len(driving.judged) == len(driving.job.ids):
-            return Ended("finished")
-        max_usd, left_out_usd = driving.job.settings.max_usd, driving.left_out_usd
+    def _ended(self, writer: ResultWriter) -> RunEnd:
+        """How a run ends that has no call left to submit."""
+        driver = self.driver
+        if writer.all_failed:
+            return RunEnd("failing", leading_errors_message(writer.discard_errors()))
+        if len(driver.judged) == len(driver.job.ids):
+            return RunEnd("finished")
+        max_usd, left_out_usd = driver.job.settings.max_usd, driver.left_out_usd
         if max_usd is not None and left_out_usd is not None:
-            spent_usd = self.collector.progress.spent.total_usd or 0.0
-            return Ended("budget", reached(max_usd, spent_usd, left_out_usd))
-        return Ended("interrupted", "stopped; what was done is kept")
+            spent_usd = self.collector.progress.spend.total_usd or 0.0
+            return RunEnd("budget", reached(max_usd, spent_usd, left_out_usd))
+        return RunEnd("interrupted", "stopped; finished trajectories are saved")
 
-    def _ended_early(self) -> Ended | None:
+    def _ended_early(self) -> RunEnd | None:
         """How the run ends when it cannot go on to another round."""
         collector = self.collector
         if self.stop.is_set():
-            return Ended("waiting" if collector.log.open else "interrupted", f"stopped{self._left()}")
+            return RunEnd("waiting" if collector.log.open else "interrupted", f"stopped{self._left()}")
         if collector.refused:
             refused = "\n".join(collector.refused)
-            return Ended(
+            return RunEnd(
                 "failing",
-                f"the endpoint would not run a batch, and nothing of it was paid:\n{refused}\nMend it, and "
-                "give the same command again; where too much was handed in at once, later or with --limit",
+                f"the endpoint rejected a batch, and nothing was charged:\n{refused}\nFix the cause and "
+                "run the same command again; if too much was submitted at once, wait or use --limit",
             )
         if collector.cancelled:
             ids = ", ".join(collector.cancelled)
-            return Ended("interrupted", f"{ids}: stopped at the endpoint; what it had done is kept")
+            return RunEnd("interrupted", f"{ids}: cancelled at the endpoint; its finished calls are saved")
         return None
 
     def _left(self) -> str:
-        """What is to be said of the batches that are still open."""
+        """The end of a message: which batches are still open."""
         if not (left := self.collector.log.open):
-            return "; what was done is kept"
+            return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)
-        return f"; {calls:,} calls are with the endpoint ({_names(left)}): the same command collects them"
-
-
-def _names(entries: list[BatchEntry]) -> str:
-    return ", ".join(entry.id or "being handed in" for entry in entries)
+        ids = ", ".join(entry.id or "being submitted" for entry in left)
+        return (
+            f"; {calls:,} calls are still at the endpoint ({ids}); run the same command again to collect them"
+        )
 
 
 @contextlib.asynccontextmanager

@@ -18,10 +18,10 @@ MARK: Final = "judges_mark"
 """The entry of a batch's metadata by which it is found again."""
 
 TIMEOUT_S: Final = 600.0
-TRIES: Final = 5
-WAITS_S: Final = (1.0, 4.0, 15.0, 60.0)
-LOOKED_THROUGH: Final = 1_000
-"""So many of the latest batches are looked through for a mark."""
+MAX_ATTEMPTS: Final = 5
+RETRY_DELAYS_S: Final = (1.0, 4.0, 15.0, 60.0)
+MAX_BATCHES_SEARCHED: Final = 1_000
+"""How many of the latest batches are searched for a mark."""
 
 ENDED: Final = ("completed", "failed", "expired", "cancelled")
 
@@ -42,7 +42,6 @@ class BatchState:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come of it."""
         return self.status in ENDED
 
 
@@ -59,9 +58,9 @@ class BatchClient:
 
     async def upload(self, path: Path) -> str:
         """The id of the file at the endpoint. A file that was uploaded twice costs nothing."""
-        return (await self._patiently(lambda: self._client.files.create(file=path, purpose="batch"))).id
+        return (await self._with_retry(lambda: self._client.files.create(file=path, purpose="batch"))).id
 
-    async def hand_in(self, file_id: str, mark: str) -> BatchState:
+    async def create_batch(self, file_id: str, mark: str) -> BatchState:
         """The batch of an uploaded file. One with this mark is taken when it is there: none is made twice."""
 
         is_first = True
@@ -79,15 +78,14 @@ class BatchClient:
             )
             return _state_of(made)
 
-        return await self._patiently(once)
+        return await self._with_retry(once)
 
     async def find(self, mark: str) -> BatchState | None:
         """The batch with a mark, among the latest ones; None when there is none."""
-        return await self._patiently(lambda: self._find(mark))
+        return await self._with_retry(lambda: self._find(mark))
 
-    async def look(self, batch_id: str) -> BatchState:
-        """How a batch stands."""
-        return _state_of(await self._patiently(lambda: self._client.batches.retrieve(batch_id)))
+    async def retrieve(self, batch_id: str) -> BatchState:
+        return _state_of(await self._with_retry(lambda: self._client.batches.retrieve(batch_id)))
 
     async def lines(self, file_id: str) -> AsyncIterator[str]:
         """The lines of a file, as they come. Raises CallFailed, maybe when some have been given."""
@@ -100,7 +98,6 @@ class BatchClient:
             raise classify_openai(problem) from problem
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     async def _find(self, mark: str) -> BatchState | None:
@@ -109,19 +106,19 @@ class BatchClient:
             if (batch.metadata or {}).get(MARK) == mark:
                 return _state_of(batch)
             seen += 1
-            if seen >= LOOKED_THROUGH:
+            if seen >= MAX_BATCHES_SEARCHED:
                 break
         return None
 
-    async def _patiently(self, step: Callable[[], Awaitable[Got]]) -> Got:
-        for tried in range(1, TRIES + 1):
+    async def _with_retry(self, step: Callable[[], Awaitable[Got]]) -> Got:
+        for tried in range(1, MAX_ATTEMPTS + 1):
             try:
                 return await step()
             except Exception as problem:
                 failure = classify_openai(problem)
-                if failure.kind not in ("rate_limit", "transient") or tried == TRIES:
+                if failure.kind not in ("rate_limit", "transient") or tried == MAX_ATTEMPTS:
                     raise failure from problem
-                await self._sleep(failure.retry_after_s or WAITS_S[tried - 1])
+                await self._sleep(failure.retry_after_s or RETRY_DELAYS_S[tried - 1])
         raise AssertionError("unreachable")
 
 

@@ -1,4 +1,4 @@
-"""Batches that were handed in: watched until they have ended, their replies taken into the cache."""
+"""Submitted batches: polled until they have ended, their replies taken into the cache."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from judges.engine.errors import CallFailed
 from judges.engine.prices import PriceTable
 from judges.engine.progress import Progress
 
-MOST_TRIES: Final = 3
-"""A call that fails in passing is handed in again, so often in all."""
+MAX_FAILURES: Final = 3
+"""A call with a transient failure is submitted again, up to this many times in all."""
 
 _PASSING: Final = ("transient", "rate_limit")
 _STATES: Final = {"too_long": "too_long", "refused": "refused"}
 
 
 @dataclass
-class Collector:
+class BatchCollector:
     """Takes the replies of open batches into the cache, and knows what became of the other calls.
 
-    ``failed``: by key, what stands for the reply of a call that is given up. ``refused``: what the endpoint
-    said of batches that it would not run; ``cancelled``: those that somebody stopped at the endpoint.
+    ``failed``: by key, what stands for the reply of a call that is given up. ``refused``: the
+    endpoint's reasons for rejected batches; ``cancelled``: batches that were stopped at the endpoint.
     """
 
     models: Mapping[str, ModelSettings]
@@ -43,7 +43,7 @@ class Collector:
     cancelled: list[str] = field(default_factory=list)
     _tries: Counter[str] = field(default_factory=Counter)
     _spent_usd: dict[str, float] = field(default_factory=dict)
-    _told: object = None
+    _reported: object = None
 
     async def wait(self, stop: asyncio.Event, poll_s: float) -> None:
         """Return when no batch is open, or ``stop`` is set.
@@ -52,15 +52,15 @@ class Collector:
         out.
         """
         while self.log.open and not stop.is_set():
-            states = [await self._look_patiently(entry) for entry in self.log.open]
-            self._tell([state for state in states if state is not None])
+            states = [await self._poll_with_retry(entry) for entry in self.log.open]
+            self._report([state for state in states if state is not None])
             if self.log.open:
                 try:
                     await asyncio.wait_for(stop.wait(), poll_s)
                 except TimeoutError:
                     continue
 
-    def give_up(self, key: str, failure: CallFailed) -> None:
+    def fail(self, key: str, failure: CallFailed) -> None:
         """Let a call stay without a reply."""
         self.failed[key] = Reply(
             text=failure.raw,
@@ -70,16 +70,16 @@ class Collector:
             key=key,
         )
 
-    async def _look_patiently(self, entry: BatchEntry) -> BatchState | None:
+    async def _poll_with_retry(self, entry: BatchEntry) -> BatchState | None:
         try:
-            return await self._look(entry)
+            return await self._poll(entry)
         except CallFailed as failure:
             if failure.kind not in _PASSING:
                 raise
-            self.progress.say(f"the endpoint does not answer ({failure.message}); it is asked again")
+            self.progress.say(f"the endpoint does not answer ({failure.message}); trying again")
             return None
 
-    async def _look(self, entry: BatchEntry) -> BatchState | None:
+    async def _poll(self, entry: BatchEntry) -> BatchState | None:
         """How an open batch stands; one that has ended is collected, one that was never made is forgotten."""
         client = self.clients[entry.role]
         if entry.id is None:
@@ -91,7 +91,7 @@ class Collector:
             entry.id, entry.status = state.id, "waiting"
             self.log.save()
         else:
-            state = await client.look(entry.id)
+            state = await client.retrieve(entry.id)
         if state.has_ended:
             await self._collect(entry, state)
         return state
@@ -103,7 +103,7 @@ class Collector:
             entry.status = "failed"
             self.log.save()
             return
-        absent = CallFailed("transient", f"the results of {state.id} ({state.status}) do not have it")
+        absent = CallFailed("transient", f"the results of {state.id} ({state.status}) have no answer to it")
         failures: dict[str, CallFailed] = dict.fromkeys(entry.keys, absent)
         unreadable = 0
         for file_id in state.files:
@@ -139,23 +139,23 @@ class Collector:
             cost_usd=None if cost_usd is None else cost_usd + self._spent_usd.get(key, 0.0),
         )
         self.cache.put(key, reply)
-        self.progress.spent.count(reply)
+        self.progress.spend.count(reply)
 
     def _note(self, entry: BatchEntry, key: str, failure: CallFailed) -> None:
         """Find out what to do about a call that failed."""
         self.cache.note_attempt(key, failure.kind, failure.message)
         if (cost_usd := self._cost(entry.role, failure)) is not None:
             self._spent_usd[key] = self._spent_usd.get(key, 0.0) + cost_usd
-        dropped = self.log.dropped.setdefault(entry.role, [])
+        unsupported_params = self.log.unsupported_params.setdefault(entry.role, [])
         if failure.kind == "too_long" and key not in entry.shorter:
             self.log.too_long.append(key)
             return
-        if failure.kind == "unsupported_parameter" and failure.parameter not in (None, *dropped):
-            dropped.append(failure.parameter)
+        if failure.kind == "unsupported_parameter" and failure.parameter not in (None, *unsupported_params):
+            unsupported_params.append(failure.parameter)
         self._tries[key] += 1
         is_passing = failure.kind in (*_PASSING, "unsupported_parameter")
-        if not is_passing or self._tries[key] >= MOST_TRIES:
-            self.give_up(key, failure)
+        if not is_passing or self._tries[key] >= MAX_FAILURES:
+            self.fail(key, failure)
 
     def _cost(self, role: str, made: Reply | CallFailed) -> float | None:
         price = self.prices.of(self.models[role])
@@ -163,14 +163,14 @@ class Collector:
             return None
         return price.cost(made.input_tokens, made.output_tokens, is_batch=True)
 
-    def _tell(self, states: list[BatchState]) -> None:
+    def _report(self, states: list[BatchState]) -> None:
         """A line when a batch has got on: into another status, or by a tenth of its calls."""
         done, total = sum(state.done for state in states), sum(state.total for state in states)
         failed = sum(state.failed for state in states)
         now = (sorted(state.status for state in states), 10 * (done + failed) // max(1, total))
-        if not states or now == self._told:
+        if not states or now == self._reported:
             return
-        self._told = now
+        self._reported = now
         by_status = Counter(state.status for state in states)
-        said = ", ".join(f"{number} {status}" for status, number in sorted(by_status.items()))
-        self.progress.say(f"batches: {said}; {done:,} of {total:,} calls done, {failed:,} failed")
+        summary = ", ".join(f"{number} {status}" for status, number in sorted(by_status.items()))
+        self.progress.say(f"batches: {summary}; {done:,} of {total:,} calls done, {failed:,} failed")

@@ -1,4 +1,4 @@
-"""The files that are handed in: a line for each call that has no reply yet, cut into batches."""
+"""The files of batches: a line for each call that has no reply yet."""
 
 import json
 import secrets
@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, Final
 from judges.engine.batch_log import BatchEntry
 from judges.engine.wire_json import read_json
 
-MOST_LINES: Final = 50_000
-MOST_BYTES: Final = 190_000_000
+MAX_LINES: Final = 50_000
+MAX_BYTES: Final = 190_000_000
 """OpenAI takes 50,000 calls and 200 MB in a batch."""
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -49,8 +49,8 @@ class BatchFiles:
     """
 
     folder: Path
-    most_lines: int = MOST_LINES
-    most_bytes: int = MOST_BYTES
+    most_lines: int = MAX_LINES
+    most_bytes: int = MAX_BYTES
     parts: list[_Part] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     _filling: dict[str, _Part] = field(default_factory=dict)
@@ -66,7 +66,6 @@ class BatchFiles:
             self.path(part.entry).unlink(missing_ok=True)
 
     def path(self, entry: BatchEntry) -> Path:
-        """The file of a batch."""
         return self.folder / entry.input_file
 
     def add(self, role: str, key: str, line: bytes, most_usd: float | None, *, is_shorter: bool) -> None:
@@ -91,7 +90,7 @@ class BatchFiles:
         return sum(part.entry.most_usd or 0.0 for part in self.parts)
 
     def finished(self) -> list[BatchEntry]:
-        """The batches to hand in, their files complete."""
+        """The batches to submit, their files complete."""
         for part in self.parts:
             part.file.flush()
         return [part.entry for part in self.parts]

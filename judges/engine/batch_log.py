@@ -1,11 +1,11 @@
-"""The batches of a run, in a file of its folder: what was handed in, and what is still to be collected."""
+"""The batches of a run, in a file of its folder: what was submitted, and what is still to be collected."""
 
 import json
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from dataset_script.prediction_file.write import replacing
+from core.files import atomic_write
 from judges.engine.run_folder import RunFolderError
 
 BATCHES: Final = "batches.json"
@@ -42,7 +42,7 @@ class BatchLog:
     def __init__(self, folder: Path):
         self._path = folder / BATCHES
         self.entries: list[BatchEntry] = []
-        self.dropped: dict[str, list[str]] = {}
+        self.unsupported_params: dict[str, list[str]] = {}
         """By role, the parameters that its endpoint does not know."""
         self.too_long: list[str] = []
         """The keys of calls whose prompts were too long, and are sent shorter."""
@@ -51,7 +51,6 @@ class BatchLog:
 
     @property
     def open(self) -> list[BatchEntry]:
-        """The batches that are still to be collected."""
         return [entry for entry in self.entries if entry.status in ("handing in", "waiting")]
 
     @property
@@ -61,25 +60,24 @@ class BatchLog:
 
     def save(self) -> None:
         """Replace the file."""
-        said = {
-            "dropped": self.dropped,
+        stored = {
+            "dropped": self.unsupported_params,
             "too_long": self.too_long,
             "batches": [asdict(entry) for entry in self.entries],
         }
-        with replacing(self._path) as file:
-            file.write(json.dumps(said, indent=1).encode("ascii") + b"\n")
+        atomic_write(self._path, json.dumps(stored, indent=1).encode("ascii") + b"\n")
 
     def _read(self) -> None:
         try:
-            said: Any = json.loads(self._path.read_bytes())
+            stored: Any = json.loads(self._path.read_bytes())
             known = {each.name for each in fields(BatchEntry)}
             self.entries = [
-                BatchEntry(**{k: v for k, v in each.items() if k in known}) for each in said["batches"]
+                BatchEntry(**{k: v for k, v in each.items() if k in known}) for each in stored["batches"]
             ]
-            self.dropped = {role: list(names) for role, names in said["dropped"].items()}
-            self.too_long = list(said["too_long"])
+            self.unsupported_params = {role: list(names) for role, names in stored["dropped"].items()}
+            self.too_long = list(stored["too_long"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
             raise RunFolderError(
-                f"{self._path}: cannot be read ({problem}); take it out of the folder to go on without the "
-                "batches that it names, whose calls are then paid again"
+                f"{self._path}: cannot be read ({problem}); remove it to continue without the "
+                "batches it lists; their calls are then paid again"
             ) from problem

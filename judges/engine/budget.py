@@ -32,7 +32,7 @@ class Reservation:
 
 
 class Spending(Protocol):
-    """What the asker needs to know of money. Around every attempt: `reserve`, then `settle` exactly once."""
+    """The budget as the executor uses it. Around every attempt: `reserve`, then `settle` exactly once."""
 
     async def reserve(
         self, model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int
@@ -77,7 +77,7 @@ class Budget:
         price = self._prices.of(model)
         if price is None:
             raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
-        most = price.cost(self._ceiling(model, messages), most_output(model, max_output_tokens))
+        most = price.cost(self._ceiling(model, messages), max_output(model, max_output_tokens))
         while self.spent_usd + self._reserved_usd + most > self.max_usd:
             if not self._open or self.spent_usd + most > self.max_usd:
                 raise BudgetReached(reached(self.max_usd, self.spent_usd, most))
@@ -104,7 +104,6 @@ class Budget:
     def cost_of(
         self, model: ModelSettings, input_tokens: int | None, output_tokens: int | None
     ) -> float | None:
-        """What a reply cost in dollars; None when the price or the tokens are unknown."""
         return cost_of(self._prices, model, input_tokens, output_tokens)
 
     @property
@@ -121,38 +120,35 @@ class NoBudget:
     async def reserve(
         self, model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int
     ) -> Reservation:
-        """A reservation of nothing."""
         return Reservation(0.0, model)
 
-    def settle(self, reservation: Reservation, reply: Reply | None, *, maybe_paid: bool = False) -> None:
-        """Does nothing."""
+    def settle(self, reservation: Reservation, reply: Reply | None, *, maybe_paid: bool = False) -> None: ...
 
     def cost_of(
         self, model: ModelSettings, input_tokens: int | None, output_tokens: int | None
     ) -> float | None:
-        """What a reply cost in dollars; None when the price or the tokens are unknown."""
         return None if self._prices is None else cost_of(self._prices, model, input_tokens, output_tokens)
 
 
 def reached(max_usd: float, spent_usd: float, most_usd: float) -> str:
-    """What the user is told when a call that may cost so much is not made."""
+    """The message of a run that stopped before a call of this cost."""
     return (
         f"stopped at --max-usd {max_usd:g}: ${spent_usd:.4f} is spent and the next call may cost "
-        f"${most_usd:.4f}. What was done is kept; to go on, give the same command a higher --max-usd"
+        f"${most_usd:.4f}. Finished trajectories are saved; to continue, run the same command with a higher "
+        "--max-usd"
     )
 
 
 def cost_of(
     prices: "PriceTable", model: ModelSettings, input_tokens: int | None, output_tokens: int | None
 ) -> float | None:
-    """What a reply cost in dollars; None when the price or the tokens are unknown."""
     price = prices.of(model)
     if price is None or input_tokens is None or output_tokens is None:
         return None
     return price.cost(input_tokens, output_tokens)
 
 
-def most_output(model: ModelSettings, max_output_tokens: int) -> int:
+def max_output(model: ModelSettings, max_output_tokens: int) -> int:
     """The most tokens of a reply; what the user adds to the request may raise them."""
     given = [model.extra.get(name) for name in ("max_tokens", "max_completion_tokens")]
     choices = model.extra.get("n")
@@ -170,7 +166,7 @@ def build_budget(
 
     Raises OptionsError for a limit where the price of a model is unknown.
     """
-    from judges.engine.tokens import tokens_at_most
+    from judges.engine.tokens import token_ceiling
 
     if max_usd is None:
         return NoBudget(prices)
@@ -178,7 +174,7 @@ def build_budget(
     if unknown:
         flags = " ".join(f"--price {name}=IN,OUT" for name in unknown)
         raise OptionsError(
-            f"--max-usd cannot hold: the price of {', '.join(unknown)} is unknown. Give it in dollars for a "
-            f"million tokens ({flags}), or leave --max-usd out"
+            f"--max-usd cannot be enforced: the price of {', '.join(unknown)} is unknown. Give it in "
+            f"dollars for a million tokens ({flags}), or leave --max-usd out"
         )
-    return Budget(max_usd, prices, tokens_at_most, spent_usd)
+    return Budget(max_usd, prices, token_ceiling, spent_usd)

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 from judges.base import Reply, TokenProbability
 from judges.engine.call_keys import call_key
 from judges.engine.claims import Claims
-from judges.engine.segments import Segment, is_segment, whole_lines
+from judges.engine.segments import Segment, complete_lines, is_segment
 
 __all__ = ["CallCache", "call_key"]
 
@@ -30,7 +30,7 @@ REFRESH_AFTER_S: Final = 1.0
 _KEY_LENGTH: Final = 64
 
 _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name != "is_from_cache"}
-"""What a line says of a reply, each with the value that need not be said."""
+"""The fields of a reply in a line, with the defaults that are left out."""
 
 
 class CallCache:
@@ -79,7 +79,8 @@ class CallCache:
     def claim(self, key: str) -> bool:
         """Take a call for this process: False while another process has it under way.
 
-        Who is told False waits, and then finds the answer with `get` after `refresh`, or takes the call when
+        A caller that gets False waits, and then finds the answer with `get` after `refresh`, or takes the
+        call when
         the other has given it up or died.
         """
         return self._claims.take(key)
@@ -110,7 +111,7 @@ class CallCache:
         self._claims.close()
 
     def _index(self, name: str, file: BinaryIO) -> None:
-        for start, line in whole_lines(file, self._read_up_to.get(name, 0)):
+        for start, line in complete_lines(file, self._read_up_to.get(name, 0)):
             self._read_up_to[name] = start + len(line)
             if line.startswith(ANSWER):
                 try:

@@ -8,7 +8,7 @@ from pathlib import Path
 class Claims:
     """A lock for each call, on one byte of a file: the system gives it back when a process ends or is killed.
 
-    Locks keep processes apart, not the tasks of one; those share a call in flight in the asker.
+    Locks keep processes apart, not the tasks of one; those share a call in flight in the executor.
     """
 
     def __init__(self, path: Path):
@@ -28,14 +28,12 @@ class Claims:
         return True
 
     def release(self, key: str) -> None:
-        """Give a call up."""
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, _place(key))
         except OSError:
             return
 
     def close(self) -> None:
-        """Give everything up."""
         if self._owner == os.getpid():
             os.close(self._descriptor)
             self._descriptor, self._owner = -1, -1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from judges.base import Message, ModelSettings, Reply
-from judges.engine.completions import encoded, reply_of, request_body
+from judges.engine.completions import encoded, parse_reply, request_body
 from judges.engine.errors import CallFailed, classify, classify_status
 from judges.engine.providers import Access
 
@@ -34,8 +34,7 @@ KEEP_ALIVE_S: Final = 4.0
 
 
 class OpenAIEndpoint:
-    """Makes single attempts; whether to try again is the asker's affair. For one event loop, in which it is
-    made.
+    """Makes single attempts and leaves retries to the executor. For the event loop that creates it.
     """
 
     def __init__(self, access: Access, timeout_s: float = TIMEOUT_S):
@@ -50,14 +49,18 @@ class OpenAIEndpoint:
         messages: tuple[Message, ...],
         max_output_tokens: int,
         *,
-        dropped: Set[str] = frozenset(),
+        unsupported_params: Set[str] = frozenset(),
     ) -> Reply:
-        """One request without the ``dropped`` parameters. Raises CallFailed, and nothing else.
+        """One request without ``unsupported_params``. Raises CallFailed, and nothing else.
 
         The reply's latency is the time from sending to the last byte.
         """
         body = request_body(
-            model, messages, max_output_tokens, dropped=dropped, output_limit=self._access.output_limit
+            model,
+            messages,
+            max_output_tokens,
+            unsupported_params=unsupported_params,
+            output_limit=self._access.output_limit,
         )
         begun = time.perf_counter()
         try:
@@ -67,12 +70,11 @@ class OpenAIEndpoint:
                     text = await answer.text(errors="replace")
             if not 200 <= answer.status < 300:
                 raise classify_status(answer.status, text, answer.headers)
-            return reply_of(text, time.perf_counter() - begun)
+            return parse_reply(text, time.perf_counter() - begun)
         except Exception as problem:
             raise self._without_key(classify(problem)) from problem
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._session.close()
 
     def _without_key(self, failure: CallFailed) -> CallFailed:

@@ -22,20 +22,24 @@ def request_body(
     messages: tuple[Message, ...],
     max_output_tokens: int,
     *,
-    dropped: Set[str] = frozenset(),
+    unsupported_params: Set[str] = frozenset(),
     output_limit: str = "max_tokens",
 ) -> dict[str, Any]:
-    """The body of a request, without the ``dropped`` parameters; where one name of the longest reply is
-    dropped, the other is used.
+    """The body of a request, without ``unsupported_params``; where one name of the output limit is
+    unsupported, the other is used.
     """
-    body: dict[str, Any] = {"model": model.model, "messages": [message_of(each) for each in messages]}
-    limits = [name for name in sorted(OUTPUT_LIMITS, key=output_limit.__ne__) if name not in dropped]
+    body: dict[str, Any] = {"model": model.model, "messages": [message_to_json(each) for each in messages]}
+    limits = [
+        name for name in sorted(OUTPUT_LIMITS, key=output_limit.__ne__) if name not in unsupported_params
+    ]
     if limits and not any(name in model.extra for name in OUTPUT_LIMITS):
         body[limits[0]] = max_output_tokens
     given: dict[str, Any] = {"temperature": model.temperature, "seed": model.seed}
-    if model.logprobs and "logprobs" not in dropped:
+    if model.logprobs and "logprobs" not in unsupported_params:
         given |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-    body |= {name: value for name, value in given.items() if value is not None and name not in dropped}
+    body |= {
+        name: value for name, value in given.items() if value is not None and name not in unsupported_params
+    }
     return body | dict(model.extra)
 
 
@@ -49,7 +53,7 @@ def encoded(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body).encode("ascii")
 
 
-def message_of(message: Message) -> dict[str, Any]:
+def message_to_json(message: Message) -> dict[str, Any]:
     """A message as it is sent: a text as a string, texts and pictures as parts."""
     if isinstance(message.content, str):
         return {"role": message.role, "content": message.content}
@@ -63,7 +67,7 @@ def _part(part: str | Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": part.data_url, **detail}}
 
 
-def reply_of(raw: str, latency_s: float | None = None) -> Reply:
+def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
     """The reply in the answer to a call, its text as it came.
 
     A refusal, in words of its own or by a filter, has the state ``refused``. Raises CallFailed for an answer
@@ -72,9 +76,9 @@ def reply_of(raw: str, latency_s: float | None = None) -> Reply:
     try:
         answer = read_json(raw)
     except ValueError as problem:
-        raise _unusable(f"the answer is no whole JSON ({problem})", raw, {}) from problem
+        raise _unusable(f"the answer is not complete JSON ({problem})", raw, {}) from problem
     if not isinstance(answer, dict):
-        raise _unusable("the answer is no JSON object", raw, {})
+        raise _unusable("the answer is not a JSON object", raw, {})
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     error = answer.get("error") or (choice.get("error") if isinstance(choice, dict) else None)
@@ -82,10 +86,10 @@ def reply_of(raw: str, latency_s: float | None = None) -> Reply:
         raise _inner_error(error, raw, answer)
     if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
         raise _unusable("the answer has no choices", raw, answer)
-    return _reply_of_choice(choice, answer, raw, latency_s)
+    return _reply_of_first_choice(choice, answer, raw, latency_s)
 
 
-def _reply_of_choice(
+def _reply_of_first_choice(
     choice: Mapping[str, Any], answer: Mapping[str, Any], raw: str, latency_s: float | None
 ) -> Reply:
     text, finish_reason = _text(choice["message"].get("content")), choice.get("finish_reason")

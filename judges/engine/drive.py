@@ -1,4 +1,4 @@
-"""Driving a judge: its calls are handed on, their replies handed back, until it answers."""
+"""Driving a judge: its calls go to an executor, their replies back to it, until it answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +19,6 @@ class Exchange:
 
 
 async def drive(judge: Judge, view: View, ask: Ask) -> Answer:
-    """A judge's answer to one trajectory. Raises what ``ask`` raises, once the stage's other calls ended."""
     answer, _ = await drive_recorded(judge, view, ask)
     return answer
 
@@ -27,37 +26,37 @@ async def drive(judge: Judge, view: View, ask: Ask) -> Answer:
 async def drive_recorded(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
     """As `drive`, with every call and its reply, in the order in which the judge named them."""
     exchanges: list[Exchange] = []
-    asking = judge.ask(view)
+    session = judge.ask(view)
     try:
-        calls = next(asking)
+        calls = next(session)
         for stage in range(_NO_END):
             replies = await _all_of(calls, ask)
             exchanges += [Exchange(call, reply, stage) for call, reply in zip(calls, replies, strict=True)]
-            calls = asking.send(replies)
+            calls = session.send(replies)
     except StopIteration as end:
         return end.value, tuple(exchanges)
     finally:
-        asking.close()
+        session.close()
     raise RuntimeError(f"{judge.name} asks without end")
 
 
-def drive_offline(judge: Judge, view: View, reply_of: Callable[[Call], Reply | None]) -> Answer | None:
+def drive_offline(judge: Judge, view: View, parse_reply: Callable[[Call], Reply | None]) -> Answer | None:
     """As `drive`, with replies that are there already; None when one is not.
 
-    ``reply_of`` is asked for every call of a stage even so: a batch collects all that is missing at once.
+    ``parse_reply`` is asked for every call of a stage even so: a batch collects all that is missing at once.
     """
-    asking = judge.ask(view)
+    session = judge.ask(view)
     try:
-        calls = next(asking)
+        calls = next(session)
         for _ in range(_NO_END):
-            replies = [reply_of(call) for call in calls]
+            replies = [parse_reply(call) for call in calls]
             if any(reply is None for reply in replies):
                 return None
-            calls = asking.send(replies)
+            calls = session.send(replies)
     except StopIteration as end:
         return end.value
     finally:
-        asking.close()
+        session.close()
     raise RuntimeError(f"{judge.name} asks without end")
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from judges.base import ModelSettings
 from judges.engine.client import TIMEOUT_S, OpenAIEndpoint
-from judges.engine.providers import LOCAL, access_of
+from judges.engine.providers import LOCAL, resolve_access
 from judges.engine.seams import Endpoint
 
 
@@ -22,7 +22,7 @@ async def open_endpoints(
 
     Raises OptionsError for a missing key or address before anything is opened.
     """
-    access = access_of(models, environment)
+    access = resolve_access(models, environment)
     remote = {place: OpenAIEndpoint(place, timeout_s) for place in set(access.values())}
     local: dict[str, Endpoint] = {}
     try:

@@ -1,4 +1,4 @@
-"""What went wrong with a call, in the few kinds that the asker tells apart.
+"""What went wrong with a call, in the few kinds that retries distinguish.
 
 Endpoints word the same trouble in many ways; the patterns below are those of OpenAI, Azure, OpenRouter,
 Together, Mistral, Anthropic, Google, Groq and vLLM.
@@ -17,7 +17,7 @@ from judges.engine.wire_json import read_json
 
 Kind = Literal["rate_limit", "transient", "too_long", "unsupported_parameter", "refused", "final"]
 
-DROPPABLE: Final = (
+OPTIONAL_PARAMS: Final = (
     "temperature",
     "seed",
     "max_tokens",
@@ -27,7 +27,7 @@ DROPPABLE: Final = (
 )
 """Parameters that a call can do without. Those that the user adds are not among them: they were meant."""
 
-LONGEST_MESSAGE: Final = 600
+MAX_MESSAGE_CHARS: Final = 600
 
 _TOO_LONG_CODES: Final = ("context_length_exceeded", "string_above_max_length", "request_too_large")
 _REFUSED_CODES: Final = ("content_filter", "content_policy_violation", "moderation_blocked")
@@ -82,7 +82,7 @@ class CallFailed(Exception):
         output_tokens: int | None = None,
     ):
         self.kind = kind
-        self.message = " ".join(message.split())[:LONGEST_MESSAGE]
+        self.message = " ".join(message.split())[:MAX_MESSAGE_CHARS]
         self.retry_after_s = retry_after_s
         self.parameter = parameter
         self.maybe_paid = maybe_paid
@@ -104,8 +104,8 @@ def classify(problem: BaseException) -> CallFailed:
     if isinstance(problem, TimeoutError):
         return CallFailed("transient", "no reply in time", maybe_paid=was_sent, is_slow=True)
     if isinstance(problem, aiohttp.ClientError) and not isinstance(problem, aiohttp.InvalidURL):
-        said = str(problem) or type(problem).__name__
-        return CallFailed("transient", f"no connection: {said}", maybe_paid=was_sent)
+        reason = str(problem) or type(problem).__name__
+        return CallFailed("transient", f"no connection: {reason}", maybe_paid=was_sent)
     return CallFailed("final", f"{type(problem).__name__}: {problem}")
 
 
@@ -126,7 +126,7 @@ def classify_openai(problem: BaseException) -> CallFailed:
 
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
     """The failure that an error answer stands for; ``headers`` with names in small letters."""
-    message, code, parameter = _said(body)
+    message, code, parameter = _parse_error_body(body)
     shown = f"{status}: {message}"
     if status == 429 and not (code in _NO_MONEY_CODES or _NO_MONEY.search(message)):
         if re.search(r"request too large", message, re.IGNORECASE):  # for the account's tokens a minute
@@ -137,18 +137,18 @@ def classify_status(status: int, body: str, headers: Mapping[str, str] | None = 
     if status in _TRANSIENT_STATUSES or (status >= 500 and status != 501):
         return CallFailed("transient", shown, maybe_paid=status in _MAYBE_PAID_STATUSES)
     if status in (400, 403, 404, 413, 422):
-        return _of_refused_request(status, shown, message, code, parameter)
+        return _classify_rejected_request(status, shown, message, code, parameter)
     return CallFailed("final", shown)
 
 
-def _of_refused_request(
+def _classify_rejected_request(
     status: int, shown: str, message: str, code: str, parameter: str | None
 ) -> CallFailed:
     """What is wrong with a request that the endpoint would not carry out."""
     if code in _REFUSED_CODES or (status in (400, 403) and _REFUSED.search(message)):
         return CallFailed("refused", shown)
     if code in _UNSUPPORTED_CODES or (code not in _TOO_LONG_CODES and _UNSUPPORTED.search(message)):
-        named = _droppable(parameter) or _droppable(message)
+        named = _optional_param_in(parameter) or _optional_param_in(message)
         if named is not None:
             return CallFailed("unsupported_parameter", shown, parameter=named)
     if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(message):
@@ -156,13 +156,13 @@ def _of_refused_request(
     return CallFailed("final", shown)
 
 
-def _droppable(text: str | None) -> str | None:
-    """The parameter that a text names first; None when it names none that can be dropped."""
-    found = re.search(rf"\b({'|'.join(DROPPABLE)})\b", text or "")
+def _optional_param_in(text: str | None) -> str | None:
+    """The optional parameter that a text names first, if any."""
+    found = re.search(rf"\b({'|'.join(OPTIONAL_PARAMS)})\b", text or "")
     return found[1] if found else None
 
 
-def _said(body: str) -> tuple[str, str, str | None]:
+def _parse_error_body(body: str) -> tuple[str, str, str | None]:
     """Message, code and parameter of an error body, whatever its shape; the body itself when it has none."""
     try:
         read: Any = read_json(body)
@@ -175,7 +175,7 @@ def _said(body: str) -> tuple[str, str, str | None]:
         return str(error), "", None
     message = error.get("message") or error.get("detail") or body
     metadata = error.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter: what the provider behind it said
+    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter: the message of its provider
         message = f"{message}: {metadata['raw']}"
     parameter = error.get("param")
     return (

@@ -6,12 +6,12 @@ from typing import Final
 
 from judges.engine.records import Record, error_of
 
-HOPELESS: Final = 20
-"""When the first so many trajectories all end in the state ``error``, there is no sense in going on."""
+MAX_LEADING_ERRORS: Final = 20
+"""A run stops when its first results, this many, are all in the state ``error``."""
 
 
-class FirstErrors:
-    """Holds results back while all of them are errors: they are to be judged once the cause is mended."""
+class LeadingErrors:
+    """Holds results back while all of them are errors: they are judged again once the cause is fixed."""
 
     def __init__(self) -> None:
         self._held: list[Record] | None = []
@@ -24,25 +24,25 @@ class FirstErrors:
         return [] if record["state"] == "error" else self.release()
 
     @property
-    def is_hopeless(self) -> bool:
+    def all_failed(self) -> bool:
         """Whether so many ended in errors, and nothing else, that the run should stop."""
-        return self._held is not None and len(self._held) >= HOPELESS
+        return self._held is not None and len(self._held) >= MAX_LEADING_ERRORS
 
     def release(self) -> list[Record]:
         """The errors so far, to be written after all; from now on nothing is held back."""
         held, self._held = self._held or [], None
         return held
 
-    def give_up(self) -> str:
+    def discard(self) -> str:
         """Forget the errors, and say what the first one was."""
         first = self._held[0] if self._held else None
         self._held = []
         return error_of(first) if first is not None else "no reply"
 
 
-def hopeless(error: str) -> str:
-    """What the user is told when a run was given up."""
+def leading_errors_message(error: str) -> str:
+    """The message of a run that stopped because everything failed."""
     return (
-        f"stopped: every trajectory so far ended in an error, the first one with: {error}\n"
-        "None of them was written down. Mend it, and give the same command again."
+        f"stopped: every trajectory so far ended in an error, the first with: {error}\n"
+        "Nothing was written. Fix the cause and run the same command again."
     )

@@ -1,4 +1,4 @@
-"""The engine that runs on this machine alone: cache, budget, limit and asker put together for a job."""
+"""The engine that runs in this process: cache, budget, limit and executor of a job."""
 
 from __future__ import annotations
 
@@ -11,66 +11,65 @@ from typing import TYPE_CHECKING
 from judges.base import Call, Reply
 from judges.engine.cache import CallCache
 from judges.engine.progress import Progress
-from judges.engine.run import Asks, Job, run_async
+from judges.engine.run import Executor, Job, run_async
 from judges.engine.run_folder import RunFolder
-from judges.engine.spent import Spent
-from judges.engine.stopping import Ended
+from judges.engine.spent import Spend
+from judges.engine.stopping import RunEnd
 
 if TYPE_CHECKING:
     from judges.engine.seams import OnEvent
 
 
 @dataclass(frozen=True)
-class Asking:
+class OpenExecutor:
     """What answers a job's calls, and the cache that keeps the replies; None where there are none."""
 
-    asker: Asks
+    executor: Executor
     cache: CallCache | None
 
     def sync(self) -> None:
-        """Return when all replies so far are on the disk."""
         if self.cache is not None:
             self.cache.sync()
 
 
-def run_here(job: Job, folder: RunFolder, progress: Progress) -> Ended:
+def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
     """Judge the job's trajectories into the folder; see `run.run_async`. Raises OptionsError."""
 
-    async def run() -> Ended:
-        async with open_asking(job, progress.spent, progress.event) as asking:
-            return await run_async(job, folder, progress, asking.asker, asking.sync)
+    async def run() -> RunEnd:
+        async with open_executor(job, progress.spend, progress.event) as opened:
+            return await run_async(job, folder, progress, opened.executor, opened.sync)
 
     return asyncio.run(run())
 
 
 @contextlib.asynccontextmanager
-async def open_asking(job: Job, spent: Spent, on_event: OnEvent) -> AsyncIterator[Asking]:
+async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[OpenExecutor]:
     """What answers the job's calls, open for the block: endpoints, cache, limit and budget of its options.
 
     Raises OptionsError for a missing key, address or price.
     """
     if not job.models:
-        yield Asking(_Nobody(), None)
+        yield OpenExecutor(_NoModels(), None)
         return
-    from judges.engine.asker import Asker
+    from judges.engine.asker import CallExecutor
     from judges.engine.budget import build_budget
     from judges.engine.client import TIMEOUT_S
     from judges.engine.endpoints import open_endpoints
     from judges.engine.limits import AdaptiveLimit
 
     settings = job.settings
-    budget = build_budget(settings.max_usd, settings.prices, job.models, spent.before_usd or 0.0)
-    spent.presumed = lambda: getattr(budget, "presumed_usd", 0.0)
+    budget = build_budget(settings.max_usd, settings.prices, job.models, spend.before_usd or 0.0)
+    spend.presumed = lambda: getattr(budget, "presumed_usd", 0.0)
     limit = AdaptiveLimit(settings.max_in_flight, settings.requests_per_minute, settings.tokens_per_minute)
     async with open_endpoints(job.models, timeout_s=settings.timeout_s or TIMEOUT_S) as endpoints:
         cache = CallCache(settings.cache)
         try:
-            yield Asking(Asker(endpoints, job.models, cache, limit, budget, on_event), cache)
+            yield OpenExecutor(CallExecutor(endpoints, job.models, cache, limit, budget, on_event), cache)
         finally:
             cache.close()
 
 
-class _Nobody:
+class _NoModels:
     """Answers for a judge that names no model, and so must not ask."""
 
     async def ask(self, call: Call) -> Reply:

@@ -9,16 +9,16 @@ from typing import Protocol
 
 from judges.base import Answer, Call, Judge, Reply, RewardJudge, View, Wants
 from judges.engine.drive import Ask, drive_recorded
-from judges.engine.records import Judged
+from judges.engine.records import Judgment
 
 READERS = 4
 """Threads that read runs, so that calls go on meanwhile."""
 
-AHEAD = 8
+PREFETCH = 8
 """Trajectories begun beyond those whose calls fill the limit, so that it never waits for a file. No more than
 these are under way whose calls are not known yet."""
 
-MOST_BYTES = 200_000_000
+MAX_BYTES = 200_000_000
 """No further trajectory is begun while those under way hold more than this in texts and pictures."""
 
 
@@ -45,12 +45,12 @@ class _Load:
         self.changed = asyncio.Event()
 
     async def room(self) -> None:
-        while self.calls >= self._most_calls or self.unknown >= AHEAD or self.held >= MOST_BYTES:
+        while self.calls >= self._most_calls or self.unknown >= PREFETCH or self.held >= MAX_BYTES:
             self.changed.clear()
             await self.changed.wait()
 
 
-class _Share:
+class _LoadShare:
     """A trajectory's part of the load. Between its calls it counts as one: its next one finds room."""
 
     def __init__(self, load: _Load, ask: Ask):
@@ -93,7 +93,7 @@ async def judge_trajectories(
     ids: Iterable[str],
     views: RunSource,
     ask: Ask,
-    on_judged: Callable[[Judged], None],
+    on_judged: Callable[[Judgment], None],
     max_in_flight: int = 64,
 ) -> None:
     """Judge every trajectory; each is handed to ``on_judged`` once, as it ends, in any order.
@@ -102,11 +102,11 @@ async def judge_trajectories(
     When ``ask`` raises StopRunError, no further trajectory is begun, calls under way still end, trajectories
     that got all of their replies still count, and then it is raised here; so is what ``on_judged`` raises.
     """
-    load = _Load(max_in_flight + AHEAD)
+    load = _Load(max_in_flight + PREFETCH)
     faults: list[Exception] = []
     tasks: set[asyncio.Task[None]] = set()
 
-    async def one(trajectory_id: str, share: _Share, readers: ThreadPoolExecutor) -> None:
+    async def one(trajectory_id: str, share: _LoadShare, readers: ThreadPoolExecutor) -> None:
         try:
             on_judged(await _judged(judge, trajectory_id, views, share, readers))
         except Exception as fault:
@@ -120,7 +120,7 @@ async def judge_trajectories(
                 await load.room()
                 if faults:
                     break
-                task = asyncio.create_task(one(trajectory_id, _Share(load, ask), readers))
+                task = asyncio.create_task(one(trajectory_id, _LoadShare(load, ask), readers))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
             await asyncio.gather(*tasks)
@@ -137,26 +137,26 @@ async def _judged(
     judge: Judge | RewardJudge,
     trajectory_id: str,
     views: RunSource,
-    share: _Share,
+    share: _LoadShare,
     readers: ThreadPoolExecutor,
-) -> Judged:
+) -> Judgment:
     in_thread = partial(asyncio.get_running_loop().run_in_executor, readers)
     reward = None
     try:
         if not hasattr(judge, "ask"):
             reward = await in_thread(views.reward, trajectory_id)
-            return Judged(trajectory_id, judge.judge_reward(reward), reward=reward)
+            return Judgment(trajectory_id, judge.judge_reward(reward), reward=reward)
         view = await in_thread(views.view, trajectory_id, judge.wants)
         share.holds(_weight(view))
         answer, exchanges = await drive_recorded(judge, view, share.ask)
-        return Judged(trajectory_id, answer, exchanges)
+        return Judgment(trajectory_id, answer, exchanges)
     except StopRunError:
         raise
     except Exception as fault:
-        return Judged(trajectory_id, Answer("error"), problem=_said(fault), reward=reward)
+        return Judgment(trajectory_id, Answer("error"), problem=_describe_fault(fault), reward=reward)
 
 
-def _said(fault: Exception) -> str:
+def _describe_fault(fault: Exception) -> str:
     """One line on a fault; of one in a judge's own code also where it is."""
     if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors explain themselves
         return str(fault)

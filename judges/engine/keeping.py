@@ -6,32 +6,32 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from judges.engine.first_errors import FirstErrors
+from judges.engine.first_errors import LeadingErrors
 from judges.engine.progress import Progress
-from judges.engine.records import Judged, Record, judgment_record
+from judges.engine.records import Judgment, Record, judgment_record
 from judges.engine.run_folder import RunFolder
 
-NOTE_EVERY_S = 1.0
+UPDATE_INTERVAL_S = 1.0
 """How often the dollars spent are noted in run.json."""
 
 
-class Keeper:
+class ResultWriter:
     """Writes results into the run's folder, in a thread, as they come; ``async with`` it.
 
-    ``sync`` puts the cache on the disk. While every trajectory has ended in an error, nothing is written:
-    with a wrong key or model name all do, and they are to be judged once that is mended (see `give_up`). What
-    was spent is noted in run.json every second, for a budget that outlives a kill.
+    ``sync`` flushes the cache to disk. While every trajectory has ended in an error, nothing is written: with
+    a wrong key or model name all do, and they are judged again once that is fixed (see `discard_errors`). The
+    dollars spent are written into run.json every second, so that the budget survives a kill.
     """
 
     def __init__(self, folder: RunFolder, judge: str, sync: Callable[[], None], progress: Progress):
         self._folder, self._judge, self._sync, self._progress = folder, judge, sync, progress
         self._waiting: asyncio.Queue[Record | None] = asyncio.Queue()
-        self._first_errors = FirstErrors()
+        self._first_errors = LeadingErrors()
         self._noted_usd: float | None = 0.0
         self._noted_at = 0.0
-        self.kept = 0
+        self.written = 0
 
-    def keep(self, judged: Judged) -> None:
+    def write(self, judged: Judgment) -> None:
         """Take a result; it is on the disk when the block is left, at the latest. Raises what writing did."""
         if self._task.done():
             self._task.result()
@@ -39,20 +39,17 @@ class Keeper:
             self._waiting.put_nowait(record)
 
     @property
-    def is_hopeless(self) -> bool:
-        """Whether so many ended in errors, and nothing else, that the run should stop."""
-        return self._first_errors.is_hopeless
+    def all_failed(self) -> bool:
+        return self._first_errors.all_failed
 
-    def hope(self) -> None:
-        """Write the first errors after all."""
+    def write_errors(self) -> None:
         for record in self._first_errors.release():
             self._waiting.put_nowait(record)
 
-    def give_up(self) -> str:
-        """Forget the first errors, and say what they were."""
-        return self._first_errors.give_up()
+    def discard_errors(self) -> str:
+        return self._first_errors.discard()
 
-    async def __aenter__(self) -> Keeper:
+    async def __aenter__(self) -> ResultWriter:
         self._task = asyncio.create_task(self._write())
         return self
 
@@ -69,12 +66,12 @@ class Keeper:
             await asyncio.to_thread(self._put, records)
             for record in records:
                 self._progress.judged(record["state"])
-            self.kept += len(records)
+            self.written += len(records)
 
     async def _next(self) -> list[Record | None]:
         """What there is to write; empty when nothing came for a while."""
         try:
-            waiting = [await asyncio.wait_for(self._waiting.get(), NOTE_EVERY_S)]
+            waiting = [await asyncio.wait_for(self._waiting.get(), UPDATE_INTERVAL_S)]
         except TimeoutError:
             return []
         while not self._waiting.empty():
@@ -85,7 +82,7 @@ class Keeper:
         if records:
             self._sync()
             self._folder.append(records)
-        spent_usd = self._progress.spent.total_usd
-        if spent_usd != self._noted_usd and time.monotonic() - self._noted_at >= NOTE_EVERY_S:
-            self._folder.note_run({"spent_usd": spent_usd})
+        spent_usd = self._progress.spend.total_usd
+        if spent_usd != self._noted_usd and time.monotonic() - self._noted_at >= UPDATE_INTERVAL_S:
+            self._folder.update_run({"spent_usd": spent_usd})
             self._noted_usd, self._noted_at = spent_usd, time.monotonic()

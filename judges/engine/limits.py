@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-FIRST: Final = 32
+INITIAL_CONCURRENCY: Final = 32
 """Calls at the start: half a round is lost on the way to 64, which 1,106 calls hardly feel."""
 
-LEAST: Final = 4
+MIN_CONCURRENCY: Final = 4
 """The limit is not cut below this; calls that failed wait by themselves, longer every time."""
 
 ROUNDS_TO_RECOVER: Final = 16
@@ -26,7 +26,7 @@ _NOTHING_S: Final = 1e-9
 
 
 class TokenBucket:
-    """So many a minute, evenly: a second's worth can be taken at once; what is larger runs into debt."""
+    """A rate per minute, spread evenly: a second's worth can be taken at once; more goes into debt."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float]):
         self._per_second = per_minute / 60
@@ -88,7 +88,7 @@ class AdaptiveLimit:
             raise ValueError("at least one call must be allowed in flight")
         self.max_in_flight = max_in_flight
         self.in_flight = 0
-        self._allowed = float(min(FIRST, max_in_flight))
+        self._allowed = float(min(INITIAL_CONCURRENCY, max_in_flight))
         self._clock, self._sleep = clock, sleep
         self._requests = TokenBucket(requests_per_minute, clock) if requests_per_minute else None
         self._tokens = TokenBucket(tokens_per_minute, clock) if tokens_per_minute else None
@@ -100,12 +100,10 @@ class AdaptiveLimit:
 
     @property
     def allowed(self) -> int:
-        """How many calls may be under way now."""
         return int(self._allowed)
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether `slot` needs to know a call's tokens."""
         return self._tokens is not None
 
     @asynccontextmanager
@@ -156,5 +154,5 @@ class AdaptiveLimit:
         if cuts_before == self._cuts:  # one burst of refusals is one sign, not many
             self._cuts += 1
             self._is_starting = False
-            least = float(min(LEAST, self.max_in_flight))
+            least = float(min(MIN_CONCURRENCY, self.max_in_flight))
             self._allowed = max(least, min(self._allowed, float(self.in_flight)) / 2)

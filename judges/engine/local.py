@@ -37,9 +37,9 @@ class LocalEndpoint:
         messages: tuple[Message, ...],
         max_output_tokens: int,
         *,
-        dropped: Set[str] = frozenset(),
+        unsupported_params: Set[str] = frozenset(),
     ) -> Reply:
-        """The model's reply; ``dropped`` is for endpoints that do not know a parameter. Raises CallFailed."""
+        """The model's reply; ``unsupported_params`` does not apply here. Raises CallFailed."""
         loop = asyncio.get_running_loop()
         prompt = await loop.run_in_executor(
             self._thread,
@@ -85,7 +85,7 @@ class LocalEndpoint:
         for prompt, done in self._waiting:
             if done.done():
                 continue
-            if not taken or (len(taken) < self._most and _go_together(taken[0][0], prompt)):
+            if not taken or (len(taken) < self._most and _can_be_batched(taken[0][0], prompt)):
                 taken.append((prompt, done))
             else:
                 left.append((prompt, done))
@@ -93,7 +93,7 @@ class LocalEndpoint:
         return taken
 
 
-def _go_together(first: Prompt, other: Prompt) -> bool:
+def _can_be_batched(first: Prompt, other: Prompt) -> bool:
     return (
         not (first.has_images or other.has_images)
         and first.max_output_tokens == other.max_output_tokens

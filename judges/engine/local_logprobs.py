@@ -10,11 +10,11 @@ from judges.base import TokenProbability
 if TYPE_CHECKING:
     import torch
 
-TOP: Final = 5
+TOP_TOKENS: Final = 5
 """How many of the likeliest tokens are kept at each place, beside the one that was chosen."""
 
 
-class Watch:
+class LogprobRecorder:
     """A logits processor that changes nothing. It sees the model's own scores, before any temperature.
 
     ``rows`` has, for each prompt and each of its new tokens, the log-probabilities of the likeliest tokens
@@ -28,7 +28,7 @@ class Watch:
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Take the place before down, and keep this one until its token is known."""
         if self._last is not None:
-            self._take_down(input_ids[:, -1])
+            self._record(input_ids[:, -1])
         else:
             self.rows = [[] for _ in range(len(scores))]
         self._last = scores.float().log_softmax(dim=-1)
@@ -37,13 +37,13 @@ class Watch:
     def finish(self, all_ids: torch.Tensor) -> None:
         """Take down the last place, now that its token is known."""
         if self._last is not None:
-            self._take_down(all_ids[:, -1])
+            self._record(all_ids[:, -1])
 
-    def _take_down(self, chosen: torch.Tensor) -> None:
+    def _record(self, chosen: torch.Tensor) -> None:
         last = self._last
         if last is None:
             return
-        values, tokens = last.topk(min(TOP, last.shape[-1]), dim=-1)
+        values, tokens = last.topk(min(TOP_TOKENS, last.shape[-1]), dim=-1)
         of_chosen = last.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).tolist()
         for row, top in enumerate(zip(tokens.tolist(), values.tolist(), strict=True)):
             known = dict(zip(*top, strict=True))
@@ -51,14 +51,14 @@ class Watch:
 
 
 def probabilities(
-    tokens: Sequence[int], places: Sequence[Mapping[int, float]], said: Callable[[int], str]
+    tokens: Sequence[int], places: Sequence[Mapping[int, float]], decode: Callable[[int], str]
 ) -> tuple[TokenProbability, ...]:
-    """Each token with its rivals, likeliest first; ``said`` gives a token's text."""
+    """Each token with its rivals, likeliest first; ``decode`` gives a token's text."""
     return tuple(
         TokenProbability(
-            said(token),
+            decode(token),
             place[token],
-            tuple((said(rival), place[rival]) for rival in place if rival != token),
+            tuple((decode(rival), place[rival]) for rival in place if rival != token),
         )
         for token, place in zip(tokens, places, strict=False)
     )

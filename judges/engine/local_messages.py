@@ -18,8 +18,10 @@ def template_message(message: Message, *, is_vision: bool) -> dict[str, Any]:
 def without_system(messages: Sequence[Message]) -> list[Message]:
     """The messages with what the system says put in front of what the user says first."""
     system, first, *others = messages
-    said = [(each.content,) if isinstance(each.content, str) else each.content for each in (system, first)]
-    return [Message(first.role, (*said[0], *said[1])), *others]
+    contents = [
+        (each.content,) if isinstance(each.content, str) else each.content for each in (system, first)
+    ]
+    return [Message(first.role, (*contents[0], *contents[1])), *others]
 
 
 def _part(part: str | Image) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from judges.base import Image, Message, ModelSettings, OptionsError, Reply
 from judges.engine.errors import CallFailed
-from judges.engine.local_logprobs import Watch, probabilities
+from judges.engine.local_logprobs import LogprobRecorder, probabilities
 from judges.engine.local_messages import template_message, without_system
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class LocalModel:
         """A call as the model takes it. Raises CallFailed: too_long, or final where it takes no pictures."""
         has_images = any(isinstance(part, Image) for each in messages for part in each.content)
         if has_images and not self._is_vision:
-            raise CallFailed("final", f"{self._settings.model} takes text only, and was shown a picture")
+            raise CallFailed("final", f"{self._settings.model} accepts text only, but the call has an image")
         inputs = self._templated(messages)
         tokens = inputs["input_ids"].shape[1]
         if tokens + max_output_tokens > self._context:
@@ -86,29 +86,29 @@ class LocalModel:
         """
         torch = self._torch
         begun = time.perf_counter()
-        inputs = {name: self._placed(value) for name, value in self._together(prompts).items()}
+        inputs = {name: self._placed(value) for name, value in self._padded(prompts).items()}
         width = inputs["input_ids"].shape[1]
-        watch = Watch() if prompts[0].logprobs else None
+        recorder = LogprobRecorder() if prompts[0].logprobs else None
         try:
             with torch.inference_mode():
                 self._seed()
                 made = self._model.generate(
                     **inputs,
                     generation_config=self._generation(prompts[0].max_output_tokens),
-                    logits_processor=[watch] if watch else None,
+                    logits_processor=[recorder] if recorder else None,
                     stopping_criteria=[_StopWhen(self._stop.is_set)],
                 )
         except torch.cuda.OutOfMemoryError as problem:
             torch.cuda.empty_cache()
             raise CallFailed("final", f"the GPU's memory is too small for the call: {problem}") from problem
         if self._stop.is_set():
-            raise CallFailed("final", "stopped while it was under way")
-        if watch:
-            watch.finish(made)
+            raise CallFailed("final", "stopped while in progress")
+        if recorder:
+            recorder.finish(made)
         made = made[:, width:].tolist()
         latency_s = time.perf_counter() - begun
         return [
-            self._reply(prompt, tokens, watch.rows[row] if watch else None, latency_s)
+            self._reply(prompt, tokens, recorder.rows[row] if recorder else None, latency_s)
             for row, (prompt, tokens) in enumerate(zip(prompts, made, strict=True))
         ]
 
@@ -163,7 +163,7 @@ class LocalModel:
             return_tensors="pt",
         )
 
-    def _together(self, prompts: Sequence[Prompt]) -> Mapping[str, Any]:
+    def _padded(self, prompts: Sequence[Prompt]) -> Mapping[str, Any]:
         if len(prompts) == 1:
             return prompts[0].inputs
         rows = [{"input_ids": each.inputs["input_ids"][0].tolist()} for each in prompts]
@@ -211,10 +211,10 @@ class LocalModel:
             output_tokens=len(tokens),
             latency_s=latency_s,
             model=self._settings.model,
-            logprobs=None if places is None else probabilities(shown, places, self._said),
+            logprobs=None if places is None else probabilities(shown, places, self._decode),
         )
 
-    def _said(self, token: int) -> str:
+    def _decode(self, token: int) -> str:
         return self._tokenizer.decode([token])
 
 

@@ -1,4 +1,4 @@
-"""Made-up replies of typical length, so that a judge can be driven through to its end without a model.
+"""Dummy replies of typical length, so that a judge can be driven to its end without a model.
 
 What follows a reply is then known before it is paid: which calls, how many, how long.
 """
@@ -20,8 +20,8 @@ SHARES: Final = {"low": 0.5, "expected": 1.0, "high": 3.0}
 """How long replies are in a scenario, of their typical length; never longer than they are allowed to be."""
 
 YES_SHARE: Final = 0.35
-"""In the expected scenario so many replies say yes; about as many runs are called successful in the paper's
-Table 6. In the low scenario none do, in the high one all."""
+"""In the expected scenario this share of replies says yes; about as many runs are called successful in
+the paper's Table 6. In the low scenario none do, in the high one all."""
 
 _WORDS: Final = """
 the agent opened the page and then looked for the item that was asked for in the list of results so it set the
@@ -30,11 +30,11 @@ filter and went on to the next step while the price and the name of the product 
 
 
 def tokens_per_word(count: Callable[[str], int]) -> float:
-    """How many tokens the words of made-up replies take, by a model's own count; about one in most."""
+    """Tokens per word of dummy replies, by a model's own count; about one in most."""
     return count(_WORDS) / len(_WORDS.split())
 
 
-def made_up_reply(
+def dummy_reply(
     call: Call, key: str, scenario: Scenario, max_output_tokens: int, per_word: float = 1.0
 ) -> Reply:
     """A reply that every judge can read, with its tokens. ``key`` is the call's; no other gets an equal one.
@@ -55,13 +55,13 @@ def _drawn(key: str) -> float:
 
 def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
     if purpose in ("caption", "key points"):
-        return _said(words, mark)
+        return _filler(words, mark)
     if purpose == "change":  # only the line at its end goes on to the judge
-        return f"{_said(words // 2, mark)}\nState change: {_said(words - words // 2, mark)}"
+        return f"{_filler(words // 2, mark)}\nState change: {_filler(words - words // 2, mark)}"
     if purpose == "rating":
-        return f"Reasoning: {_said(words - 6, mark)}\nScore: {5 if says_yes else 1}"
+        return f"Reasoning: {_filler(words - 6, mark)}\nScore: {5 if says_yes else 1}"
     return (
-        f"<reasoning>{_said(words - 60, mark)}</reasoning>\n"
+        f"<reasoning>{_filler(words - 60, mark)}</reasoning>\n"
         f"<success>{'Successful' if says_yes else 'Unsuccessful'}</success>\n<side>No</side>\n"
         f"<optimal>{'4. Completely Optimal' if says_yes else '1. Complete Failure'}</optimal>\n"
         "<loop>No</loop>\n"
@@ -69,6 +69,6 @@ def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
     )
 
 
-def _said(words: int, mark: str) -> str:
+def _filler(words: int, mark: str) -> str:
     """A mark, which takes about four tokens, and common words."""
     return " ".join([f"({mark})", *itertools.islice(itertools.cycle(_WORDS.split()), max(1, words - 4))])

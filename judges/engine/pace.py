@@ -15,7 +15,7 @@ _REASONING_MODELS: Final = re.compile(r"(o[134](-|$)|gpt-5|deepseek-r1|qwq)|.*th
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Throughput:
     """The limits of a run, and the seconds a call takes where the user knows them."""
 
     max_in_flight: int = 64
@@ -24,7 +24,6 @@ class Pace:
     seconds_per_call: float | None = None
 
     def seconds_of_call(self, output_tokens: float) -> float:
-        """How long a call should take that makes so many tokens."""
         if self.seconds_per_call is not None:
             return self.seconds_per_call
         return FIRST_TOKEN_S + output_tokens / TOKENS_PER_S

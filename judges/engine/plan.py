@@ -13,8 +13,8 @@ from judges.base import Call, Image, Judge, Message, ModelSettings, Reply, View
 from judges.engine.call_keys import call_key
 from judges.engine.drive import drive_offline
 from judges.engine.image_tokens import image_rule
-from judges.engine.made_up import SCENARIOS, Scenario, made_up_reply, tokens_per_word
-from judges.engine.pace import REASONING_TOKENS, Pace, is_reasoning
+from judges.engine.made_up import SCENARIOS, Scenario, dummy_reply, tokens_per_word
+from judges.engine.pace import REASONING_TOKENS, Throughput, is_reasoning
 from judges.engine.prices import PriceTable
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters
 
@@ -27,12 +27,12 @@ class Range(NamedTuple):
     high: float
 
 
-class Rules(NamedTuple):
+class CountingRules(NamedTuple):
     """How a plan counts. ``is_batch``: at the price of batches."""
 
     prices: PriceTable
     counters: TokenCounters
-    pace: Pace
+    pace: Throughput
     is_batch: bool = False
 
 
@@ -67,7 +67,6 @@ class Plan:
 
     @property
     def calls(self) -> Range:
-        """The calls of all roles."""
         return _sum(role.calls for role in self.roles)
 
     @property
@@ -77,7 +76,7 @@ class Plan:
         return None if None in known else _sum(usd for usd in known if usd is not None)
 
 
-class Cached(Protocol):
+class ReplyLookup(Protocol):
     """Where replies are looked up: `engine.cache.CallCache`."""
 
     def get(self, key: str) -> Reply | None:
@@ -88,8 +87,8 @@ def make_plan(
     judge: Judge,
     models: Mapping[str, ModelSettings],
     views: Iterable[tuple[str, View | str]],
-    cache: Cached | None,
-    rules: Rules,
+    cache: ReplyLookup | None,
+    rules: CountingRules,
 ) -> Plan:
     """The plan of a run. ``views``: each trajectory's id with its view, or with why there is none."""
     sizes: dict[str, _Size] = {}
@@ -133,8 +132,8 @@ class _Run:
         self,
         scenario: Scenario,
         models: Mapping[str, ModelSettings],
-        cache: Cached | None,
-        rules: Rules,
+        cache: ReplyLookup | None,
+        rules: CountingRules,
         sizes: dict[str, _Size],
     ):
         self._scenario, self._models, self._cache, self._rules = scenario, models, cache, rules
@@ -147,7 +146,7 @@ class _Run:
         self._seconds_of_calls = self._longest_call = 0.0
 
     def reply_to(self, call: Call) -> Reply:
-        """The reply out of the cache, else a made-up one; a call is counted the first time."""
+        """The reply from the cache, else a dummy; a call is counted the first time."""
         model = self._models[call.role]
         room = call.max_output_tokens or model.max_output_tokens
         key = call_key(model, call.messages, room, call.sample)
@@ -157,7 +156,7 @@ class _Run:
         if known is not None:
             self.tallies[call.role].cached += is_new
             return known
-        reply = made_up_reply(call, key, self._scenario, room, self._per_word[call.role])
+        reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role])
         if is_new:
             hidden = REASONING_TOKENS[self._scenario] if is_reasoning(model.model) else 0
             self._count(call, key, model, min(room, (reply.output_tokens or 0) + hidden))
@@ -165,7 +164,6 @@ class _Run:
 
     @property
     def seconds(self) -> float:
-        """How long the run takes."""
         calls = sum(tally.calls for tally in self.tallies.values())
         tokens = sum(tally.input_tokens + tally.output_tokens for tally in self.tallies.values())
         return self._rules.pace.seconds_of_run(calls, tokens, self._seconds_of_calls, self._longest_call)
@@ -195,7 +193,9 @@ class _Run:
         return {"low": ESTIMATE_SPREAD[0], "expected": 1.0, "high": ESTIMATE_SPREAD[1]}[self._scenario]
 
 
-def _role_plan(role: str, model: ModelSettings, rules: Rules, runs: Mapping[Scenario, _Run]) -> RolePlan:
+def _role_plan(
+    role: str, model: ModelSettings, rules: CountingRules, runs: Mapping[Scenario, _Run]
+) -> RolePlan:
     def of(name: str) -> Range:
         return Range(*(getattr(run.tallies[role], name) for run in runs.values()))
 

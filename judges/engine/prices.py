@@ -156,7 +156,7 @@ def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[s
         text = (row.get(name) or "").strip()
         found = _dollars(text) if text else None
         if (text and (found is None or found > most)) or (not text and name in _REQUIRED):
-            problems.append(f"{where}, {name} {text!r}: not a number that it can be")
+            problems.append(f"{where}, {name} {text!r}: not a valid number")
         return found
 
     if None in row or not (row["provider"] or "").strip() or not (row["model"] or "").strip():

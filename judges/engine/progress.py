@@ -7,19 +7,19 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from judges.engine.spent import Spent
+from judges.engine.spent import Spend
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-EVERY_S: Final = 0.25
+REDRAW_INTERVAL_S: Final = 0.25
 """How often a terminal's line is drawn again."""
 
-EVERY_S_IN_A_FILE: Final = 15.0
+INTERVAL_WITHOUT_TERMINAL_S: Final = 15.0
 """How often a line is added where stderr is no terminal."""
 
 WINDOW_S: Final = 30.0
-"""The rate is that of the last so many seconds."""
+"""Seconds over which the rate is measured."""
 
 
 class Progress:
@@ -32,14 +32,14 @@ class Progress:
         self,
         total: int,
         done: int,
-        spent: Spent,
+        spend: Spend,
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ):
         self.total, self.done = total, done
         self.states: Counter[str] = Counter()
         self.retried = 0
-        self.spent, self._now = spent, now
+        self.spend, self._now = spend, now
         self._console = console or _stderr()
         self._ended: deque[float] = deque(maxlen=5_000)
         self._begun = self._drawn = now()
@@ -59,7 +59,6 @@ class Progress:
             self._live = None
 
     def judged(self, state: str) -> None:
-        """A trajectory ended in this state."""
         self.done += 1
         self.states[state] += 1
         self._ended.append(self._now())
@@ -77,7 +76,7 @@ class Progress:
 
     def draw(self, at_once: bool = False) -> None:
         """Show how it goes, unless that was just done."""
-        every = EVERY_S_IN_A_FILE if self._live is None else EVERY_S
+        every = INTERVAL_WITHOUT_TERMINAL_S if self._live is None else REDRAW_INTERVAL_S
         if not at_once and self._now() - self._drawn < every:
             return
         self._drawn = self._now()
@@ -94,7 +93,7 @@ class Progress:
             left = self.total - self.done
             parts += [f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min"]
             parts += [f"{duration(left / rate)} left"] if left else []
-        usd = self.spent.total_usd
+        usd = self.spend.total_usd
         parts.append("spent unknown" if usd is None else f"${usd:.4f} spent")
         if self.retried:
             parts.append(f"{self.retried:,} retried")

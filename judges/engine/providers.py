@@ -63,7 +63,7 @@ class Access:
         return f"Access({self.base_url!r}, key {'given' if self.key else 'none'})"
 
 
-def access_of(
+def resolve_access(
     models: Mapping[str, ModelSettings], environment: Mapping[str, str] | None = None
 ) -> dict[str, Access]:
     """How the endpoint of each role is reached, local models aside.
@@ -105,6 +105,6 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> Access:
             "another with --key-variable; for an endpoint without keys give --base-url and --provider any"
         )
     if not all("!" <= letter <= "~" for letter in key):
-        raise ValueError(f"{variable} holds a space or a letter that no key has: look at how it was set")
+        raise ValueError(f"{variable} contains a space or a character that no key has; check its value")
     headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables)
     return Access(base_url, key or None, provider.output_limit, tuple(each for each in headers if each[1]))

@@ -21,32 +21,32 @@ from typing import TYPE_CHECKING, Any, Final
 from dataset_script.command_line import stopped_like_ctrl_c
 from judges.base import OptionsError
 from judges.engine.budget import BudgetReached
-from judges.engine.first_errors import FirstErrors, hopeless
+from judges.engine.first_errors import LeadingErrors, leading_errors_message
 from judges.engine.providers import LOCAL
 from judges.engine.records import judgment_record
 from judges.engine.run import Engine, Job
-from judges.engine.spent import Spent
-from judges.engine.stopping import Ended
+from judges.engine.spent import Spend
+from judges.engine.stopping import RunEnd
 
 if TYPE_CHECKING:
     from judges.base import Call, Reply
     from judges.engine.progress import Progress
     from judges.engine.run_folder import RunFolder
 
-MOST_WORKERS: Final = 8
+MAX_WORKERS: Final = 8
 """Actors where the cluster has more cores: one keeps an endpoint busy for long."""
 
-SHARDS_A_WORKER: Final = 4
-"""At least so many shards for each actor, so that none waits long for the last one."""
+SHARDS_PER_WORKER: Final = 4
+"""At least this many shards per actor, so that none waits long for the last one."""
 
-LARGEST_SHARD: Final = 256
+MAX_SHARD_SIZE: Final = 256
 REPOSITORY: Final = Path(__file__).parents[2]
 
 
 def ray_engine(address: str | None, workers: int | None = None) -> Engine:
     """The engine over the cluster at ``address``, or over one started on this machine."""
 
-    def run_ray(job: Job, folder: RunFolder, progress: Progress) -> Ended:
+    def run_ray(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
         with _cluster(address, workers):
             return _run(job, folder, progress, workers)
 
@@ -75,34 +75,37 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _run(job: Job, folder: RunFolder, progress: Progress, workers: int | None) -> Ended:
-    errors = FirstErrors()
+def _run(job: Job, folder: RunFolder, progress: Progress, workers: int | None) -> RunEnd:
+    errors = LeadingErrors()
     kept, stopped = 0, None
     try:
         with stopped_like_ctrl_c():
-            for row in _judged_rows(job, workers, progress.spent.before_usd or 0.0):
+            for row in _judged_rows(job, workers, progress.spend.before_usd or 0.0):
                 stopped = stopped or row["stopped"]
-                progress.spent.add(row["paid_usd"], row["paid_calls"])
+                progress.spend.add(row["paid_usd"], row["paid_calls"])
                 records = [json.loads(record) for record in row["records"]]
                 free = [each for record in records for each in errors.take(record)]
                 if not job.models:
                     free += errors.release()
                 kept += _keep(folder, progress, free)
-                if job.models and errors.is_hopeless:
-                    return Ended("failing", hopeless(errors.give_up()))
+                if job.models and errors.all_failed:
+                    return RunEnd("failing", leading_errors_message(errors.discard()))
     except KeyboardInterrupt:
         kept += _keep(folder, progress, errors.release())
-        return Ended("interrupted", "stopped; what was done is kept, and replies under way are in the cache")
+        return RunEnd(
+            "interrupted",
+            "stopped; finished trajectories are saved, and replies received since are in the cache",
+        )
     kept += _keep(folder, progress, errors.release())
     if kept == len(job.ids):
-        return Ended("finished")
-    return Ended("budget", stopped) if stopped else Ended("interrupted")
+        return RunEnd("finished")
+    return RunEnd("budget", stopped) if stopped else RunEnd("interrupted")
 
 
 def _keep(folder: RunFolder, progress: Progress, records: list[dict[str, Any]]) -> int:
     if records:
         folder.append(records)
-        folder.note_run({"spent_usd": progress.spent.total_usd})
+        folder.update_run({"spent_usd": progress.spend.total_usd})
         for record in records:
             progress.judged(record["state"])
     return len(records)
@@ -115,7 +118,7 @@ def _judged_rows(job: Job, workers: int | None, spent_usd: float) -> Iterator[di
     is_local = any(model.provider == LOCAL for model in job.models.values())
     gpus = int(ray.cluster_resources().get("GPU", 0)) if is_local else 0
     actors = _actors(workers, gpus, int(ray.cluster_resources().get("CPU", 1)), len(job.ids))
-    size = max(1, min(LARGEST_SHARD, -(-len(job.ids) // (actors * SHARDS_A_WORKER))))
+    size = max(1, min(MAX_SHARD_SIZE, -(-len(job.ids) // (actors * SHARDS_PER_WORKER))))
     shards = [list(job.ids[start : start + size]) for start in range(0, len(job.ids), size)]
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -132,12 +135,12 @@ def _judged_rows(job: Job, workers: int | None, spent_usd: float) -> Iterator[di
 
 
 def _actors(workers: int | None, gpus: int, cores: int, trajectories: int) -> int:
-    wanted = workers or gpus or min(cores, MOST_WORKERS)
+    wanted = workers or gpus or min(cores, MAX_WORKERS)
     return max(1, min(wanted, gpus or wanted, trajectories))
 
 
 def _share_of(job: Job, actors: int, spent_usd: float) -> Job:
-    """The job as one of so many actors does it: no more than its part of every limit.
+    """The job of one actor: its share of every limit.
 
     What was spent before counts against the whole, so each gets its part of what is left.
     """
@@ -166,16 +169,16 @@ class ShardJudge:
             os.chdir(folder)  # paths are as they were typed
         self._job = job
         self._judge, self._views = job.rebuild()
-        self._spent = Spent()
+        self._spent = Spend()
         self._loop = asyncio.new_event_loop()
         self._open = AsyncExitStack()
-        self._asking = self._loop.run_until_complete(self._open_asking())
+        self._opened = self._loop.run_until_complete(self._open_executor())
 
-    async def _open_asking(self):
-        from judges.engine.here import open_asking
+    async def _open_executor(self):
+        from judges.engine.here import open_executor
 
         job = replace(self._job, judge=self._judge, views=self._views)
-        return await self._open.enter_async_context(open_asking(job, self._spent, lambda *_, **__: None))
+        return await self._open.enter_async_context(open_executor(job, self._spent, lambda *_, **__: None))
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Judge the shard ``row["ids"]``: its records, what was paid for them, and why it stopped, if so."""
@@ -185,13 +188,13 @@ class ShardJudge:
         from judges.engine.judging import StopRunError, judge_trajectories
 
         records: list[str] = []
-        paid = Spent()
+        paid = Spend()
         stopped = ""
 
         async def ask(call: Call) -> Reply:
             nonlocal stopped
             try:
-                reply = await self._asking.asker.ask(call)
+                reply = await self._opened.executor.ask(call)
             except BudgetReached as reached:
                 stopped = str(reached)
                 raise StopRunError from reached
@@ -207,5 +210,5 @@ class ShardJudge:
             await judge_trajectories(self._judge, ids, self._views, ask, keep, in_flight)
         except StopRunError:
             pass
-        self._asking.sync()
+        self._opened.sync()
         return {"records": records, "paid_usd": paid.usd, "paid_calls": paid.calls, "stopped": stopped}

@@ -8,17 +8,17 @@ from typing import Any, Final
 from dataset_script.vocabulary import PREDICTION_COLUMNS
 from judges.base import Answer, Image, Message, Reply
 from judges.engine.drive import Exchange
-from judges.engine.spent import was_made
+from judges.engine.spent import was_generated
 
 Record = dict[str, Any]
 """A line of judgments.jsonl, as JSON holds it."""
 
-_OF_AN_ANSWER: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
-_OF_A_REPLY: Final = tuple(each.name for each in fields(Reply) if each.name not in ("logprobs", "key"))
+_ANSWER_FIELDS: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
+_REPLY_FIELDS: Final = tuple(each.name for each in fields(Reply) if each.name not in ("logprobs", "key"))
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgment:
     """A trajectory with its answer, what was asked for it, and why it could not be judged, if so."""
 
     trajectory_id: str
@@ -26,10 +26,10 @@ class Judged:
     exchanges: Sequence[Exchange] = ()
     problem: str | None = None
     reward: float | None = None
-    """What a judge of rewards was told; None for every other judge."""
+    """The reward that a reward judge was given; None for every other judge."""
 
 
-def judgment_record(judged: Judged, judge: str) -> Record:
+def judgment_record(judged: Judgment, judge: str) -> Record:
     """The line of a judged trajectory.
 
     Tokens and dollars are sums over its calls, None where one is not known; calls that failed have none, but
@@ -38,15 +38,15 @@ def judgment_record(judged: Judged, judge: str) -> Record:
     the same line, whenever they were paid for.
     """
     replies = [each.reply for each in judged.exchanges]
-    made = [reply for reply in replies if was_made(reply)]
+    made = [reply for reply in replies if was_generated(reply)]
     record = {
         "trajectory_id": judged.trajectory_id,
         "judge": judge,
         "state": judged.answer.state,
-        "answer": {k: v for k in _OF_AN_ANSWER if (v := getattr(judged.answer, k)) is not None},
+        "answer": {k: v for k in _ANSWER_FIELDS if (v := getattr(judged.answer, k)) is not None},
         "input_tokens": _sum(reply.input_tokens for reply in made),
         "output_tokens": _sum(reply.output_tokens for reply in made),
-        "cost_usd": _sum(reply.cost_usd for reply in replies if was_made(reply) or reply.cost_usd),
+        "cost_usd": _sum(reply.cost_usd for reply in replies if was_generated(reply) or reply.cost_usd),
         "latency_s": _latency(judged.exchanges),
         "calls": [_call_record(each) for each in judged.exchanges],
     }
@@ -74,7 +74,7 @@ def _call_record(exchange: Exchange) -> Record:
     """What was asked is named by its key, a hash over messages and parameters; pictures by theirs."""
     call, reply = exchange.call, exchange.reply
     sent = call.shorter if reply.used_shorter and call.shorter is not None else call.messages
-    said = {name: getattr(reply, name) for name in _OF_A_REPLY}
+    values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
     return {
         "purpose": call.purpose,
         "role": call.role,
@@ -82,7 +82,7 @@ def _call_record(exchange: Exchange) -> Record:
         "sample": call.sample,
         "key": reply.key,
         "images": _pictures(sent),
-        "reply": {name: value for name, value in said.items() if value is not None and value is not False},
+        "reply": {name: value for name, value in values.items() if value is not None and value is not False},
     }
 
 

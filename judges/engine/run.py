@@ -1,6 +1,6 @@
 """A run on this machine: trajectories judged over one event loop, each result kept as it comes.
 
-`here.run_here` is this engine. The others (batch, Ray) have its form, `Engine`: they are given a job, the
+`here.run_local` is this engine. The others (batch, Ray) have its form, `Engine`: they are given a job, the
 run's folder and its progress, keep results with `RunFolder.append`, and say how the run ended.
 """
 
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from judges.base import Call, Judge, ModelSettings, Reply, RewardJudge
 from judges.engine.budget import BudgetReached
-from judges.engine.first_errors import hopeless
+from judges.engine.first_errors import leading_errors_message
 from judges.engine.judging import RunSource, StopRunError, judge_trajectories
-from judges.engine.keeping import Keeper
+from judges.engine.keeping import ResultWriter
 from judges.engine.progress import Progress
-from judges.engine.records import Judged
+from judges.engine.records import Judgment
 from judges.engine.run_folder import RunFolder
-from judges.engine.stopping import Ended, Stopping
+from judges.engine.stopping import RunEnd, StopControl
 
 if TYPE_CHECKING:
     from judges.engine.prices import PriceTable
@@ -55,46 +55,46 @@ class Job:
     rebuild: Callable[[], tuple[Judge | RewardJudge, RunSource]] | None = None
 
 
-Engine = Callable[[Job, RunFolder, Progress], Ended]
+Engine = Callable[[Job, RunFolder, Progress], RunEnd]
 """What judges a job's trajectories into a folder."""
 
 
-class Asks(Protocol):
-    """What answers calls: `engine.asker.Asker`."""
+class Executor(Protocol):
+    """What answers calls: `engine.executor.CallExecutor`."""
 
     async def ask(self, call: Call) -> Reply:
         """The reply, from wherever it is had. Raises BudgetReached."""
 
 
 async def run_async(
-    job: Job, folder: RunFolder, progress: Progress, asker: Asks, sync: Callable[[], None]
-) -> Ended:
+    job: Job, folder: RunFolder, progress: Progress, executor: Executor, sync: Callable[[], None]
+) -> RunEnd:
     """Judge the job's trajectories into the folder.
 
     Ends before all are judged when Ctrl-C is pressed, the budget is reached, or nothing but errors comes;
     what is under way is waited for then, and kept.
     """
-    stopping = Stopping(progress.say)
+    stopping = StopControl(progress.say)
 
     async def ask(call: Call) -> Reply:
         if stopping.ended is not None:
             raise StopRunError
         try:
-            reply = await asker.ask(call)
+            reply = await executor.ask(call)
         except BudgetReached as reached:
             stopping.stop("budget", str(reached))
             raise StopRunError from reached
-        progress.spent.count(reply)
+        progress.spend.count(reply)
         return reply
 
-    def keep(judged: Judged) -> None:
-        keeper.keep(judged)
-        if job.models and keeper.is_hopeless and stopping.ended is None:
+    def keep(judged: Judgment) -> None:
+        writer.write(judged)
+        if job.models and writer.all_failed and stopping.ended is None:
             stopping.stop("failing", "")
 
-    async with Keeper(folder, job.judge.name, sync, progress) as keeper:
+    async with ResultWriter(folder, job.judge.name, sync, progress) as writer:
         if not job.models:
-            keeper.hope()
+            writer.write_errors()
         with stopping.on_signals(), contextlib.suppress(StopRunError):
             try:
                 await judge_trajectories(job.judge, job.ids, job.views, ask, keep, job.settings.max_in_flight)
@@ -102,6 +102,6 @@ async def run_async(
                 if stopping.ended is None:
                     raise
         if stopping.ended is not None and stopping.ended.how == "failing":
-            return Ended("failing", hopeless(keeper.give_up()))
-        keeper.hope()
-    return Ended("finished") if keeper.kept == len(job.ids) else stopping.ended or Ended("interrupted")
+            return RunEnd("failing", leading_errors_message(writer.discard_errors()))
+        writer.write_errors()
+    return RunEnd("finished") if writer.written == len(job.ids) else stopping.ended or RunEnd("interrupted")

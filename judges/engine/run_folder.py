@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dataset_script.prediction_file.write import replacing, write_predictions
+from core.files import atomic_write, atomic_writer
+from dataset_script.prediction_file.write import write_predictions
 from judges.engine.records import Record, prediction_row
-from judges.engine.segments import cut_to_whole_lines, whole_lines
+from judges.engine.segments import complete_lines, truncate_partial_line
 
 RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
 FORMAT: Final = 1
@@ -48,12 +49,12 @@ class RunFolder:
         except BaseException:
             os.close(self._lock)
             raise
-        self._end = cut_to_whole_lines(self._judgments)
+        self._end = truncate_partial_line(self._judgments)
         self._places: dict[str, tuple[int, int]] = {}
         self.states: dict[str, str] = {}
         """The state of every trajectory judged so far, by id."""
         with (folder / JUDGMENTS).open("rb") as file:
-            for start, line in whole_lines(file, 0):
+            for start, line in complete_lines(file, 0):
                 self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[Record]) -> None:
@@ -73,16 +74,15 @@ class RunFolder:
             if trajectory_id in self._places:
                 yield json.loads(self._line(trajectory_id))
 
-    def note_run(self, facts: Mapping[str, Any]) -> None:
+    def update_run(self, facts: Mapping[str, Any]) -> None:
         """Put facts into run.json, over those of the same name; it is replaced whole."""
         self.run = {**self.run, **facts}
-        with replacing(self.folder / RUN) as file:
-            file.write(json.dumps(self.run, indent=2).encode("ascii") + b"\n")
+        atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
 
-    def put_in_order(self, ids: Sequence[str]) -> None:
-        """Write judgments and predictions anew, in the order of ``ids``; a line that was replaced goes."""
+    def finalize(self, ids: Sequence[str]) -> None:
+        """Rewrite judgments and predictions in the order of ``ids``, without lines that were replaced."""
         order = [each for each in ids if each in self._places]
-        with replacing(self.folder / JUDGMENTS) as file:
+        with atomic_writer(self.folder / JUDGMENTS) as file:
             file.writelines(map(self._line, order))
         write_predictions(self.folder / PREDICTIONS, map(prediction_row, self.records(order)))
 
@@ -105,16 +105,18 @@ class RunFolder:
         path = self.folder / RUN
         if path.is_file():
             self.run = read_run(self.folder)
-            if differences := differing(self.run["configuration"], json.loads(json.dumps(configuration))):
+            if differences := diff_configurations(
+                self.run["configuration"], json.loads(json.dumps(configuration))
+            ):
                 raise RunFolderError(
-                    f"{self.folder}: holds a run of another configuration; name another folder, or go on "
-                    "with that one's:\n" + "\n".join(f"  {each}" for each in differences)
+                    f"{self.folder}: holds a run with another configuration; name another folder, or use "
+                    "that configuration:\n" + "\n".join(f"  {each}" for each in differences)
                 )
             return
         if (self.folder / JUDGMENTS).exists():
             raise RunFolderError(f"{self.folder}: has {JUDGMENTS} but no {RUN}; name another folder")
         self.run = {"format": FORMAT, "configuration": dict(configuration)}
-        self.note_run({})
+        self.update_run({})
 
     def _line(self, trajectory_id: str) -> bytes:
         start, length = self._places[trajectory_id]
@@ -141,7 +143,7 @@ def read_judgments(folder: Path) -> Iterator[Record]:
     """The lines of judgments.jsonl, the last of each id, without taking the folder. Raises RunFolderError."""
     try:
         with (folder / JUDGMENTS).open("rb") as file:
-            last = {json.loads(line)["trajectory_id"]: start for start, line in whole_lines(file, 0)}
+            last = {json.loads(line)["trajectory_id"]: start for start, line in complete_lines(file, 0)}
             for start in last.values():
                 file.seek(start)
                 yield json.loads(file.readline())
@@ -163,7 +165,7 @@ def totals(records: Iterable[Record]) -> dict[str, Any]:
     return {"trajectories": states.total(), "states": dict(sorted(states.items())), "calls": calls, **sums}
 
 
-def differing(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
     one, other = dict(_leaves(there)), dict(_leaves(now))
     return [

@@ -1,4 +1,4 @@
-"""What the asker needs of its neighbours, so that each can be another: an endpoint, a cache, a listener."""
+"""Interfaces that the call executor relies on: an endpoint, a reply cache, a listener for events."""
 
 from collections.abc import Set
 from typing import Protocol
@@ -15,19 +15,17 @@ class Endpoint(Protocol):
         messages: tuple[Message, ...],
         max_output_tokens: int,
         *,
-        dropped: Set[str] = frozenset(),
+        unsupported_params: Set[str] = frozenset(),
     ) -> Reply:
-        """One request, without the parameters in ``dropped``. Raises CallFailed."""
+        """One request, without ``unsupported_params``. Raises CallFailed."""
 
-    async def close(self) -> None:
-        """Let go of connections or of the model."""
+    async def close(self) -> None: ...
 
 
 class Cache(Protocol):
     """Where replies are kept: `cache.CallCache`."""
 
-    def get(self, key: str) -> Reply | None:
-        """The reply to a call."""
+    def get(self, key: str) -> Reply | None: ...
 
     def put(self, key: str, reply: Reply) -> None:
         """Keep a reply for good."""
@@ -38,15 +36,13 @@ class Cache(Protocol):
     def claim(self, key: str) -> bool:
         """Take a call for this process; False while another has it."""
 
-    def release(self, key: str) -> None:
-        """Give it up."""
+    def release(self, key: str) -> None: ...
 
     def refresh(self) -> None:
         """Read what other processes have kept."""
 
 
 class OnEvent(Protocol):
-    """Is told how calls go: ``answered``, ``cached``, ``retried``, ``dropped`` (a parameter), ``failed``."""
+    """Receives events: ``answered``, ``cached``, ``retried``, ``dropped`` (a parameter), ``failed``."""
 
-    def __call__(self, kind: str, **facts: object) -> None:
-        """Take note."""
+    def __call__(self, kind: str, **facts: object) -> None: ...

@@ -14,11 +14,10 @@ _BLOCK: Final = 65_536
 
 
 def is_segment(name: str) -> bool:
-    """Whether a file of the folder is a segment."""
     return name.startswith("segment-") and name.endswith(".jsonl")
 
 
-def whole_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
+def complete_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
     """The lines from an offset on that have their end, each with where it begins."""
     file.seek(start)
     for line in file:
@@ -33,11 +32,11 @@ class Segment:
 
     def __init__(self, path: Path, descriptor: int):
         self.path, self._descriptor, self.owner = path, descriptor, os.getpid()
-        self._end = cut_to_whole_lines(descriptor)
+        self._end = truncate_partial_line(descriptor)
 
     @classmethod
     def open(cls, folder: Path) -> "Segment":
-        """Go on with a segment of this machine that nobody writes, or begin another."""
+        """Continue a segment of this machine that no process writes, or begin another."""
         machine = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
         for path in sorted(folder.glob(f"segment-{machine}-*.jsonl")):
             if (descriptor := _open_locked(path, os.O_RDWR)) is not None:
@@ -57,7 +56,6 @@ class Segment:
         return start
 
     def sync(self) -> None:
-        """Return when all of it is on the disk."""
         os.fsync(self._descriptor)
 
     def close(self) -> None:
@@ -65,7 +63,7 @@ class Segment:
         os.close(self._descriptor)
 
 
-def cut_to_whole_lines(descriptor: int) -> int:
+def truncate_partial_line(descriptor: int) -> int:
     """Cut off the line that a killed process left without its end; returns the new end of the file."""
     end = size = os.fstat(descriptor).st_size
     while end > 0:

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from judges.base import Reply
 
 
-def was_made(reply: Reply) -> bool:
+def was_generated(reply: Reply) -> bool:
     """Whether a model made a reply at all, be it a refusal: then it has tokens, and costs something."""
     return reply.state == "ok" or reply.input_tokens is not None
 
 
-class Spent:
+class Spend:
     """Dollars for replies, of this session and, ``before_usd``, of those before it in the same run folder.
 
     ``usd`` is None once the price of a reply was not known. ``presumed`` gives the dollars of attempts that
@@ -25,7 +25,7 @@ class Spent:
 
     def count(self, reply: Reply) -> None:
         """Add a reply, unless it came out of the cache, or none was made."""
-        if reply.is_from_cache or not (was_made(reply) or reply.cost_usd):
+        if reply.is_from_cache or not (was_generated(reply) or reply.cost_usd):
             return
         self.calls += 1
         self.usd = None if self.usd is None or reply.cost_usd is None else self.usd + reply.cost_usd

@@ -14,7 +14,7 @@ GRACE_S: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunEnd:
     """How a run ended, and what to tell the user about it.
 
     ``waiting`` is for an engine whose answers come another day.
@@ -24,16 +24,16 @@ class Ended:
     message: str | None = None
 
 
-class Stopping:
+class StopControl:
     """Whether, and why, a run makes no further call. ``say`` shows a line to the user."""
 
     def __init__(self, say: Callable[[str], None]):
-        self.ended: Ended | None = None
+        self.ended: RunEnd | None = None
         self._say = say
 
     def stop(self, how: Literal["interrupted", "budget", "failing"], message: str) -> None:
         """Let the run end; the first reason counts."""
-        self.ended = self.ended or Ended(how, message)
+        self.ended = self.ended or RunEnd(how, message)
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -48,8 +48,10 @@ class Stopping:
             if self.ended is not None:
                 task.cancel()
                 return
-            self.stop("interrupted", "stopped; what was done is kept")
-            self._say("finishing the calls under way, which are paid for; Ctrl-C again drops them")
+            self.stop("interrupted", "stopped; finished trajectories are saved")
+            self._say(
+                "finishing the calls in progress, which are already paid for; press Ctrl-C again to drop them"
+            )
             if number == signal.SIGTERM:
                 loop.call_later(GRACE_S, task.cancel)
 

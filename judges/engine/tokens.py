@@ -1,4 +1,4 @@
-"""Counting a call's tokens before it is made: with the model's tokenizer if it is at hand, else by rule."""
+"""Counting a call's tokens before it is made: with the model's tokenizer, else by rule."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ def estimate(text: str) -> int:
     return sum(1 for _ in _PIECE.finditer(text))
 
 
-ESTIMATE: Final = TextCounter("an estimate (no tokenizer of this model is at hand)", False, estimate)
+ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was found)", False, estimate)
 
 
 class TokenCounters:
@@ -71,7 +71,7 @@ class TokenCounters:
         return PER_CALL + PER_MESSAGE * len(messages) + sum(map(count, texts)) + pictures
 
 
-def tokens_at_most(model: ModelSettings, messages: Sequence[Message]) -> int:
+def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
     """More input tokens than a call can have: in every tokenizer in use a token has at least a byte."""
     texts, images = _parts(messages)
     rule = image_rule(model.model)
@@ -98,7 +98,7 @@ def _given_counter(tokenizer: str) -> TextCounter:
     counter = _from_path(path) if path.exists() else _from_hub_cache(tokenizer)
     if counter is None:
         raise OptionsError(
-            f"--tokenizer {tokenizer}: no folder with a tokenizer, no tokenizer.json, and no model whose "
+            f"--tokenizer {tokenizer}: not a folder with a tokenizer, a tokenizer.json, or a model whose "
             "tokenizer is in the Hugging Face cache (fetch it with `hf download NAME tokenizer.json`)"
         )
     return counter

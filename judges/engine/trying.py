@@ -10,7 +10,7 @@ from judges.base import Call, Message, ModelSettings, Reply
 from judges.engine.budget import Spending
 from judges.engine.errors import CallFailed, classify
 from judges.engine.limits import AdaptiveLimit, Slot
-from judges.engine.patience import Patience, Tries
+from judges.engine.patience import RetryPolicy, RetryState
 from judges.engine.seams import Cache, Endpoint, OnEvent
 
 _STATES: Final = {"too_long": "too_long", "refused": "refused"}
@@ -18,44 +18,44 @@ _STATES: Final = {"too_long": "too_long", "refused": "refused"}
 
 
 @dataclass
-class Trying:
-    """Makes the calls of one role. ``dropped``: parameters that its endpoint turned out not to know."""
+class RoleCaller:
+    """Makes the calls of one role. ``unsupported_params``: parameters that its endpoint rejected."""
 
     endpoint: Endpoint
     model: ModelSettings
     cache: Cache
     limit: AdaptiveLimit
     budget: Spending
-    tell: OnEvent
-    patience: Patience
+    on_event: OnEvent
+    retry_policy: RetryPolicy
     tokens_of: Callable[[ModelSettings, tuple[Message, ...]], int]
     sleep: Callable[[float], Awaitable[object]]
     draw: Callable[[], float]
-    dropped: set[str] = field(default_factory=set)
+    unsupported_params: set[str] = field(default_factory=set)
 
-    async def reply(self, call: Call, key: str, most: int) -> Reply:
+    async def reply(self, call: Call, key: str, max_tokens: int) -> Reply:
         """The reply to a call, kept in the cache; one in another state than ``ok`` when there is none.
 
         What failed tries are known to have cost is in the reply's cost. Raises BudgetReached.
         """
-        tries, spent_usd = Tries(self.patience, self.draw), 0.0
+        tries, spent_usd = RetryState(self.retry_policy, self.draw), 0.0
         messages, used_shorter = call.messages, False
         while True:
-            dropped = frozenset(self.dropped)
+            unsupported_params = frozenset(self.unsupported_params)
             try:
-                reply = await self._attempt(key, messages, most, dropped)
+                reply = await self._attempt(key, messages, max_tokens, unsupported_params)
             except CallFailed as failure:
                 spent_usd += self._cost(failure) or 0.0
                 self._note(key, failure)
                 if failure.kind == "too_long" and call.shorter is not None and not used_shorter:
                     messages, used_shorter = call.shorter, True
-                elif failure.kind == "unsupported_parameter" and failure.parameter not in dropped:
-                    self._drop(failure.parameter)
+                elif failure.kind == "unsupported_parameter" and failure.parameter not in unsupported_params:
+                    self._leave_out(failure.parameter)
                 elif (wait_s := tries.wait_s(failure)) is not None:
-                    self.tell("retried", failure=failure.kind, message=failure.message, wait_s=wait_s)
+                    self.on_event("retried", failure=failure.kind, message=failure.message, wait_s=wait_s)
                     await self.sleep(wait_s)
                 else:
-                    return self._given_up(failure, call, key, spent_usd, used_shorter)
+                    return self._failed_reply(failure, call, key, spent_usd, used_shorter)
                 continue
             cost_usd = self._cost(reply)
             reply = replace(
@@ -65,16 +65,20 @@ class Trying:
                 cost_usd=None if cost_usd is None else cost_usd + spent_usd,
             )
             self.cache.put(key, reply)
-            self.tell("answered", purpose=call.purpose, role=call.role, reply=reply)
+            self.on_event("answered", purpose=call.purpose, role=call.role, reply=reply)
             return reply
 
-    async def _attempt(self, key: str, messages: tuple[Message, ...], most: int, dropped: Set[str]) -> Reply:
+    async def _attempt(
+        self, key: str, messages: tuple[Message, ...], max_tokens: int, unsupported_params: Set[str]
+    ) -> Reply:
         """One try. Money is set aside only once there is room for the call, so that none waits unused."""
-        tokens = self.tokens_of(self.model, messages) + most if self.limit.counts_tokens else 0
+        tokens = self.tokens_of(self.model, messages) + max_tokens if self.limit.counts_tokens else 0
         async with self.limit.slot(tokens) as slot:
-            reservation = await self.budget.reserve(self.model, messages, most)
+            reservation = await self.budget.reserve(self.model, messages, max_tokens)
             try:
-                reply = await self.endpoint.attempt(self.model, messages, most, dropped=dropped)
+                reply = await self.endpoint.attempt(
+                    self.model, messages, max_tokens, unsupported_params=unsupported_params
+                )
             except Exception as problem:
                 failure = classify(problem)
                 counted = _counted(failure)
@@ -83,7 +87,7 @@ class Trying:
                 raise failure from problem
             except BaseException:  # stopped in flight: it may be paid, and is lost
                 self.budget.settle(reservation, None, maybe_paid=True)
-                self.cache.note_attempt(key, "cancelled", "stopped while it was under way")
+                self.cache.note_attempt(key, "cancelled", "stopped while in progress")
                 raise
             self.budget.settle(reservation, reply)
             slot.succeeded(_sum(reply.input_tokens, reply.output_tokens))
@@ -92,25 +96,25 @@ class Trying:
     def _tell_limit(self, slot: Slot, failure: CallFailed) -> None:
         if failure.kind == "rate_limit":
             pause_s = failure.retry_after_s
-            is_waited_for = pause_s is not None and pause_s <= self.patience.longest_pause_s
+            is_waited_for = pause_s is not None and pause_s <= self.retry_policy.max_retry_after_s
             slot.overloaded(pause_s if is_waited_for else None)
         elif failure.is_slow:
             slot.overloaded()
 
-    def _drop(self, parameter: str | None) -> None:
-        self.dropped.add(parameter)
-        self.tell("dropped", model=self.model.model, parameter=parameter)
+    def _leave_out(self, parameter: str | None) -> None:
+        self.unsupported_params.add(parameter)
+        self.on_event("dropped", model=self.model.model, parameter=parameter)
 
     def _note(self, key: str, failure: CallFailed) -> None:
-        said = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
-        self.cache.note_attempt(key, failure.kind, said)
+        detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
+        self.cache.note_attempt(key, failure.kind, detail)
 
-    def _given_up(
+    def _failed_reply(
         self, failure: CallFailed, call: Call, key: str, spent_usd: float, used_shorter: bool
     ) -> Reply:
         """The reply that stands for none; ``text`` is what came, as far as anything did."""
         state = _STATES.get(failure.kind, "error")
-        self.tell("failed", purpose=call.purpose, role=call.role, state=state, message=failure.message)
+        self.on_event("failed", purpose=call.purpose, role=call.role, state=state, message=failure.message)
         return Reply(
             text=failure.raw,
             state=state,

@@ -54,7 +54,7 @@ def view(actions: int = 2, *, trees: bool = True, screenshots: bool = True, goal
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgment:
     """What a judge answered, and the calls of each stage."""
 
     answer: Answer
@@ -70,18 +70,20 @@ class Judged:
 
 
 def judged(
-    judge: Judge, shown: View, reply_of: Callable[[Call], Reply] = lambda call: Reply(READABLE_BY_EVERY_JUDGE)
-) -> Judged:
+    judge: Judge,
+    shown: View,
+    parse_reply: Callable[[Call], Reply] = lambda call: Reply(READABLE_BY_EVERY_JUDGE),
+) -> Judgment:
     """A judge driven to its answer with replies made up for its calls."""
     stages = []
-    asking = judge.ask(shown)
+    session = judge.ask(shown)
     try:
-        calls = next(asking)
+        calls = next(session)
         while True:
             stages.append(tuple(calls))
-            calls = asking.send([reply_of(call) for call in calls])
+            calls = session.send([parse_reply(call) for call in calls])
     except StopIteration as end:
-        return Judged(end.value, tuple(stages))
+        return Judgment(end.value, tuple(stages))
 
 
 def by_purpose(**replies: Reply) -> Callable[[Call], Reply]:

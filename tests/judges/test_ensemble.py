@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.base import Answer, OptionsError, Reply
-from judges.cascade import Cascade, narrowed, read_band
+from judges.cascade import Cascade, parse_band, restrict_view
 from judges.command_options import RunOptions
-from judges.ensemble import Sampled
+from judges.ensemble import SampledJudge
 from judges.registry import find_judge
 from judges.run_options import build_judge
-from judges.voting import outcome, voted
+from judges.voting import combine_votes, outcome
 from tests.judges.shown import by_purpose, judged, view
 
 YES, NO = Answer("ok", True), Answer("ok", False)
@@ -30,7 +30,7 @@ def samples_of(*replies):
 
 
 def sampled(rule, *replies):
-    return judged(Sampled(TREE, len(replies), rule), view(), samples_of(*replies)).answer
+    return judged(SampledJudge(TREE, len(replies), rule), view(), samples_of(*replies)).answer
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_whatever_the_unknown_votes_are_a_decided_vote_comes_out_the_same(votes,
 
 
 def test_each_sample_is_a_call_of_its_own_and_all_are_asked_at_once():
-    done = judged(Sampled(TREE, 3, "majority"), view(), samples_of(GOOD, BAD, GOOD))
+    done = judged(SampledJudge(TREE, 3, "majority"), view(), samples_of(GOOD, BAD, GOOD))
     (stage,) = done.stages
     assert [call.sample for call in stage] == [0, 1, 2]
     assert len({call.messages for call in stage}) == 1
@@ -81,7 +81,7 @@ def test_the_score_is_the_share_of_yes_and_the_other_labels_are_voted_on_too():
 
 def test_a_score_that_an_answer_has_counts_in_place_of_its_vote():
     # (0.9 + 0.4 + 1) / 3, the third has none and says yes
-    answer = voted([Answer("ok", True, score=0.9), Answer("ok", False, score=0.4), YES], "majority")
+    answer = combine_votes([Answer("ok", True, score=0.9), Answer("ok", False, score=0.4), YES], "majority")
     assert answer.score == pytest.approx(2.3 / 3)
 
 
@@ -99,11 +99,11 @@ def test_samples_without_a_verdict_leave_the_score_to_the_others():
     ],
 )
 def test_a_vote_without_outcome_ends_in_the_state_of_those_without_a_verdict(states, state):
-    assert voted([YES, NO, *map(Answer, states)], "majority") == Answer(state)
+    assert combine_votes([YES, NO, *map(Answer, states)], "majority") == Answer(state)
 
 
 def test_captions_are_asked_for_once_for_all_samples():
-    done = judged(Sampled(find_judge("AER-C"), 4, "all"), view())
+    done = judged(SampledJudge(find_judge("AER-C"), 4, "all"), view())
     assert [Counter(call.purpose for call in stage) for stage in done.stages] == [
         {"caption": 1},
         {"verdict": 4},
@@ -112,24 +112,24 @@ def test_captions_are_asked_for_once_for_all_samples():
 
 
 def test_webjudge_rates_its_screenshots_once_for_all_samples():
-    done = judged(Sampled(find_judge("WebJudge (o4-mini)"), 2, "any"), view())  # three screenshots
+    done = judged(SampledJudge(find_judge("WebJudge (o4-mini)"), 2, "any"), view())  # three screenshots
     assert Counter(call.purpose for call in done.calls) == {"key points": 1, "rating": 3, "verdict": 2}
 
 
 def test_a_caption_that_failed_ends_all_samples_in_its_state():
-    done = judged(Sampled(find_judge("AER-C"), 3), view(), by_purpose(caption=Reply(None, "error")))
+    done = judged(SampledJudge(find_judge("AER-C"), 3), view(), by_purpose(caption=Reply(None, "error")))
     assert done.answer == Answer("error")
     assert [call.purpose for call in done.calls] == ["caption"]
 
 
 def test_a_sampled_judge_says_how_it_was_sampled():
-    judge = Sampled(find_judge("GPT-4o (A)"), 4, "all")
+    judge = SampledJudge(find_judge("GPT-4o (A)"), 4, "all")
     assert judge.name == "GPT-4o (A), 4 samples, all"
     assert judge.calls == "4"
-    assert Sampled(find_judge("AER-C"), 4).calls == "2, the verdict 4 times"
+    assert SampledJudge(find_judge("AER-C"), 4).calls == "2, the verdict 4 times"
     assert judge.prompts_hash == judge.judge.prompts_hash
     with pytest.raises(ValueError, match="give 1 or more"):
-        Sampled(TREE, 0)
+        SampledJudge(TREE, 0)
 
 
 CASCADE = Cascade(TREE, find_judge("simplified-screenshot"))
@@ -192,9 +192,9 @@ def test_each_judge_of_a_cascade_is_shown_no_more_than_alone():
         True,
     )
     done = judged(cascade, shown, by_judge(GOOD, Reply("Score: 4\nStatus: success")))
-    alone = judged(text_only, narrowed(shown, text_only.wants))
+    alone = judged(text_only, restrict_view(shown, text_only.wants))
     assert done.calls[0].messages == alone.calls[0].messages
-    seen = judged(seeing, narrowed(shown, seeing.wants), lambda call: Reply("Score: 4\nStatus: success"))
+    seen = judged(seeing, restrict_view(shown, seeing.wants), lambda call: Reply("Score: 4\nStatus: success"))
     assert [call.messages for call in done.calls[1:]] == [call.messages for call in seen.calls]
 
 
@@ -208,7 +208,7 @@ def test_a_cascade_names_the_models_of_both_and_hashes_when_it_asks():
 
 def test_a_cascade_can_be_sampled_and_each_sample_goes_its_own_way():
     replies = {"cheap.judge": [GOOD, BAD, STRANGE], "strong.judge": [GOOD, None, BAD]}
-    done = judged(Sampled(CASCADE, 3, "any"), view(), lambda call: replies[call.role][call.sample])
+    done = judged(SampledJudge(CASCADE, 3, "any"), view(), lambda call: replies[call.role][call.sample])
     assert [[(call.role, call.sample) for call in stage] for stage in done.stages] == [
         [("cheap.judge", 0), ("cheap.judge", 1), ("cheap.judge", 2)],
         [("strong.judge", 0), ("strong.judge", 2)],
@@ -217,16 +217,16 @@ def test_a_cascade_can_be_sampled_and_each_sample_goes_its_own_way():
 
 
 def test_both_travel_to_other_processes():
-    for judge in (Sampled(TREE, 3), CASCADE):
+    for judge in (SampledJudge(TREE, 3), CASCADE):
         assert pickle.loads(pickle.dumps(judge)) == judge
 
 
 def test_a_band_is_two_scores_in_order():
-    assert read_band(None) == (0.2, 0.8)
-    assert read_band("0.1, 0.6") == (0.1, 0.6)
+    assert parse_band(None) == (0.2, 0.8)
+    assert parse_band("0.1, 0.6") == (0.1, 0.6)
     for wrong in ("", "0.5", "0.8,0.2", "0,2", "a,b", "0.1,0.2,0.3", "nan,nan"):
         with pytest.raises(ValueError, match="two scores from 0 to 1"):
-            read_band(wrong)
+            parse_band(wrong)
 
 
 def test_the_options_say_when_the_strong_judge_is_asked():

@@ -9,7 +9,7 @@ from dataset_script.sources.released import ReleasedSource
 from judges.__main__ import app
 from judges.base import Answer, Call, Message, Reply
 from judges.engine.drive import Exchange
-from judges.engine.records import Judged, judgment_record
+from judges.engine.records import Judgment, judgment_record
 from judges.engine.run_folder import RunFolder
 from judges.export import folder_name
 
@@ -21,7 +21,7 @@ ID = "webarena/GenericAgent-gpt-4o-2024-11-20/webarena.{}"
 def answered(answer: Answer, *replies: Reply, number: int = 1, reward=None) -> dict:
     call = Call("verdict", (Message("user", "a prompt"),))
     exchanges = tuple(Exchange(call, reply, 0) for reply in replies)
-    return judgment_record(Judged(ID.format(number), answer, exchanges, reward=reward), "a judge")
+    return judgment_record(Judgment(ID.format(number), answer, exchanges, reward=reward), "a judge")
 
 
 def run_of(folder, records, judge="GPT-4o (A)", released="gpt-4o-noscreen", models=("judge",)):
@@ -32,7 +32,7 @@ def run_of(folder, records, judge="GPT-4o (A)", released="gpt-4o-noscreen", mode
     with RunFolder(folder, configuration) as opened:
         opened.append(records)
         args = {"use_screenshot": False, "use_axtree": True, "invert_sys_prompt": False}
-        opened.note_run(
+        opened.update_run(
             {"judge": {"released_folder": released, "asks_models": bool(models), "judge_args": args}}
         )
     return folder

@@ -8,9 +8,9 @@ import pytest
 
 from dataset_script.building.build import build
 from judges.base import Call, Message, Reply
-from judges.engine.completions import message_of
+from judges.engine.completions import message_to_json
 from judges.nnetnav import NNetNavJudge
-from judges.official import in_official_words
+from judges.official import with_official_prompts
 from judges.official_templates import OfficialPromptsError, read_templates, templates_in
 from judges.registry import find_judge
 from judges.views import Views
@@ -49,7 +49,7 @@ def trajectory(released, trajectory_id):
 
 def as_sent(messages: tuple[Message, ...]) -> list[dict]:
     """Messages as our engine sends them."""
-    return [message_of(message) for message in messages]
+    return [message_to_json(message) for message in messages]
 
 
 @pytest.mark.shared
@@ -229,5 +229,5 @@ def test_a_template_is_stripped_only_where_the_package_strips_it():
     }
     found = templates_in(files.__getitem__)
     assert (found.goal, found.step, found.screenshot, found.aer_system) == (" kept ", "x", " s ", "a")
-    judge = in_official_words(find_judge("nnetnav"), found, "9.9")
+    judge = with_official_prompts(find_judge("nnetnav"), found, "9.9")
     assert isinstance(judge, NNetNavJudge) and replace(judge, is_compat=True).is_compat

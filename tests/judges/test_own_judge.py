@@ -6,15 +6,15 @@ import pytest
 
 from dataset_script import sample
 from judges.base import Answer
-from judges.own_judge import OwnJudgeError, is_address
+from judges.own_judge import CustomJudgeError, is_address
 from judges.registry import find_judge
 from judges.views import Views
 from tests.judges.shown import judged, text
 
-TWENTY_LINES = '''"""Asks whether the last page thanks the user."""
+TWENTY_LINES = '''"""Executor whether the last page thanks the user."""
 
 from judges.base import Call, Message, Wants
-from judges.parsing import answer_of_status
+from judges.parsing import parse_answer
 from judges.prompt_files import prompts_hash
 
 PROMPT = "Goal: {goal}\\nLast page:\\n{page}\\nIs it done? End with Status: success or failure"
@@ -30,7 +30,7 @@ class ThanksJudge:
         page = view.steps[-1].axtree_pruned or "(not recorded)"
         question = PROMPT.format(goal=view.goal, page=page)
         (reply,) = yield [Call("verdict", (Message("user", question),))]
-        return answer_of_status(reply)
+        return parse_answer(reply, "status")
 '''
 
 
@@ -72,14 +72,14 @@ def test_a_judge_may_be_an_instance_in_a_module(monkeypatch, tmp_path):
 def test_what_is_wrong_with_ones_own_judge_is_told(tmp_path, content, attribute, message):
     path = tmp_path / "odd.py"
     path.write_text(content)
-    with pytest.raises(OwnJudgeError, match=message):
+    with pytest.raises(CustomJudgeError, match=message):
         find_judge(f"{path}:{attribute}")
 
 
 def test_a_file_or_a_module_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(OwnJudgeError, match="there is no such file"):
+    with pytest.raises(CustomJudgeError, match="there is no such file"):
         find_judge(f"{tmp_path / 'absent.py'}:J")
-    with pytest.raises(OwnJudgeError, match="no_such_module_at_all"):
+    with pytest.raises(CustomJudgeError, match="no_such_module_at_all"):
         find_judge("no_such_module_at_all:J")
 
 

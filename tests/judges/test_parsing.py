@@ -1,6 +1,7 @@
 """From replies to answers, and the probability of success where a reply has log-probabilities."""
 
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -8,14 +9,11 @@ from hypothesis import strategies as st
 
 from dataset_script.vocabulary import STATES
 from judges.base import Answer, Reply, TokenProbability
-from judges.parsing import (
-    LONGEST_REASONING,
-    answer_of_rating,
-    answer_of_status,
-    answer_of_tags,
-    rating_of,
-)
+from judges.parsing import MAX_REASONING_CHARS, parse_answer, parse_rating
 
+answer_of_tags, answer_of_status, answer_of_rating = (
+    partial(parse_answer, form=form) for form in ("tags", "status", "rating")
+)
 TAGS = "<reasoning>fine</reasoning><success>Successful</success><side>No</side><loop>Yes</loop>"
 
 
@@ -28,8 +26,8 @@ def test_the_three_ways_of_answering_give_answers():
 
 @pytest.mark.parametrize("state", ["refused", "too_long", "error"])
 def test_a_call_that_failed_ends_in_its_own_state(state):
-    for answer_of in (answer_of_tags, answer_of_status, answer_of_rating):
-        assert answer_of(Reply(TAGS, state=state)) == Answer(state)
+    for form in ("tags", "status", "rating"):
+        assert parse_answer(Reply(TAGS, state=state), form) == Answer(state)
 
 
 def test_what_the_endpoint_said_of_the_end_is_heeded():
@@ -42,7 +40,7 @@ def test_what_the_endpoint_said_of_the_end_is_heeded():
 def test_a_long_reply_is_shortened_in_the_prediction_file():
     found = answer_of_tags(Reply("x" * 5_000 + TAGS))
     assert found.success is True
-    assert len(found.reasoning) == LONGEST_REASONING
+    assert len(found.reasoning) == MAX_REASONING_CHARS
     assert answer_of_tags(Reply("  \n")).reasoning is None
 
 
@@ -51,7 +49,7 @@ def test_a_long_reply_is_shortened_in_the_prediction_file():
     [("Score: 4", 4), ("**Score**: 3.5", 3), ("Score: 5/5", 5), ("none", None), ("", None)],
 )
 def test_a_rating_is_a_whole_number_counted_down(text, rating):
-    assert rating_of(text) == rating
+    assert parse_rating(text) == rating
 
 
 def tokens(*texts, rivals, at):
@@ -115,8 +113,8 @@ def test_without_probabilities_of_the_deciding_token_there_is_no_score():
 )
 def test_whatever_an_endpoint_sends_there_is_an_answer_with_a_sound_score(text, given_tokens, state):
     logprobs = tuple(TokenProbability(token, logprob, (("Un", logprob),)) for token, logprob in given_tokens)
-    for answer_of in (answer_of_tags, answer_of_status, answer_of_rating):
+    for form in ("tags", "status", "rating"):
         for said in (text, "".join(token for token, _ in given_tokens) + "\nStatus: success"):
-            found = answer_of(Reply(said, state=state, logprobs=logprobs))
+            found = parse_answer(Reply(said, state=state, logprobs=logprobs), form)
             assert found.state in STATES
             assert found.score is None or 0 <= found.score <= 1

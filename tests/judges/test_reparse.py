@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from judges.__main__ import app
 from judges.base import Answer, Call, Message, Reply
 from judges.engine.drive import Exchange
-from judges.engine.records import Judged, judgment_record
-from judges.reparse import ReparseError, VerdictOnly, form_of_judge, read_again, stand_in
+from judges.engine.records import Judgment, judgment_record
+from judges.reparse import ReparseError, VerdictOnly, form_of_judge, reparse_record, reparsing_judge
 from tests.llm_server import LLMServer
 from tests.llm_server.scripts import judges as replies_of_judges
 from tests.llm_server.scripts import share
@@ -142,31 +142,31 @@ def record(answer, *calls):
         Exchange(Call(purpose, (Message("user", "?"),), role=role), reply, stage)
         for stage, (purpose, role, reply) in enumerate(calls)
     )
-    return judgment_record(Judged("a/b/c", answer, exchanges), "a judge")
+    return judgment_record(Judgment("a/b/c", answer, exchanges), "a judge")
 
 
 def test_where_the_strong_judge_was_never_asked_no_answer_is_made_up():
-    judge = stand_in({"judge": "…", "cascade": "simplified-neither,AER-C", "samples": 1})
+    judge = reparsing_judge({"judge": "…", "cascade": "simplified-neither,AER-C", "samples": 1})
     said_no = record(
         Answer("ok", False), ("verdict", "cheap.judge", Reply("<success>Unsuccessful</success>"))
     )
-    assert read_again(said_no, judge)["answer"]["success"] is False
+    assert reparse_record(said_no, judge)["answer"]["success"] is False
     says_yes = record(Answer("ok", False), ("verdict", "cheap.judge", Reply("<success>Successful</success>")))
-    assert read_again(says_yes, judge) is None
+    assert reparse_record(says_yes, judge) is None
 
 
 def test_a_judge_that_never_came_to_its_verdict_counts_as_it_did():
-    judge = stand_in({"judge": "…", "cascade": "AER-C,simplified-both", "samples": 1})
+    judge = reparsing_judge({"judge": "…", "cascade": "AER-C,simplified-both", "samples": 1})
     failed = record(
         Answer("ok", True),
         ("caption", "cheap.captioner", Reply(None, "error", error="503")),
         ("verdict", "strong.judge", Reply("<success>Successful</success>")),
     )
-    assert read_again(failed, judge)["answer"]["success"] is True
+    assert reparse_record(failed, judge)["answer"]["success"] is True
     alone = record(Answer("error"), ("caption", "captioner", Reply(None, "error", error="503")))
-    assert read_again(alone, VerdictOnly("status"))["state"] == "error"
+    assert reparse_record(alone, VerdictOnly("status"))["state"] == "error"
     unseen = record(Answer("error"))
-    assert read_again(unseen, VerdictOnly("status")) == unseen
+    assert reparse_record(unseen, VerdictOnly("status")) == unseen
 
 
 @pytest.mark.parametrize(

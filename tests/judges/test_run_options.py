@@ -4,7 +4,7 @@ import pytest
 
 from judges.base import ModelSettings, OptionsError
 from judges.command_options import RunOptions
-from judges.run_configuration import configuration_of, endpoints_of, facts_of
+from judges.run_configuration import build_configuration, endpoint_addresses, judge_facts
 from judges.run_options import build_judge, build_models
 
 
@@ -54,15 +54,15 @@ def test_what_cannot_be_read_is_refused(given):
 def test_the_configuration_has_what_verdicts_depend_on_and_neither_address_nor_key():
     options = RunOptions(judge="aer-c", split="dev", base_url="http://u:secret@h/v1", key_variable="MY_KEY")
     judge = build_judge(options)
-    said = configuration_of(options, "sample", judge, build_models(options, judge), "d" * 64)
+    said = build_configuration(options, "sample", judge, build_models(options, judge), "d" * 64)
     assert "secret" not in str(said) and "MY_KEY" not in str(said)
     assert said["models"]["captioner"]["temperature"] == 0.0
-    assert endpoints_of(build_models(options, judge))["judge"] == "http://h/v1"
+    assert endpoint_addresses(build_models(options, judge))["judge"] == "http://h/v1"
 
 
 def test_the_released_folder_of_a_judge_is_known_where_there_is_one():
     def folder(name):
-        return facts_of(build_judge(RunOptions(judge=name, split="dev")))["released_folder"]
+        return judge_facts(build_judge(RunOptions(judge=name, split="dev")))["released_folder"]
 
     assert folder("AER-C") == "aer"
     assert folder("Claude 3.7 S. (S)") == "claude-3.7-sonnet-noaxtree"

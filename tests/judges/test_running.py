@@ -8,7 +8,7 @@ import pytest
 from judges.base import OptionsError
 from judges.command_options import RunOptions
 from judges.engine.run_folder import read_run
-from judges.engine.stopping import Ended
+from judges.engine.stopping import RunEnd
 from judges.running import run_judge
 
 OPTIONS = RunOptions(judge="always-successful", split="dev", suite="sample", limit=4)
@@ -25,7 +25,7 @@ def test_an_engine_gets_what_is_not_judged_yet_and_what_it_keeps_is_the_run(tmp_
     def half(job, folder, progress):
         given.append(job.ids)
         folder.append(map(record, job.ids[:2]))
-        return Ended("waiting", "two are left")
+        return RunEnd("waiting", "two are left")
 
     first = run_judge(OPTIONS, tmp_path, half)
     assert (first.ended.how, first.judged, first.chosen) == ("waiting", 2, 4)
@@ -37,7 +37,7 @@ def test_an_engine_gets_what_is_not_judged_yet_and_what_it_keeps_is_the_run(tmp_
 def test_a_finished_run_starts_no_engine(tmp_path):
     def whole(job, folder, progress):
         folder.append(map(record, job.ids))
-        return Ended("finished")
+        return RunEnd("finished")
 
     def never(job, folder, progress):
         raise AssertionError("there is nothing to do")
@@ -68,7 +68,7 @@ def test_of_a_killed_run_the_session_says_so(tmp_path):
 
     def look(job, folder, progress):
         seen.append(read_run(tmp_path)["sessions"][-1]["ended"])
-        return Ended("interrupted")
+        return RunEnd("interrupted")
 
     run_judge(OPTIONS, tmp_path, look)
     assert seen == ["killed"]  # what stands there should the process die now
@@ -77,8 +77,8 @@ def test_of_a_killed_run_the_session_says_so(tmp_path):
 def test_dollars_of_earlier_sessions_count_and_unknown_ones_stay_unknown(tmp_path):
     def paid(usd):
         def engine(job, folder, progress):
-            progress.spent.add(usd, 1)
-            return Ended("interrupted")
+            progress.spend.add(usd, 1)
+            return RunEnd("interrupted")
 
         return engine
 
@@ -109,7 +109,7 @@ def test_runs_that_the_source_does_not_have_are_counted_and_in_no_file(tmp_path)
 
     def whole(job, folder, progress):
         folder.append(map(record, job.ids))
-        return Ended("finished")
+        return RunEnd("finished")
 
     outcome = run_judge(options, tmp_path / "run", whole)
     assert (outcome.judged, outcome.chosen, outcome.absent) == (1, 2, 1)

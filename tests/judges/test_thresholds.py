@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 from dataset_script.suite import load_dev_labels, load_suite
 from judges.__main__ import app
 from judges.base import Answer, Call, Message, OptionsError, Reply, View
-from judges.choosing import Aim, NoThresholdError, candidates, choose_threshold, read_aim
+from judges.choosing import NoThresholdError, Objective, candidates, choose_threshold, parse_aim
 from judges.thresholds import (
     Threshold,
-    made_by,
+    check_score_settings,
     read_threshold,
-    refuse_other_scores,
-    thresholded,
+    score_settings,
+    with_threshold,
     write_threshold,
 )
 
@@ -29,7 +29,7 @@ TASKS = list("abcdef")
 FROZEN = Threshold("sample", "dev", "abc", "judge", "f1", 0.5, {"n": 6}, None, {"judge": "judge"})
 
 
-F1 = Aim("f1")
+F1 = Objective("f1")
 
 
 def chosen(aim=F1, scores=SCORES, labels=LABELS):
@@ -50,9 +50,9 @@ def test_the_threshold_with_the_best_f1_is_chosen_and_no_verdict_is_a_no():
 
 
 def test_precision_is_maximised_as_far_as_the_recall_allows():
-    assert chosen(Aim("precision", "recall", 0.25)).value == pytest.approx(0.8)  # 1 of 1, recall 1/4
+    assert chosen(Objective("precision", "recall", 0.25)).value == pytest.approx(0.8)  # 1 of 1, recall 1/4
     # a recall of a half needs two of the four: from 0.65 on 2 of 3, from 0.25 on 3 of 4, which is better
-    assert chosen(Aim("precision", "recall", 0.5)).value == pytest.approx(0.25)
+    assert chosen(Objective("precision", "recall", 0.5)).value == pytest.approx(0.25)
 
 
 def test_of_equal_thresholds_the_higher_precision_counts_then_the_higher_threshold():
@@ -64,10 +64,15 @@ def test_of_equal_thresholds_the_higher_precision_counts_then_the_higher_thresho
 @pytest.mark.parametrize(
     ("scores", "labels", "aim", "said"),
     [
-        (np.full(4, np.nan), [1, 0, 1, 0], Aim("f1"), "same score, or none"),
-        (np.full(4, 0.5), [1, 0, 1, 0], Aim("f1"), "same score, or none"),
-        (SCORES[:4], [1, 1, 1, 1], Aim("f1"), "labels of these runs are all the same"),
-        (SCORES, LABELS, Aim("precision", "recall", 0.9), "most that recall reaches is 0.750"),  # 3 of 4
+        (np.full(4, np.nan), [1, 0, 1, 0], Objective("f1"), "same score, or none"),
+        (np.full(4, 0.5), [1, 0, 1, 0], Objective("f1"), "same score, or none"),
+        (SCORES[:4], [1, 1, 1, 1], Objective("f1"), "labels of these runs are all the same"),
+        (
+            SCORES,
+            LABELS,
+            Objective("precision", "recall", 0.9),
+            "most that recall reaches is 0.750",
+        ),  # 3 of 4
     ],
 )
 def test_where_none_can_be_chosen_the_reason_is_said(scores, labels, aim, said):
@@ -80,7 +85,7 @@ def test_no_other_threshold_has_a_better_f1(rows):
     scores = np.array([np.nan if score is None else score for score, _ in rows])
     labels = np.array([label for _, label in rows], dtype=np.int8)
     try:
-        best = choose_threshold(scores, labels, ["a task"] * len(rows), Aim("f1"))
+        best = choose_threshold(scores, labels, ["a task"] * len(rows), Objective("f1"))
     except NoThresholdError:
         return
     assert best.held_out is None  # one task has no five parts
@@ -95,13 +100,13 @@ def test_held_out_figures_are_of_tasks_that_the_choice_did_not_see():
     codes = np.arange(20)
     labels = (codes % 2).astype(np.int8)
     scores = np.where((codes % 5 == 0) ^ (labels == 1), 0.9, 0.1)
-    found = choose_threshold(scores, labels, [f"{code:02}" for code in codes], Aim("f1"))
+    found = choose_threshold(scores, labels, [f"{code:02}" for code in codes], Objective("f1"))
     assert found.value == pytest.approx(0.5)
     # In each part the threshold is 0.5 as well, and 2 of its 10 positives (tasks 5, 15) are missed.
     assert (found.held_out["tp"], found.held_out["fn"], found.held_out["fp"]) == (8, 2, 2)
     # With scores that mean nothing, the choice flatters itself and the held-out figures do not.
     noise = np.random.default_rng(5).random(20)
-    flattered = choose_threshold(noise, labels, [f"{code:02}" for code in codes], Aim("f1"))
+    flattered = choose_threshold(noise, labels, [f"{code:02}" for code in codes], Objective("f1"))
     assert flattered.held_out["f1"] < flattered.chosen_on["f1"]
 
 
@@ -114,7 +119,7 @@ def test_held_out_figures_are_of_tasks_that_the_choice_did_not_see():
     ],
 )
 def test_an_aim_says_what_it_is(maximise, at_least, aim):
-    assert str(read_aim(maximise, at_least)) == aim
+    assert str(parse_aim(maximise, at_least)) == aim
 
 
 @pytest.mark.parametrize(
@@ -130,7 +135,7 @@ def test_an_aim_says_what_it_is(maximise, at_least, aim):
 )
 def test_an_aim_that_cannot_be_meant_is_refused(maximise, at_least):
     with pytest.raises(ValueError, match=r"--maximise|--at-least"):
-        read_aim(maximise, at_least)
+        parse_aim(maximise, at_least)
 
 
 def test_a_frozen_threshold_is_read_back_as_it_was(tmp_path):
@@ -144,7 +149,7 @@ def test_a_frozen_threshold_is_read_back_as_it_was(tmp_path):
         ({"format": 2}, "no threshold of format 1"),
         ({"value": "high"}, "value is 'high'"),
         ({"value": 1.5}, "value is 1.5"),
-        ({"configuration": []}, "configuration is no object"),
+        ({"configuration": []}, "configuration is not an object"),
         ({"judge": ...}, "judge is missing"),
     ],
 )
@@ -182,7 +187,7 @@ class Sure:
 )
 def test_the_score_decides_and_no_verdict_stays_none(answer, expected):
     with pytest.raises(StopIteration) as ended:
-        next(thresholded(Sure(answer), FROZEN).ask(View("", (), ())))
+        next(with_threshold(Sure(answer), FROZEN).ask(View("", (), ())))
     assert ended.value.value == expected
 
 
@@ -190,14 +195,14 @@ def test_a_threshold_is_for_the_judge_and_the_models_that_made_the_scores(tmp_pa
     other = Sure(Answer("refused"))
     other.name = "another"
     with pytest.raises(OptionsError, match="chosen for the scores of judge, not of another"):
-        thresholded(other, FROZEN)
+        with_threshold(other, FROZEN)
     run = {"judge": "judge", "split": "dev", "models": {"judge": {"model": "m", "logprobs": True}}}
     path = tmp_path / "t.json"
-    write_threshold(path, replace(FROZEN, configuration=made_by(run)))
-    refuse_other_scores(path, {**run, "split": "test", "data_hash": "of other runs"})
+    write_threshold(path, replace(FROZEN, configuration=score_settings(run)))
+    check_score_settings(path, {**run, "split": "test", "data_hash": "of other runs"})
     for changed in ({"samples": 3}, {"models": {"judge": {"model": "n", "logprobs": True}}}):
-        with pytest.raises(OptionsError, match="made otherwise"):
-            refuse_other_scores(path, {**run, **changed})
+        with pytest.raises(OptionsError, match="made with other settings"):
+            check_score_settings(path, {**run, **changed})
 
 
 def run_folder(folder, split="dev", **configuration):
@@ -254,16 +259,16 @@ def test_a_run_without_scores_is_refused(tmp_path):
 
 
 def test_a_threshold_does_not_need_a_call_or_a_key():
-    # What `thresholded` wraps asks exactly what the judge asks.
+    # What `with_threshold` wraps asks exactly what the judge asks.
     call = Call("verdict", (Message("user", "?"),))
 
-    class Asks(Sure):
+    class Executor(Sure):
         def ask(self, view):
             (reply,) = yield [call]
             return Answer("ok", reply.text == "yes", score=0.9)
 
-    asking = thresholded(Asks(None), FROZEN).ask(View("", (), ()))
-    assert next(asking) == [call]
+    session = with_threshold(Executor(None), FROZEN).ask(View("", (), ()))
+    assert next(session) == [call]
     with pytest.raises(StopIteration) as ended:
-        asking.send([Reply("no")])
+        session.send([Reply("no")])
     assert ended.value.value.success is True

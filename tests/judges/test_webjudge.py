@@ -11,13 +11,13 @@ JUDGE = WebJudge("WebJudge", "a-model")
 
 def rate(*ratings: int):
     """Replies that rate the screenshots of steps 1, 2, … so."""
-    rating_of = {image(step).sha256: rating for step, rating in enumerate(ratings, start=1)}
+    parse_rating = {image(step).sha256: rating for step, rating in enumerate(ratings, start=1)}
 
     def reply(call: Call) -> Reply:
         if call.purpose == "key points":
             return Reply("1. two teapots\n2. blue {ones}")
         if call.purpose == "rating":
-            rating = rating_of[images(call.messages)[-1].sha256]
+            rating = parse_rating[images(call.messages)[-1].sha256]
             return Reply(f"**Reasoning**: it\nshows {rating}\n\n**Score**: {rating}")
         return Reply("Thoughts: so\nStatus: success")
 

@@ -141,7 +141,7 @@ class Chat:
             self.counts.faults[fault] += 1
         usage = completion["usage"]
         if fault in PAID_IN_VAIN:  # counted at once: the tokens were made, whatever becomes of them
-            self._count(self.counts.in_vain, request.key, usage)
+            self._count(self.counts.unusable, request.key, usage)
             return self._note(Answer(200, body, delivery=delivery))
         return self._note(
             Answer(

@@ -9,14 +9,14 @@ class Counts:
     """Counts of one server. A prompt's key is the SHA-256 over its model and its messages.
 
     ``tries``: calls that came in, by key. ``answers``: usable answers that were handed over whole, by key
-    (refusals and texts that were cut for length are answers too). ``in_vain``: answers whose tokens were
+    (refusals and texts that were cut for length are answers too). ``unusable``: answers whose tokens were
     counted though there was nothing to use in them. Tokens are those of both. ``faults`` and ``statuses``
     say how the calls went.
     """
 
     tries: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
-    in_vain: Counter[str] = field(default_factory=Counter)
+    unusable: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     input_tokens: int = 0
@@ -42,6 +42,6 @@ class Counts:
     @classmethod
     def from_json(cls, read: dict) -> "Counts":
         """What another process counted."""
-        counters = {name: Counter(read.pop(name)) for name in ("tries", "answers", "in_vain", "faults")}
+        counters = {name: Counter(read.pop(name)) for name in ("tries", "answers", "unusable", "faults")}
         statuses = Counter({int(status): number for status, number in read.pop("statuses").items()})
         return cls(**counters, statuses=statuses, **read)

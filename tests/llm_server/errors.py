@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.llm_server.http import Answer
 
-DROPPABLE = ("temperature", "seed", "logprobs")
+OPTIONAL_PARAMS = ("temperature", "seed", "logprobs")
 
 
 def error_answer(
@@ -55,7 +55,7 @@ def chance_error(
         case "too_long":
             return _too_long(input_tokens, input_tokens - 1)
         case "unsupported_parameter":
-            sent = next((name for name in DROPPABLE if name in body), None)
+            sent = next((name for name in OPTIONAL_PARAMS if name in body), None)
             return _unsupported(sent) if sent else None
     return None
 

@@ -112,7 +112,7 @@ def test_what_was_paid_in_vain_is_counted_apart():
     with LLMServer(faults=FaultPlan({"cut_json": 1.0})) as server:
         with pytest.raises(json.JSONDecodeError):
             ask(server)
-        assert (server.counts.answers.total(), server.counts.in_vain.total()) == (0, 1)
+        assert (server.counts.answers.total(), server.counts.unusable.total()) == (0, 1)
         assert server.counts.output_tokens > 0
 
 

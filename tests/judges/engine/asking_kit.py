@@ -1,17 +1,17 @@
-"""An asker with all around it, an endpoint and a budget in the test's hands."""
+"""A call executor with all around it, an endpoint and a budget in the test's hands."""
 
 import asyncio
 from collections import Counter
 
 from judges.base import Call, Message, ModelSettings, Reply
-from judges.engine.asker import Asker
+from judges.engine.asker import CallExecutor
 from judges.engine.budget import BudgetReached, NoBudget
 from judges.engine.cache import CallCache
 from judges.engine.endpoints import open_endpoints
 from judges.engine.limits import AdaptiveLimit
-from judges.engine.patience import Patience
+from judges.engine.patience import RetryPolicy
 
-SOON = Patience(first_wait_s=0.001)
+SOON = RetryPolicy(first_wait_s=0.001)
 
 
 def call(text="Status: ?", **rest):
@@ -40,14 +40,14 @@ class Ledger(NoBudget):
 
 
 class Kit:
-    """An asker with all around it: ``kit.run(lambda asker: …)`` opens, asks and closes."""
+    """A call executor with all around it: ``kit.run(lambda executor: …)`` opens, asks and closes."""
 
     def __init__(self, folder, server=None, endpoint=None, budget=None, limit=None, **settings):
         self.folder, self.endpoint, self.budget = folder, endpoint, budget or NoBudget()
         self.limit = limit or AdaptiveLimit(64)
         base_url = server.base_url if server else "http://127.0.0.1:1/v1"
         self.models = {"judge": ModelSettings("m", provider="any", base_url=base_url, **settings)}
-        self.events, self.how = [], {"patience": SOON, "draw": lambda: 1.0}
+        self.events, self.how = [], {"retry_policy": SOON, "draw": lambda: 1.0}
 
     def tell(self, kind, **facts):
         self.events.append((kind, facts))
@@ -62,18 +62,18 @@ class Kit:
                     endpoints = dict.fromkeys(self.models, self.endpoint)
                 cache = CallCache(self.folder)
                 try:
-                    asker = Asker(
+                    executor = CallExecutor(
                         endpoints, self.models, cache, self.limit, self.budget, self.tell, **self.how
                     )
-                    self.asker = asker
-                    return await ask(asker)
+                    self.executor = executor
+                    return await ask(executor)
                 finally:
                     cache.close()
 
         return asyncio.run(run())
 
     def ask(self, *calls, timeout_s=30.0):
-        return self.run(lambda asker: asyncio.gather(*map(asker.ask, calls)), timeout_s)
+        return self.run(lambda executor: asyncio.gather(*map(executor.ask, calls)), timeout_s)
 
 
 class Endpoint:
@@ -82,8 +82,8 @@ class Endpoint:
     def __init__(self, *answers):
         self.answers, self.asked, self.begun = list(answers), [], asyncio.Event()
 
-    async def attempt(self, model, messages, max_output_tokens, *, dropped=frozenset()):
-        self.asked.append((messages, max_output_tokens, dropped))
+    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+        self.asked.append((messages, max_output_tokens, unsupported_params))
         self.begun.set()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, asyncio.Event):

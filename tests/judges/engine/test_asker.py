@@ -1,4 +1,4 @@
-"""Asking: the cache, calls shared in flight and with other processes, and being stopped."""
+"""Executing calls: the cache, calls shared in flight and with other processes, and being stopped."""
 
 import asyncio
 from collections import Counter
@@ -60,8 +60,8 @@ def test_when_the_one_that_asks_is_stopped_another_that_waits_takes_over(tmp_pat
     endpoint = Endpoint(release, Reply("second"))
     kit = Kit(tmp_path, endpoint=endpoint)
 
-    async def run(asker):
-        first, second = (asyncio.create_task(asker.ask(call())) for _ in range(2))
+    async def run(executor):
+        first, second = (asyncio.create_task(executor.ask(call())) for _ in range(2))
         await endpoint.begun.wait()
         first.cancel()
         return await second
@@ -73,8 +73,8 @@ def test_who_waits_and_is_stopped_stops_nobody_else(tmp_path):
     release = asyncio.Event()
     kit = Kit(tmp_path, endpoint=Endpoint(release))
 
-    async def run(asker):
-        first, second = (asyncio.create_task(asker.ask(call())) for _ in range(2))
+    async def run(executor):
+        first, second = (asyncio.create_task(executor.ask(call())) for _ in range(2))
         await asyncio.sleep(0.01)
         second.cancel()
         await asyncio.sleep(0)
@@ -87,8 +87,8 @@ def test_who_waits_and_is_stopped_stops_nobody_else(tmp_path):
 def test_a_call_that_is_stopped_leaves_limit_budget_and_cache_whole(tmp_path):
     kit = Kit(tmp_path, endpoint=Endpoint(asyncio.Event()), budget=Ledger())
 
-    async def run(asker):
-        task = asyncio.create_task(asker.ask(call()))
+    async def run(executor):
+        task = asyncio.create_task(executor.ask(call()))
         await kit.endpoint.begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -105,8 +105,8 @@ def test_a_call_that_is_stopped_leaves_limit_budget_and_cache_whole(tmp_path):
 def test_no_money_is_raised_and_a_call_that_waits_for_the_same_answer_is_told_too(tmp_path):
     kit = Kit(tmp_path, endpoint=Endpoint(Reply("fine")), budget=Ledger(most=0))
 
-    async def run(asker):
-        return await asyncio.gather(asker.ask(call()), asker.ask(call()), return_exceptions=True)
+    async def run(executor):
+        return await asyncio.gather(executor.ask(call()), executor.ask(call()), return_exceptions=True)
 
     assert [type(result) for result in kit.run(run)] == [BudgetReached, BudgetReached]
     assert (kit.limit.in_flight, kit.endpoint.asked) == (0, [])
@@ -117,8 +117,8 @@ def test_a_call_that_another_process_has_is_waited_for_and_not_made(tmp_path):
     kit = Kit(tmp_path, endpoint=endpoint)
     mine, theirs = call("mine"), call("theirs")
 
-    async def run(asker):
-        cache, polls = asker._cache, []
+    async def run(executor):
+        cache, polls = executor._cache, []
         claim = cache.claim
 
         def claim_of(key):
@@ -128,8 +128,8 @@ def test_a_call_that_another_process_has_is_waited_for_and_not_made(tmp_path):
             return claim(key) if len(polls) >= 3 else False
 
         cache.claim = claim_of
-        asker._sleep = lambda seconds: asyncio.sleep(0)
-        return await asker.ask(theirs), await asker.ask(mine)
+        executor._sleep = lambda seconds: asyncio.sleep(0)
+        return await executor.ask(theirs), await executor.ask(mine)
 
     theirs_reply, mine_reply = kit.run(run)
     assert (theirs_reply.text, theirs_reply.is_from_cache) == ("from another process", True)

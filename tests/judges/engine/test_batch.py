@@ -22,7 +22,7 @@ from judges.base import OptionsError
 from judges.command_options import RunOptions
 from judges.engine import batch_input
 from judges.engine.batch import run_batch
-from judges.engine.here import run_here
+from judges.engine.here import run_local
 from judges.engine.run_folder import RunFolderError, read_judgments, read_run
 from judges.running import Outcome, run_judge
 from tests.llm_server import FaultPlan, LLMServer, Request, Scripted
@@ -73,7 +73,7 @@ def by_the_prompt(request: Request) -> str:
 def test_batches_give_the_verdicts_that_single_calls_give(judge, tmp_path):
     with LLMServer(by_the_prompt) as server:
         single = options(server, tmp_path, judge, cache=tmp_path / "other cache")
-        run_judge(single, tmp_path / "single", run_here)
+        run_judge(single, tmp_path / "single", run_local)
         calls = server.counts.calls
         outcome = run(server, tmp_path, judge)
         assert outcome.ended.how == "finished"
@@ -148,7 +148,9 @@ def test_ctrl_c_leaves_the_batches_and_the_same_command_collects_them_another_da
         first.send_signal(signal.SIGINT)
         said = first.communicate(timeout=60)[1]
         assert first.returncode == 0, said
-        assert "6 calls are with the endpoint (batch_1): the same command collects them" in said
+        assert (
+            "6 calls are still at the endpoint (batch_1); run the same command again to collect them" in said
+        )
         assert predictions(tmp_path) == []
         server.batches.advance("batch_1")
         second = subprocess.run(
@@ -172,14 +174,16 @@ def wait_until(holds: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("was_made", [True, False])
-def test_a_batch_of_which_it_is_not_known_whether_it_was_made_is_looked_for(was_made, tmp_path, monkeypatch):
+@pytest.mark.parametrize("was_generated", [True, False])
+def test_a_batch_of_which_it_is_not_known_whether_it_was_made_is_looked_for(
+    was_generated, tmp_path, monkeypatch
+):
     """Killed before it heard of a batch that it had written down, a run neither forgets nor repeats it."""
     with LLMServer("judges") as server:
         create = server.batches._create
 
         def create_and_lose(asked):
-            if was_made:
+            if was_generated:
                 create(asked)
             server.batches._create = create
             raise ValueError("lost")  # the server answers 400, which no client tries again
@@ -194,7 +198,7 @@ def test_a_batch_of_which_it_is_not_known_whether_it_was_made_is_looked_for(was_
 
 
 def test_a_batch_that_is_answered_with_a_server_error_is_not_made_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr("judges.engine.batch_client.WAITS_S", (0.0,) * 4)
+    monkeypatch.setattr("judges.engine.batch_client.RETRY_DELAYS_S", (0.0,) * 4)
     with LLMServer("judges") as server:
         create = server.batches._create
 
@@ -255,7 +259,7 @@ def test_a_batch_stopped_at_the_endpoint_is_not_handed_in_again_at_once(tmp_path
         moved_on(server, two_and_cancelled)
         outcome = run(server, tmp_path, "simplified-neither")
         assert outcome.ended.how == "interrupted"
-        assert "batch_1: stopped at the endpoint" in outcome.ended.message
+        assert "batch_1: cancelled at the endpoint" in outcome.ended.message
         assert len(server.batches.batches) == 1
         moved_on(server, lambda batch_id: server.batches.advance(batch_id))
         assert run(server, tmp_path, "simplified-neither").ended.how == "finished"
@@ -364,5 +368,5 @@ def test_the_command_runs_by_batch(tmp_path):
         given += ["--model", "m", "--base-url", server.base_url, "--out", str(tmp_path / "run")]
         result = CliRunner().invoke(app, [*given, "--cache", str(tmp_path / "cache")])
         assert result.exit_code == 0, result.output
-        assert "batch_1: 3 calls handed in" in result.output
+        assert "batch_1: 3 calls submitted" in result.output
         assert len(server.batches.batches) == 1

@@ -83,7 +83,7 @@ def test_what_could_never_be_paid_is_refused_at_once_though_others_are_under_way
 
 
 @pytest.mark.parametrize(
-    ("came", "maybe_paid", "spent", "presumed"),
+    ("came", "maybe_paid", "spend", "presumed"),
     [
         (None, False, 0.0, 0.0),  # refused: nothing was made
         (None, True, 5.0, 5.0),  # lost on the way: it may have been made, at most for 1 + 2 x 2
@@ -91,11 +91,11 @@ def test_what_could_never_be_paid_is_refused_at_once_though_others_are_under_way
         (reply(1, 1), True, 3.0, 0.0),  # counted, whatever became of it
     ],
 )
-def test_what_a_failed_attempt_counts(came, maybe_paid, spent, presumed):
+def test_what_a_failed_attempt_counts(came, maybe_paid, spend, presumed):
     async def run():
         kept = budget(10.0)
         kept.settle(await kept.reserve(MODEL, QUESTION, 2), came, maybe_paid=maybe_paid)
-        assert (kept.spent_usd, kept.presumed_usd) == (spent, presumed)
+        assert (kept.spent_usd, kept.presumed_usd) == (spend, presumed)
 
     asyncio.run(run())
 

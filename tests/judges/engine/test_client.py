@@ -27,10 +27,10 @@ async def open_endpoint(server, key="a-key", timeout_s=30.0):
         await endpoint.close()
 
 
-def attempt(server, model=MODEL, asked=ASKED, dropped=frozenset(), **how):
+def attempt(server, model=MODEL, asked=ASKED, unsupported_params=frozenset(), **how):
     async def run():
         async with open_endpoint(server, **how) as endpoint:
-            return await endpoint.attempt(model, asked, 50, dropped=dropped)
+            return await endpoint.attempt(model, asked, 50, unsupported_params=unsupported_params)
 
     return asyncio.run(run())
 
@@ -79,7 +79,7 @@ def test_retry_after_and_the_unknown_parameter_are_told():
         assert failure_of(server).retry_after_s == 1.5
     with LLMServer(unsupported={"seed"}) as server:
         assert failure_of(server).parameter == "seed"
-        assert attempt(server, dropped={"seed"}).state == "ok"
+        assert attempt(server, unsupported_params={"seed"}).state == "ok"
 
 
 def test_what_came_of_a_cut_answer_is_kept():

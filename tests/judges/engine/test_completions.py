@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.base import Image, Message, ModelSettings, Reply, TokenProbability
-from judges.engine.completions import encoded, reply_of, request_body
+from judges.engine.completions import encoded, parse_reply, request_body
 from judges.engine.errors import CallFailed
 
 ASKED = (Message("user", "Was it done?"),)
@@ -36,7 +36,7 @@ def test_a_request_has_the_settings_and_nothing_that_was_not_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("output_limit", "dropped", "used"),
+    ("output_limit", "unsupported_params", "used"),
     [
         ("max_tokens", set(), "max_tokens"),
         ("max_completion_tokens", set(), "max_completion_tokens"),
@@ -45,15 +45,17 @@ def test_a_request_has_the_settings_and_nothing_that_was_not_asked_for():
         ("max_tokens", {"max_tokens", "max_completion_tokens"}, None),
     ],
 )
-def test_the_longest_reply_goes_by_the_name_that_is_known(output_limit, dropped, used):
-    names = {"max_tokens", "max_completion_tokens"} & set(body(output_limit=output_limit, dropped=dropped))
+def test_the_longest_reply_goes_by_the_name_that_is_known(output_limit, unsupported_params, used):
+    names = {"max_tokens", "max_completion_tokens"} & set(
+        body(output_limit=output_limit, unsupported_params=unsupported_params)
+    )
     assert names == ({used} if used else set())
 
 
 def test_dropped_parameters_are_left_out():
     model = ModelSettings("m", logprobs=True)
     assert body(model)["top_logprobs"] == 5
-    left = body(model, dropped={"temperature", "seed", "logprobs"})
+    left = body(model, unsupported_params={"temperature", "seed", "logprobs"})
     assert set(left) == {"model", "messages", "max_tokens"}
 
 
@@ -86,7 +88,7 @@ def test_a_reply_is_read_with_all_that_came_with_it():
             }
         ]
     }
-    assert reply_of(completion(choice={"logprobs": logprobs}), 0.5) == Reply(
+    assert parse_reply(completion(choice={"logprobs": logprobs}), 0.5) == Reply(
         text="Status: success",
         finish_reason="stop",
         input_tokens=7,
@@ -99,17 +101,17 @@ def test_a_reply_is_read_with_all_that_came_with_it():
 
 def test_text_in_parts_is_one_text_and_its_spaces_stay():
     parts = [{"type": "text", "text": " a"}, {"type": "thinking"}, {"type": "text", "text": "b\n"}]
-    assert reply_of(completion(message={"content": parts})).text == " ab\n"
+    assert parse_reply(completion(message={"content": parts})).text == " ab\n"
 
 
 def test_half_a_character_where_a_reply_was_cut_can_still_be_written():
     raw = completion(message={"content": "fine \U0001f600 \ud83d"})
-    assert reply_of(raw).text == "fine \U0001f600 \ufffd"
-    assert reply_of(completion(message={"content": "C:\\udir"})).text == "C:\\udir"
+    assert parse_reply(raw).text == "fine \U0001f600 \ufffd"
+    assert parse_reply(completion(message={"content": "C:\\udir"})).text == "C:\\udir"
 
 
 def test_a_reply_cut_for_its_length_is_a_reply_even_with_no_text_at_all():
-    reply = reply_of(completion(message={"content": None}, choice={"finish_reason": "length"}))
+    reply = parse_reply(completion(message={"content": None}, choice={"finish_reason": "length"}))
     assert (reply.state, reply.text, reply.finish_reason) == ("ok", None, "length")
 
 
@@ -122,7 +124,7 @@ def test_a_reply_cut_for_its_length_is_a_reply_even_with_no_text_at_all():
     ],
 )
 def test_refusals_are_told_apart_and_what_was_said_is_kept(refused):
-    reply = reply_of(completion(**refused))
+    reply = parse_reply(completion(**refused))
     assert reply.state == "refused"
     assert (reply.text, reply.refusal) == (
         refused["message"]["content"],
@@ -150,7 +152,7 @@ def test_refusals_are_told_apart_and_what_was_said_is_kept(refused):
 )
 def test_an_answer_without_a_reply_may_go_well_another_time_and_keeps_what_came(raw, counted):
     with pytest.raises(CallFailed) as failed:
-        reply_of(raw)
+        parse_reply(raw)
     failure = failed.value
     assert (failure.kind, failure.maybe_paid, failure.raw) == ("transient", True, raw)
     assert (failure.input_tokens, failure.output_tokens) == counted
@@ -158,7 +160,7 @@ def test_an_answer_without_a_reply_may_go_well_another_time_and_keeps_what_came(
 
 def test_an_error_inside_of_a_good_answer_is_read_by_its_own_status():
     with pytest.raises(CallFailed) as failed:
-        reply_of(json.dumps({"error": {"message": "slower", "code": 429}}))
+        parse_reply(json.dumps({"error": {"message": "slower", "code": 429}}))
     assert failed.value.kind == "rate_limit"
 
 
@@ -186,7 +188,7 @@ def test_whatever_an_endpoint_puts_anywhere_there_is_a_reply_or_a_failure(place,
     else:
         raw = completion(**{place: value})
     try:
-        reply = reply_of(raw)
+        reply = parse_reply(raw)
     except CallFailed:
         return
     assert reply.state in ("ok", "refused")

@@ -17,7 +17,7 @@ def call(text: str) -> Call:
 
 @dataclass(frozen=True)
 class TwoStages:
-    """Asks for three captions at once, then for a verdict on them."""
+    """Executor for three captions at once, then for a verdict on them."""
 
     name: str = "two stages"
     wants = Wants()
@@ -74,11 +74,11 @@ def test_when_a_call_raises_the_others_of_its_stage_still_end():
 def test_offline_a_missing_reply_gives_no_answer_and_every_call_of_the_stage_is_asked_for():
     asked = []
 
-    def reply_of(each: Call) -> Reply | None:
+    def parse_reply(each: Call) -> Reply | None:
         asked.append(each.purpose)
         return None if each.purpose == "caption 0" else Reply("a page")
 
-    assert drive_offline(TwoStages(), VIEW, reply_of) is None
+    assert drive_offline(TwoStages(), VIEW, parse_reply) is None
     assert asked == ["caption 0", "caption 1", "caption 2"]
 
 

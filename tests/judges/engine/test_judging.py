@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from judges.base import Answer, Call, Image, Message, Reply, View, ViewStep, Wants, failed
-from judges.engine.judging import AHEAD, MOST_BYTES, StopRunError, judge_trajectories
+from judges.engine.judging import MAX_BYTES, PREFETCH, StopRunError, judge_trajectories
 from judges.views import NoViewError
 
 
@@ -116,7 +116,7 @@ def test_no_more_runs_are_read_than_calls_can_be_under_way():
         return ended
 
     assert len(asyncio.run(main())) == 500
-    assert most == [4 + AHEAD]
+    assert most == [4 + PREFETCH]
 
 
 def most_read_at_once(judge, views, max_in_flight):
@@ -138,10 +138,10 @@ def most_read_at_once(judge, views, max_in_flight):
 
 
 def test_of_judges_with_many_calls_a_trajectory_fewer_are_read_at_once():
-    # One call each: 12 under way and AHEAD more. Thirty calls each: the first AHEAD begin before their calls
-    # are known, and then there is no room for another.
-    assert most_read_at_once(OneCall(), Goals(), 12) == 12 + AHEAD
-    assert most_read_at_once(OneCall(calls_each=30), Goals(), 12) == AHEAD
+    # One call each: 12 under way and PREFETCH more. Thirty calls each: the first PREFETCH begin before
+    # their calls are known, and then there is no room for another.
+    assert most_read_at_once(OneCall(), Goals(), 12) == 12 + PREFETCH
+    assert most_read_at_once(OneCall(calls_each=30), Goals(), 12) == PREFETCH
 
 
 def test_of_runs_with_heavy_pictures_fewer_are_held_at_once():
@@ -153,10 +153,10 @@ def test_of_runs_with_heavy_pictures_fewer_are_held_at_once():
 
     class Heavy(bytes):
         def __len__(self):
-            return MOST_BYTES // 3
+            return MAX_BYTES // 3
 
-    # After three are held there is no room; those of the AHEAD begun before that still come.
-    assert most_read_at_once(OneCall(), Pictures(), 64) <= AHEAD + 3
+    # After three are held there is no room; those of the PREFETCH begun before that still come.
+    assert most_read_at_once(OneCall(), Pictures(), 64) <= PREFETCH + 3
 
 
 def test_a_stop_lets_what_is_under_way_end_and_then_is_raised():

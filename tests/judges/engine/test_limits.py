@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from judges.engine.limits import FIRST, LEAST, AdaptiveLimit, TokenBucket
+from judges.engine.limits import INITIAL_CONCURRENCY, MIN_CONCURRENCY, AdaptiveLimit, TokenBucket
 
 
 class Clock:
@@ -59,7 +59,7 @@ def windows(limit, rounds):
 
 def test_starts_low_and_doubles_with_every_round_up_to_the_most():
     limit = limit_of(max_in_flight=200)
-    assert limit.allowed == FIRST == 32
+    assert limit.allowed == INITIAL_CONCURRENCY == 32
     assert windows(limit, 4) == [64, 128, 200, 200]
     assert limit_of(max_in_flight=3).allowed == 3
 
@@ -100,7 +100,7 @@ def test_a_burst_of_refusals_halves_once_and_the_next_burst_again():
 
     # 32 / 2 = 16, and so on down to the least
     assert asyncio.run(run()) == [16, 8, 4, 4]
-    assert LEAST == 4
+    assert MIN_CONCURRENCY == 4
 
 
 def test_a_cut_is_measured_from_what_was_under_way():

@@ -5,25 +5,25 @@ from types import MappingProxyType
 
 import pytest
 
-from judges.base import JUDGE_ROLE, Answer, Asking, Call, Message, ModelSettings, View, Wants
+from judges.base import JUDGE_ROLE, Answer, Call, JudgeSession, Message, ModelSettings, View, Wants
 from judges.engine.drive import drive_offline
-from judges.engine.made_up import SCENARIOS, made_up_reply
-from judges.engine.pace import Pace, is_reasoning
-from judges.engine.plan import Rules, make_plan
+from judges.engine.made_up import SCENARIOS, dummy_reply
+from judges.engine.pace import Throughput, is_reasoning
+from judges.engine.plan import CountingRules, make_plan
 from judges.engine.prices import ANY_PROVIDER, Price, PriceTable
 from judges.engine.tokens import TokenCounters
-from judges.parsing import answer_of_tags
+from judges.parsing import parse_answer
 from judges.registry import judges
 from tests.judges.shown import view
 
 ASKING = {name: judge for name, judge in judges().items() if getattr(judge, "models", None)}
-RULES = Rules(PriceTable({(ANY_PROVIDER, "m"): Price(1.0, 1.0)}), TokenCounters(), Pace())
+RULES = CountingRules(PriceTable({(ANY_PROVIDER, "m"): Price(1.0, 1.0)}), TokenCounters(), Throughput())
 
 
 @pytest.mark.parametrize("name", ASKING)
 @pytest.mark.parametrize(("scenario", "success"), [("low", False), ("high", True)])
 def test_every_judge_reads_the_verdict_that_was_made_up(name, scenario, success):
-    answer = drive_offline(ASKING[name], view(3), lambda call: made_up_reply(call, "ab" * 32, scenario, 1024))
+    answer = drive_offline(ASKING[name], view(3), lambda call: dummy_reply(call, "ab" * 32, scenario, 1024))
     assert (answer.state, answer.success) == ("ok", success)
 
 
@@ -32,28 +32,28 @@ def test_every_judge_reads_the_verdict_that_was_made_up(name, scenario, success)
 def test_replies_have_about_the_tokens_they_stand_for_and_never_more_than_allowed(scenario, purpose):
     count = TokenCounters().of(ModelSettings("m", provider="any")).count
     for room in (1, 100, 1024):
-        reply = made_up_reply(Call(purpose, ()), "0" * 64, scenario, room)
+        reply = dummy_reply(Call(purpose, ()), "0" * 64, scenario, room)
         assert 0 < reply.output_tokens <= room
     assert count(reply.text) == pytest.approx(reply.output_tokens, rel=0.15, abs=25)
 
 
 def test_different_calls_get_different_replies_and_equal_ones_equal():
     call = Call("caption", ())
-    assert made_up_reply(call, "1" * 64, "low", 99) == made_up_reply(call, "1" * 64, "low", 99)
-    assert made_up_reply(call, "1" * 64, "low", 99).text != made_up_reply(call, "2" * 64, "low", 99).text
+    assert dummy_reply(call, "1" * 64, "low", 99) == dummy_reply(call, "1" * 64, "low", 99)
+    assert dummy_reply(call, "1" * 64, "low", 99).text != dummy_reply(call, "2" * 64, "low", 99).text
 
 
 @dataclass(frozen=True)
 class AsksAgain:
-    """Asks once, and once more where the answer was yes."""
+    """Executor once, and once more where the answer was yes."""
 
     name: str = "asks again"
     wants = Wants()
     models = MappingProxyType({JUDGE_ROLE: "m", "second": "m"})
 
-    def ask(self, view: View) -> Asking:
+    def ask(self, view: View) -> JudgeSession:
         (first,) = yield [Call("verdict", (Message("user", f"{view.goal} {len(view.steps)}"),))]
-        if answer_of_tags(first).success:
+        if parse_answer(first, "tags").success:
             (first,) = yield [Call("verdict", (Message("user", f"sure? {first.text}"),), role="second")]
         return Answer("ok", success=True)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from judges.engine.errors import CallFailed
-from judges.engine.patience import Patience, Tries
+from judges.engine.patience import RetryPolicy, RetryState
 
 TRANSIENT = CallFailed("transient", "500")
 IN_VAIN = CallFailed("transient", "cut", maybe_paid=True, raw="{")
@@ -9,13 +9,13 @@ SLOW = CallFailed("transient", "no reply in time", maybe_paid=True, is_slow=True
 RATE_LIMIT = CallFailed("rate_limit", "429")
 
 
-def waits(*failures, draw=1.0, **patience):
-    tries = Tries(Patience(**patience), lambda: draw)
+def waits(*failures, draw=1.0, **retry_policy):
+    tries = RetryState(RetryPolicy(**retry_policy), lambda: draw)
     return [tries.wait_s(failure) for failure in failures]
 
 
 def test_waits_double_up_to_the_longest_and_end_with_the_last_try():
-    assert waits(*[TRANSIENT] * 5, transient=5, first_wait_s=1, longest_wait_s=3) == [1, 2, 3, 3, None]
+    assert waits(*[TRANSIENT] * 5, transient=5, first_wait_s=1, max_wait_s=3) == [1, 2, 3, 3, None]
 
 
 def test_waits_are_spread_over_the_second_half_of_their_length():

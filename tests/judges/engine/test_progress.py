@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from judges.base import Reply
-from judges.engine.progress import EVERY_S_IN_A_FILE, Progress, duration
-from judges.engine.spent import Spent
+from judges.engine.progress import INTERVAL_WITHOUT_TERMINAL_S, Progress, duration
+from judges.engine.spent import Spend
 
 
 class Clock:
@@ -17,19 +17,19 @@ class Clock:
         return self.now
 
 
-def progress_of(total=100, done=0, spent=None):
+def progress_of(total=100, done=0, spend=None):
     said, clock = io.StringIO(), Clock()
     console = Console(file=said, width=200, markup=False, highlight=False)
-    return Progress(total, done, spent or Spent(), console, clock), said, clock
+    return Progress(total, done, spend or Spend(), console, clock), said, clock
 
 
 def test_the_line_tells_done_states_rate_time_left_and_dollars():
-    spent = Spent(before_usd=0.5)
-    progress, _, clock = progress_of(100, 40, spent)
+    spend = Spend(before_usd=0.5)
+    progress, _, clock = progress_of(100, 40, spend)
     for number in range(20):
         clock.now += 0.5
         progress.judged("ok" if number else "error")
-    spent.count(Reply("yes", cost_usd=0.25))
+    spend.count(Reply("yes", cost_usd=0.25))
     progress.event("retried")
     # 20 in 10 s are 2 a second; of 100, 40 were done before, so 40 are left: 20 s
     assert progress.line() == ("60 of 100, 1 error, 19 ok, 2.0/s, 20 s left, $0.7500 spent, 1 retried")
@@ -51,26 +51,26 @@ def test_where_stderr_is_a_file_a_line_is_added_now_and_then():
     progress, said, clock = progress_of()
     with progress:
         for _ in range(100):
-            clock.now += EVERY_S_IN_A_FILE / 20
+            clock.now += INTERVAL_WITHOUT_TERMINAL_S / 20
             progress.judged("ok")
     assert len(said.getvalue().splitlines()) == 5
 
 
 def test_an_unknown_price_is_unknown_not_zero():
-    spent = Spent()
-    spent.count(Reply("yes", cost_usd=0.25))
-    spent.count(Reply("yes", cost_usd=None))
-    assert "spent unknown" in progress_of(spent=spent)[0].line()
+    spend = Spend()
+    spend.count(Reply("yes", cost_usd=0.25))
+    spend.count(Reply("yes", cost_usd=None))
+    assert "spent unknown" in progress_of(spend=spend)[0].line()
 
 
 def test_what_came_from_the_cache_or_never_came_is_not_paid_and_a_refusal_is():
-    spent = Spent()
-    spent.count(Reply("yes", cost_usd=1.0, is_from_cache=True))
-    spent.count(Reply(None, "error", error="503"))
-    assert (spent.usd, spent.calls) == (0.0, 0)
-    spent.count(Reply(None, "refused", input_tokens=10, output_tokens=0, cost_usd=0.125))
-    spent.count(Reply(None, "error", error="tried in vain", cost_usd=0.25))
-    assert (spent.usd, spent.calls) == (0.375, 2)
+    spend = Spend()
+    spend.count(Reply("yes", cost_usd=1.0, is_from_cache=True))
+    spend.count(Reply(None, "error", error="503"))
+    assert (spend.usd, spend.calls) == (0.0, 0)
+    spend.count(Reply(None, "refused", input_tokens=10, output_tokens=0, cost_usd=0.125))
+    spend.count(Reply(None, "error", error="tried in vain", cost_usd=0.25))
+    assert (spend.usd, spend.calls) == (0.375, 2)
 
 
 def test_strangers_words_are_no_markup():

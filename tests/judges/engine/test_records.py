@@ -5,7 +5,7 @@ import json
 from dataset_script.vocabulary import PREDICTION_COLUMNS
 from judges.base import Answer, Call, Image, Message, Reply
 from judges.engine.drive import Exchange
-from judges.engine.records import Judged, judgment_record, prediction_row
+from judges.engine.records import Judgment, judgment_record, prediction_row
 
 PICTURE = Image(b"bytes of a picture", "image/png", 4, 4)
 CALL = Call("verdict", (Message("user", ("look", PICTURE)),), shorter=(Message("user", "short"),))
@@ -21,7 +21,7 @@ def reply(**given) -> Reply:
 def kept(*replies, answer=YES, stages=None) -> dict:
     stages = stages or [0] * len(replies)
     exchanges = tuple(Exchange(CALL, each, stage) for each, stage in zip(replies, stages, strict=True))
-    return judgment_record(Judged("a/b/c", answer, exchanges), "a judge")
+    return judgment_record(Judgment("a/b/c", answer, exchanges), "a judge")
 
 
 def test_the_row_has_the_columns_of_a_prediction_file_and_no_others():

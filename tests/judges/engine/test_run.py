@@ -222,8 +222,8 @@ def test_interrupted_a_run_finishes_its_calls_leaves_a_whole_folder_and_goes_on(
         process.send_signal(number)
         _, said = process.communicate(timeout=30)
         assert process.returncode == 130
-        assert "finishing the calls under way" in said
-        assert "to go on, give the same command again" in said
+        assert "finishing the calls in progress" in said
+        assert "to continue, run the same command again" in said
         assert server.counts.left == 0  # no paid call was dropped
         done = predictions(tmp_path)
         assert 2 <= len(done) == server.counts.answers.total() < 20

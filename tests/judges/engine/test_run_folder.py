@@ -7,7 +7,7 @@ import pytest
 from judges.engine.run_folder import (
     RunFolder,
     RunFolderError,
-    differing,
+    diff_configurations,
     read_judgments,
     read_run,
     totals,
@@ -34,7 +34,7 @@ def test_judgments_and_predictions_come_in_the_order_of_the_suite_whatever_ended
     with RunFolder(tmp_path, CONFIGURATION) as folder:
         folder.append([record("c"), record("a", "refused")])
         folder.append([record("b")])
-        folder.put_in_order(["a", "b", "c", "d"])
+        folder.finalize(["a", "b", "c", "d"])
     lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     assert [(line["trajectory_id"], line["success"], line["state"]) for line in lines] == [
         ("a", None, "refused"),
@@ -71,7 +71,7 @@ def test_the_last_line_of_a_trajectory_counts_and_the_others_go_when_it_is_put_i
         folder.append([record("a", "ok")])
         assert folder.states == {"a": "ok", "b": "ok"}
         assert [each["state"] for each in read_judgments(tmp_path)] == ["ok", "ok"]
-        folder.put_in_order(["a", "b"])
+        folder.finalize(["a", "b"])
     assert len((tmp_path / "judgments.jsonl").read_text().splitlines()) == 2
 
 
@@ -86,8 +86,8 @@ def test_another_configuration_is_refused_with_the_paths_of_what_differs(tmp_pat
 
 
 def test_what_is_not_set_does_not_differ_from_what_is_not_there():
-    assert differing({"a": None, "b": {"c": 1}}, {"b": {"c": 1, "d": None}}) == []
-    assert differing({"a": [1, 2]}, {"a": [1, 3]}) == ["a: [1, 2] there, [1, 3] now"]
+    assert diff_configurations({"a": None, "b": {"c": 1}}, {"b": {"c": 1, "d": None}}) == []
+    assert diff_configurations({"a": [1, 2]}, {"a": [1, 3]}) == ["a: [1, 2] there, [1, 3] now"]
 
 
 def test_two_processes_do_not_share_a_folder(tmp_path):
@@ -116,8 +116,8 @@ def test_a_file_in_place_of_the_folder_is_said_so(tmp_path):
 def test_run_json_is_there_from_the_start_and_keeps_its_facts(tmp_path):
     with RunFolder(tmp_path, CONFIGURATION) as folder:
         assert read_run(tmp_path)["configuration"] == CONFIGURATION
-        folder.note_run({"totals": 1, "spent_usd": 0.25})
-        folder.note_run({"totals": 2})
+        folder.update_run({"totals": 1, "spent_usd": 0.25})
+        folder.update_run({"totals": 2})
     assert {**read_run(tmp_path)} == {
         "format": 1,
         "configuration": CONFIGURATION,

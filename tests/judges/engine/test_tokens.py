@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.base import Image, Message, ModelSettings, OptionsError
-from judges.engine.tokens import PER_CALL, PER_MESSAGE, TokenCounters, estimate, tokens_at_most
+from judges.engine.tokens import PER_CALL, PER_MESSAGE, TokenCounters, estimate, token_ceiling
 from tests.judges.shown import image
 from tests.judges.tiny_tokenizer import train_tokenizer
 
@@ -80,7 +80,7 @@ def test_the_most_is_never_passed_by_a_tokenizer_of_bytes(texts, pictures):
     messages = (Message("system", texts[0]), Message("user", tuple(shown)))
     worst = sum(len(text.encode("utf-8", "surrogatepass")) for text in (texts[0], *texts))
     model = ModelSettings("gpt-4o")
-    assert tokens_at_most(model, messages) >= worst + 255 * pictures + 2 * 12 + 64
-    assert tokens_at_most(model, messages) >= TokenCounters().expected(
+    assert token_ceiling(model, messages) >= worst + 255 * pictures + 2 * 12 + 64
+    assert token_ceiling(model, messages) >= TokenCounters().expected(
         ModelSettings("gpt-4o", provider="any"), messages
     )

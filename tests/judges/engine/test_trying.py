@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from judges.base import Message, ModelSettings, Reply
-from judges.engine.asker import about_tokens
+from judges.engine.asker import estimate_tokens
 from judges.engine.errors import CallFailed
 from judges.engine.limits import AdaptiveLimit
 from tests.judges.engine.asking_kit import Endpoint, Kit, Ledger, call, lines
@@ -88,21 +88,21 @@ def test_the_other_name_of_the_longest_reply_is_taken_and_remembered(tmp_path, p
             "judge": ModelSettings("m", provider=provider, base_url=server.base_url, key_variable="K")
         }
 
-        async def one_after_the_other(asker):
-            return [(await asker.ask(call(f"Status: {number}"))).state for number in range(3)]
+        async def one_after_the_other(executor):
+            return [(await executor.ask(call(f"Status: {number}"))).state for number in range(3)]
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("judges.engine.endpoints.access_of", with_key)
+            patch.setattr("judges.engine.endpoints.resolve_access", with_key)
             assert kit.run(one_after_the_other) == ["ok"] * 3
         assert [used in body for body in server.chat.bodies] == [False, True, True, True]
         assert server.counts.answers.total() == 3
-        assert kit.asker.dropped == {"judge": [unknown]}
+        assert kit.executor.unsupported_params == {"judge": [unknown]}
 
 
 def with_key(models, environment):
-    from judges.engine.providers import access_of
+    from judges.engine.providers import resolve_access
 
-    return access_of(models, {"K": "a-key"})
+    return resolve_access(models, {"K": "a-key"})
 
 
 def test_every_parameter_that_is_not_known_is_left_out_in_turn_and_for_all_roles(tmp_path):
@@ -110,9 +110,9 @@ def test_every_parameter_that_is_not_known_is_left_out_in_turn_and_for_all_roles
         kit = Kit(tmp_path, server, logprobs=True)
         kit.models["captioner"] = kit.models["judge"]
 
-        async def one_after_the_other(asker):
-            first = await asker.ask(call())
-            return first, await asker.ask(call("Status: caption?", role="captioner"))
+        async def one_after_the_other(executor):
+            first = await executor.ask(call())
+            return first, await executor.ask(call("Status: caption?", role="captioner"))
 
         assert [reply.state for reply in kit.run(one_after_the_other)] == ["ok", "ok"]
         assert server.counts.calls == 3 + 1 + 1
@@ -148,8 +148,8 @@ def test_money_is_set_aside_for_every_try_and_what_failed_tries_cost_is_in_the_r
 
 
 def test_a_call_given_up_still_tells_what_it_cost(tmp_path):
-    in_vain = CallFailed("transient", "no text", maybe_paid=True, raw="{}", input_tokens=5, output_tokens=2)
-    kit = Kit(tmp_path, endpoint=Endpoint(in_vain), budget=Ledger())
+    unusable = CallFailed("transient", "no text", maybe_paid=True, raw="{}", input_tokens=5, output_tokens=2)
+    kit = Kit(tmp_path, endpoint=Endpoint(unusable), budget=Ledger())
     assert kit.ask(call())[0].cost_usd == 3 * 7
     kit = Kit(tmp_path, endpoint=Endpoint(CallFailed("final", "401")), budget=Ledger())
     assert kit.ask(call())[0].cost_usd is None
@@ -180,9 +180,9 @@ def test_an_endpoint_that_asks_for_hours_is_not_waited_for_and_holds_nobody(tmp_
     endpoint = Endpoint(later, Reply("fine"))
     kit = Kit(tmp_path, endpoint=endpoint)
 
-    async def run(asker):
-        first = await asker.ask(call())
-        return first.state, (await asyncio.wait_for(asker.ask(call("other")), 1)).state
+    async def run(executor):
+        first = await executor.ask(call())
+        return first.state, (await asyncio.wait_for(executor.ask(call("other")), 1)).state
 
     assert kit.run(run) == ("error", "ok")
 
@@ -203,4 +203,4 @@ def test_tokens_a_minute_are_counted_from_the_prompt_and_the_longest_reply(tmp_p
     kit.ask(call("x" * 80))
     # 80 / 4 + 1 = 21 in, at most 100 out; in the end 30 + 4
     assert taken == [121, 34 - 121]
-    assert about_tokens(None, call("x" * 80).messages) == 21
+    assert estimate_tokens(None, call("x" * 80).messages) == 21
