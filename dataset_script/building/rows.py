@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dataset_script.building.images import BrokenImageError, image_bytes
 from dataset_script.recording import RecordedStep, Recording
-from dataset_script.schema import LABEL_COLUMNS, STEP_FIELDS
+from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Judgment, Note
 from dataset_script.sources.judgment_file import SUCCESS_ABOVE
 from dataset_script.suite import DevLabels, Trajectory
@@ -71,14 +71,13 @@ def screenshot_row(run: Run) -> Row:
 def step_rows(run: Run) -> Iterator[Row]:
     """The rows of `steps`, in order; the pictures have been read by `with_images`."""
     for step in run.recording.steps:
-        yield {
+        more = {
             "trajectory_id": run.trajectory.trajectory_id,
-            **_step_fields(step),
-            "axtree": step.axtree,
-            "axtree_pruned": step.axtree_pruned,
             "screenshot": _image_cell(step.screenshot),
             "box": None if step.box is None else list(step.box),
         }
+        names = (column.name for column in STEP_COLUMNS)
+        yield {name: more[name] if name in more else getattr(step, name) for name in names}
 
 
 def reward_row(run: Run) -> Row:

@@ -6,8 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from dataset_script.recording import Box, RecordedStep, Recording
-from dataset_script.schema import CONFIGURATIONS, STEP_FIELDS
+from dataset_script.recording import RecordedStep, Recording
+from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
     Judgment,
     Note,
@@ -125,28 +125,22 @@ class PublishedSource:
 
     def _steps(self, run: PublishedRun, text: Mapping[str, Any]) -> Iterator[RecordedStep]:
         if not run.steps:  # a folder without `steps` still has the texts, and the tree of the last page
-            for place, step in enumerate(text["steps"], start=1):
-                is_last = place == len(text["steps"])
+            for number, row in enumerate(text["steps"], start=1):
+                is_last = number == len(text["steps"])
                 trees = (text["final_axtree"], text["final_axtree_pruned"]) if is_last else (None, None)
-                yield _step(step, *trees, None, None)
+                yield RecordedStep(**row, axtree=trees[0], axtree_pruned=trees[1], box=None, screenshot=None)
             return
         for group in run.steps:
             for row in read_row_group(self.folder, group).to_pylist():
-                picture = row["screenshot"]
-                yield _step(
-                    row,
-                    row["axtree"],
-                    row["axtree_pruned"],
-                    tuple(row["box"]) if row["box"] is not None else None,
-                    picture["bytes"] if picture is not None else None,
+                picture, box = row["screenshot"], row["box"]
+                del row["trajectory_id"]
+                yield RecordedStep(
+                    **row
+                    | {
+                        "box": None if box is None else tuple(box),
+                        "screenshot": None if picture is None else picture["bytes"],
+                    }
                 )
-
-
-def _step(
-    row: Mapping[str, Any], axtree: str | None, pruned: str | None, box: Box | None, screenshot: bytes | None
-) -> RecordedStep:
-    fields = {field.name: row[field.name] for field in STEP_FIELDS}
-    return RecordedStep(**fields, axtree=axtree, axtree_pruned=pruned, box=box, screenshot=screenshot)
 
 
 def _answer(index: int | None) -> bool | None:

@@ -10,7 +10,7 @@ All of it lies in the folder itself or in its ``trajectories/``.
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
 
@@ -32,6 +32,8 @@ LARGE_FILE_BYTES: Final = 100_000_000
 
 NO_SCREENSHOT: Final = (None, "", "None")
 """What stands in place of a path where no screenshot was taken; the word is written as text."""
+
+_RECORDED: Final = tuple(f.name for f in fields(RecordedStep) if f.name not in ("box", "screenshot"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,18 +167,8 @@ def _screenshot(step: CleanedStep, screenshots: Path, folder: Path) -> Path | No
 
 
 def _step(step: CleanedStep, screenshot: Path | None, notes: list[Note]) -> RecordedStep:
-    return RecordedStep(
-        num=step.num,
-        url=step.url,
-        action=step.action,
-        reasoning=step.reasoning,
-        last_action_error=step.last_action_error,
-        focused_element=step.focused_element,
-        axtree=step.axtree,
-        axtree_pruned=step.axtree_pruned,
-        box=_box(step, notes),
-        screenshot=screenshot,
-    )
+    recorded = {name: getattr(step, name) for name in _RECORDED}
+    return RecordedStep(**recorded, box=_box(step, notes), screenshot=screenshot)
 
 
 def _box(step: CleanedStep, notes: list[Note]) -> Box | None:
