@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+    from tenacity import RetryCallState
 
     from dataset_script.settings import Settings
 
@@ -42,15 +43,26 @@ def patiently(
 ) -> Result:
     """What the call gives; tried again after failures that pass. Raises HubError."""
     from huggingface_hub.errors import HTTPError
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
-    for pause in (*PAUSES, None):
-        try:
-            return call()
-        except HTTPError as error:
-            if pause is None or not passes(error):
-                raise HubError(f"{what}: {in_words(error)}") from error
-            wait_after(error, pause, sleep, say)
-    raise AssertionError("the last try returns or raises")
+    def wait(state: RetryCallState) -> float:  # asked after the last attempt too
+        return pause_after(state.outcome.exception(), (*PAUSES, 0.0)[state.attempt_number - 1])
+
+    def announce(state: RetryCallState) -> None:
+        say(next_attempt(state.outcome.exception(), state.next_action.sleep))
+
+    retrying = Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, HTTPError) and passes(error)),
+        stop=stop_after_attempt(len(PAUSES) + 1),
+        wait=wait,
+        before_sleep=announce,
+        sleep=sleep,
+        reraise=True,
+    )
+    try:
+        return retrying(call)
+    except HTTPError as error:
+        raise HubError(f"{what}: {in_words(error)}") from error
 
 
 def passes(error: BaseException) -> bool:
@@ -65,13 +77,14 @@ def status_of(error: BaseException) -> int | None:
     return response.status_code if response is not None else None
 
 
-def wait_after(
-    error: BaseException, pause: float, sleep: Callable[[float], None], say: Callable[[str], None]
-) -> None:
-    """Wait as long as the Hub asks for (at most its window of five minutes), else ``pause`` seconds."""
-    seconds = min(asked_pause(error) or pause, LONGEST_PAUSE)
-    say(f"{in_words(error)}; trying again in {seconds:.0f} s")
-    sleep(seconds)
+def pause_after(error: BaseException, pause: float) -> float:
+    """How many seconds to wait: as long as the Hub asks for (at most its window), else ``pause``."""
+    return min(asked_pause(error) or pause, LONGEST_PAUSE)
+
+
+def next_attempt(error: BaseException, seconds: float) -> str:
+    """The line for a pause."""
+    return f"{in_words(error)}; trying again in {seconds:.0f} s"
 
 
 def asked_pause(error: BaseException) -> float | None:

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dataset_script.hub_calls import PAUSES, HubError, in_words, passes, patiently, status_of, wait_after
+from dataset_script.hub_calls import (
+    PAUSES,
+    HubError,
+    in_words,
+    next_attempt,
+    passes,
+    patiently,
+    pause_after,
+    status_of,
+)
 from dataset_script.published_files import PublishError, changed_by_others, difference
 
 if TYPE_CHECKING:
@@ -79,7 +88,9 @@ class HubRepository:
                     raise HubError(
                         f"{self.repo}: {in_words(passing.error)}; run again later"
                     ) from passing.error
-                wait_after(passing.error, pause, self.sleep, self.say)
+                seconds = pause_after(passing.error, pause)
+                self.say(next_attempt(passing.error, seconds))
+                self.sleep(seconds)
                 seen = there
                 if status_of(passing.error) not in _NOT_MADE:
                     written, removed = changes.write, changes.remove
