@@ -34,14 +34,13 @@ KEEP_ALIVE_S: Final = 4.0
 
 
 class OpenAIEndpoint:
-    """Makes single attempts and leaves retries to the executor. For the event loop that creates it.
-    """
+    """Makes single attempts and leaves retries to the executor. For the event loop that creates it."""
 
     def __init__(self, access: Access, timeout_s: float = TIMEOUT_S):
         self._access = access
         self._timeout_s = timeout_s
         self._address = access.base_url.rstrip("/") + "/chat/completions"
-        self._session = _open_session(access)
+        self._session = open_session(access)
 
     async def attempt(
         self,
@@ -72,21 +71,22 @@ class OpenAIEndpoint:
                 raise classify_status(answer.status, text, answer.headers)
             return parse_reply(text, time.perf_counter() - begun)
         except Exception as problem:
-            raise self._without_key(classify(problem)) from problem
+            raise without_key(classify(problem), self._access) from problem
 
     async def close(self) -> None:
         await self._session.close()
 
-    def _without_key(self, failure: CallFailed) -> CallFailed:
-        """Endpoints may repeat the key they were given; it goes into no file."""
-        if self._access.key:
-            failure.message = failure.message.replace(self._access.key, "[key]")
-            failure.args = (failure.message,)
-            failure.raw = failure.raw and failure.raw.replace(self._access.key, "[key]")
-        return failure
+
+def without_key(failure: CallFailed, access: Access) -> CallFailed:
+    """Endpoints may repeat the key they were given; it goes into no file."""
+    if access.key:
+        failure.message = failure.message.replace(access.key, "[key]")
+        failure.args = (failure.message,)
+        failure.raw = failure.raw and failure.raw.replace(access.key, "[key]")
+    return failure
 
 
-def _open_session(access: Access) -> ClientSession:
+def open_session(access: Access) -> ClientSession:
     import aiohttp
 
     address = urlsplit(access.base_url)

@@ -109,21 +109,6 @@ def classify(problem: BaseException) -> CallFailed:
     return CallFailed("final", f"{type(problem).__name__}: {problem}")
 
 
-def classify_openai(problem: BaseException) -> CallFailed:
-    """The failure that an exception of the openai package, or any other, stands for."""
-    import openai
-
-    if isinstance(problem, openai.APIStatusError):
-        return classify_status(problem.status_code, problem.response.text, problem.response.headers)
-    cause = type(problem.__cause__).__name__
-    was_sent = cause not in ("ConnectError", "ConnectTimeout", "PoolTimeout")
-    if isinstance(problem, openai.APITimeoutError):
-        return CallFailed("transient", "no reply in time", maybe_paid=was_sent, is_slow=True)
-    if isinstance(problem, openai.APIConnectionError):
-        return CallFailed("transient", f"no connection: {problem.__cause__ or problem}", maybe_paid=was_sent)
-    return classify(problem)
-
-
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
     """The failure that an error answer stands for; ``headers`` with names in small letters."""
     message, code, parameter = _parse_error_body(body)

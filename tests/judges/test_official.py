@@ -198,7 +198,7 @@ def test_without_the_package_and_without_a_network_it_is_said_what_to_do(tmp_pat
     monkeypatch.setattr(label_source, "_installed_annotations", lambda: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(OfficialPromptsError, match=r"prompts cannot be had: .* not in the cache"):
+    with pytest.raises(OfficialPromptsError, match=r"prompts cannot be loaded: .* not in the cache"):
         read_templates(Settings(cache_dir=tmp_path))
 
 

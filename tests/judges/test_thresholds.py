@@ -146,7 +146,7 @@ def test_a_frozen_threshold_is_read_back_as_it_was(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 2}, "no threshold of format 1"),
+        ({"format": 2}, "not a threshold file of format 1"),
         ({"value": "high"}, "value is 'high'"),
         ({"value": 1.5}, "value is 1.5"),
         ({"configuration": []}, "configuration is not an object"),

@@ -23,6 +23,7 @@ from judges.command_options import RunOptions
 from judges.engine import batch_input
 from judges.engine.batch import run_batch
 from judges.engine.here import run_local
+from judges.engine.patience import RetryPolicy
 from judges.engine.run_folder import RunFolderError, read_judgments, read_run
 from judges.running import Outcome, run_judge
 from tests.llm_server import FaultPlan, LLMServer, Request, Scripted
@@ -174,16 +175,14 @@ def wait_until(holds: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("was_generated", [True, False])
-def test_a_batch_of_which_it_is_not_known_whether_it_was_made_is_looked_for(
-    was_generated, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("was_made", [True, False])
+def test_a_batch_of_which_it_is_not_known_whether_it_was_made_is_looked_for(was_made, tmp_path, monkeypatch):
     """Killed before it heard of a batch that it had written down, a run neither forgets nor repeats it."""
     with LLMServer("judges") as server:
         create = server.batches._create
 
         def create_and_lose(asked):
-            if was_generated:
+            if was_made:
                 create(asked)
             server.batches._create = create
             raise ValueError("lost")  # the server answers 400, which no client tries again
@@ -198,7 +197,7 @@ def test_a_batch_of_which_it_is_not_known_whether_it_was_made_is_looked_for(
 
 
 def test_a_batch_that_is_answered_with_a_server_error_is_not_made_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr("judges.engine.batch_client.RETRY_DELAYS_S", (0.0,) * 4)
+    monkeypatch.setattr("judges.engine.batch_client.RETRY", RetryPolicy(first_wait_s=0.0))
     with LLMServer("judges") as server:
         create = server.batches._create
 

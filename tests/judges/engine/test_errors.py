@@ -2,11 +2,9 @@ import json
 from types import SimpleNamespace
 
 import aiohttp
-import httpx2
-import openai
 import pytest
 
-from judges.engine.errors import CallFailed, classify, classify_openai, classify_status
+from judges.engine.errors import CallFailed, classify, classify_status
 
 
 def openai_error(message, *, code=None, param=None, kind="invalid_request_error"):
@@ -171,31 +169,7 @@ def test_what_was_never_sent_is_not_paid(problem, kind, maybe_paid, is_slow):
     assert (failure.kind, failure.maybe_paid, failure.is_slow) == (kind, maybe_paid, is_slow)
 
 
-REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/batches")
-
-
-@pytest.mark.parametrize(
-    ("problem", "kind", "maybe_paid", "is_slow"),
-    [
-        (raised(openai.APITimeoutError(REQUEST), httpx2.ReadTimeout("")), "transient", True, True),
-        (raised(openai.APITimeoutError(REQUEST), httpx2.ConnectTimeout("")), "transient", False, True),
-        (raised(openai.APIConnectionError(request=REQUEST), httpx2.ReadError("")), "transient", True, False),
-        (
-            raised(openai.APIConnectionError(request=REQUEST), httpx2.ConnectError("")),
-            "transient",
-            False,
-            False,
-        ),
-        (ZeroDivisionError("x"), "final", False, False),
-    ],
-)
-def test_of_the_openai_package_too_what_was_never_sent_is_not_paid(problem, kind, maybe_paid, is_slow):
-    failure = classify_openai(problem)
-    assert (failure.kind, failure.maybe_paid, failure.is_slow) == (kind, maybe_paid, is_slow)
-
-
 def test_a_failure_stays_what_it_is_and_is_said_in_one_short_line():
     failure = CallFailed("too_long", "a\n  b" + "c" * 5_000)
     assert classify(failure) is failure
-    assert classify_openai(failure) is failure
     assert str(failure).startswith("a bc") and len(str(failure)) == 600
