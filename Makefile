@@ -4,7 +4,9 @@ ENV ?= .venv
 TEST_ENV ?= .venv-test
 RECORD_ENV ?= .venv-record
 RECORDINGS ?= sample-recordings
-PYTEST_OPTIONS ?= -m "not slow"
+# A file's tests run in one of two processes, in their order.
+PARALLEL = -n 2 --dist loadfile
+PYTEST_OPTIONS ?= $(PARALLEL) -m "not slow"
 # Further requirement files for the tests: with requirements-extras.txt the local model and the cluster are tested too.
 TEST_EXTRAS ?=
 INSTALL = -m pip install --quiet --disable-pip-version-check

@@ -1,8 +1,11 @@
 """What several packages' tests share: the shared folder, the official labels, a browser."""
 
+import fcntl
 import logging
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,9 +18,11 @@ from tests.canary import Watch, files_with_canaries, watching
 REPOSITORY = Path(__file__).parents[1]
 EVERY_TEST = bool(os.environ.get("REQUIRE_EVERY_TEST"))
 
-# Machines are noisy: no example fails for its time. Where all must pass, every run draws the same examples.
-hypothesis_settings.register_profile("project", deadline=None, derandomize=EVERY_TEST)
-hypothesis_settings.load_profile("project")
+# Machines are noisy: no example fails for its time. `make test` draws the same examples in every run; where
+# every test is required (.ci/run) new ones are drawn, and a failure prints how to draw its example again.
+hypothesis_settings.register_profile("fixed", deadline=None, derandomize=True)
+hypothesis_settings.register_profile("fresh", deadline=None, print_blob=True)
+hypothesis_settings.load_profile("fresh" if EVERY_TEST else "fixed")
 
 
 def _absent(what: str) -> None:
@@ -27,14 +32,25 @@ def _absent(what: str) -> None:
     pytest.skip(what)
 
 
+@contextmanager
+def one_worker_at_a_time(tmp_path_factory, name: str) -> Iterator[None]:
+    """Run the block in one process of the test run at a time (pytest-xdist starts several)."""
+    folder = tmp_path_factory.getbasetemp()
+    shared_by_workers = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with (shared_by_workers / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _no_settings_from_outside():
-    """Tests do not see the caller's settings."""
+def _no_settings_from_outside(tmp_path_factory):
+    """Tests do not see the caller's settings, and keep uploads in a folder of their worker."""
     for name in list(os.environ):
         if name.startswith(("ARB_", "SPACE_", "OAUTH_")) or name in ("DATABASE_URL", "HF_TOKEN"):
             del os.environ[name]
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["GRADIO_TEMP_DIR"] = str(tmp_path_factory.mktemp("gradio"))
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +88,8 @@ def official_settings(tmp_path_factory) -> Settings:
     """Settings whose labels are the official ones; fetched once into the user's private cache."""
     settings = Settings(state_dir=tmp_path_factory.mktemp("state"))
     try:
-        locate_labels(settings)
+        with one_worker_at_a_time(tmp_path_factory, "labels"):
+            locate_labels(settings)
     except LabelsUnavailable as reason:
         _absent(f"the official labels cannot be had ({reason})")
     return settings
