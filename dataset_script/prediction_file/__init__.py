@@ -2,7 +2,7 @@
 
 `limits` how much of a file is taken in, `read` bytes to a typed table (`container` which format, `jsonl`,
 `csv_records`, `parquet` one format each, `parquet_apart` the last in a process of its own, `raw` what they
-hand on, `cells` and `columns` the words), `table` that table, `check` the table against a suite's split
-(`identity` its ids, `aligned` the accepted verdicts), `findings` what is said about a file, `write` and
-`template` the way out. No label is read anywhere in here.
+hand on, `cells` and `columns` the words), `table` those columns, `check` them against a suite's split
+(`identity` the ids), `findings` what is said about a file, `write` and `template` the way out. No label is
+read anywhere in here.
 """

@@ -7,11 +7,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dataset_script.prediction_file.aligned import AlignedPredictions, align
 from dataset_script.prediction_file.cells import NO_VERDICT
 from dataset_script.prediction_file.findings import Finding, error, shown, warning
 from dataset_script.prediction_file.identity import NOWHERE, id_findings, positions_in
-from dataset_script.prediction_file.table import Codes, PredictionTable
+from dataset_script.prediction_file.table import Codes, Predictions
 from dataset_script.suite import Suite, Trajectory
 from dataset_script.vocabulary import BENCHMARKS, LABELS
 
@@ -55,7 +54,7 @@ class CheckResult:
     success_share: float | None
     findings: tuple[Finding, ...]
     by_benchmark: Mapping[str, BenchmarkSummary]
-    aligned: AlignedPredictions | None = None
+    aligned: Predictions | None = None
     file_name: str | None = None
 
     def to_json(self) -> dict[str, object]:
@@ -74,7 +73,7 @@ class CheckResult:
 
 
 def check(
-    table: PredictionTable | None,
+    table: Predictions | None,
     findings: Sequence[Finding],
     suite: Suite,
     split: str,
@@ -104,13 +103,13 @@ def check(
         success_share=overall.success_share,
         findings=tuple(found),
         by_benchmark=_by_benchmark(success, positions, trajectories),
-        aligned=align(table, positions, trajectories) if acceptable else None,
+        aligned=table.align(positions, trajectories) if acceptable else None,
         file_name=file_name,
     )
 
 
 def _verdicts(
-    table: PredictionTable | None, trajectories: Sequence[Trajectory]
+    table: Predictions | None, trajectories: Sequence[Trajectory]
 ) -> tuple[Codes, NDArray[np.int64]]:
     if table is None:
         return np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
@@ -143,7 +142,7 @@ def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.
 
 
 def _verdict_findings(
-    table: PredictionTable, positions: NDArray[np.int64], expected: int, earlier: Sequence[Finding]
+    table: Predictions, positions: NDArray[np.int64], expected: int, earlier: Sequence[Finding]
 ) -> list[Finding]:
     if not table.complete:
         return []

@@ -12,7 +12,7 @@ from dataset_script.prediction_file.cells import Problem
 from dataset_script.prediction_file.findings import Finding, row_finding, shown
 from dataset_script.prediction_file.limits import ReadingLimits
 from dataset_script.prediction_file.raw import RawTable
-from dataset_script.prediction_file.table import PredictionTable
+from dataset_script.prediction_file.table import Predictions
 from dataset_script.vocabulary import STATES
 
 
@@ -66,7 +66,7 @@ _DROPPED: Final = "reasoning"
 _NOTHING_TO_SHOW: Final = (cells.ABSENT, cells.EMPTY_ID)
 
 
-def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[PredictionTable | None, list[Finding]]:
+def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
     """Every column's meaning and every bad cell; None only where the file has no ids."""
     findings: list[Finding] = []
     typed: dict[str, Any] = {}
@@ -82,7 +82,7 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[PredictionTable | No
     if ids is None:
         return None, findings
     numbers = np.asarray(raw.row_numbers, dtype=np.int64)
-    return PredictionTable(len(ids), ids, numbers, complete=raw.complete, **typed), findings
+    return Predictions(ids, **typed, row_numbers=numbers, complete=raw.complete), findings
 
 
 def _read_column(

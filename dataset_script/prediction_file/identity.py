@@ -17,7 +17,7 @@ from dataset_script.prediction_file.findings import (
     shown,
     shown_id,
 )
-from dataset_script.prediction_file.table import PredictionTable
+from dataset_script.prediction_file.table import Predictions
 from dataset_script.suite import Suite, Trajectory
 from dataset_script.trajectory_ids import TrajectoryId, reading_key
 
@@ -26,7 +26,7 @@ _LONGEST_SUGGESTED_FOR: Final = 200
 NOWHERE: Final = -1
 
 
-def positions_in(table: PredictionTable, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
+def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
     """For each row of the table, where its trajectory stands among `trajectories`; -1 for nowhere.
 
     Every spelling of an id counts.
@@ -38,7 +38,7 @@ def positions_in(table: PredictionTable, trajectories: Sequence[Trajectory]) -> 
 
 
 def id_findings(
-    table: PredictionTable, positions: NDArray[np.int64], suite: Suite, split: str, earlier: Sequence[Finding]
+    table: Predictions, positions: NDArray[np.int64], suite: Suite, split: str, earlier: Sequence[Finding]
 ) -> list[Finding]:
     """Malformed, unknown, other-split, duplicate and missing ids; `earlier` are the reader's findings."""
     expected = suite.split(split)
@@ -65,11 +65,11 @@ def _is_malformed(spelled: str) -> bool:
     return False
 
 
-def _numbers(table: PredictionTable, rows: Sequence[int]) -> list[int]:
+def _numbers(table: Predictions, rows: Sequence[int]) -> list[int]:
     return table.row_numbers[rows].tolist()
 
 
-def _malformed(table: PredictionTable, rows: Sequence[int]) -> list[Finding]:
+def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
     if not rows:
         return []
     return [
@@ -86,7 +86,7 @@ def _malformed(table: PredictionTable, rows: Sequence[int]) -> list[Finding]:
 
 
 def _unknown(
-    table: PredictionTable, rows: Sequence[int], suite: Suite, split: str, expected: Sequence[Trajectory]
+    table: Predictions, rows: Sequence[int], suite: Suite, split: str, expected: Sequence[Trajectory]
 ) -> list[Finding]:
     if not rows:
         return []
@@ -117,7 +117,7 @@ def _closest(spelled: str, ids: Sequence[str]) -> str | None:
     return close[0] if close else None
 
 
-def _elsewhere(table: PredictionTable, rows: Sequence[int], suite: Suite, split: str) -> list[Finding]:
+def _elsewhere(table: Predictions, rows: Sequence[int], suite: Suite, split: str) -> list[Finding]:
     if not rows:
         return []
     other = suite.find(table.trajectory_ids[rows[0]]).split
@@ -135,7 +135,7 @@ def _elsewhere(table: PredictionTable, rows: Sequence[int], suite: Suite, split:
     ]
 
 
-def _duplicates(table: PredictionTable, positions: NDArray[np.int64], expected: int) -> list[Finding]:
+def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:
     times = np.bincount(positions[positions >= 0], minlength=expected)
     doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1))
     if not doubled.size:

@@ -8,14 +8,14 @@ from dataset_script.prediction_file.jsonl import read_jsonl
 from dataset_script.prediction_file.limits import ReadingLimits
 from dataset_script.prediction_file.parquet_apart import read_parquet_apart
 from dataset_script.prediction_file.raw import RawTable
-from dataset_script.prediction_file.table import PredictionTable
+from dataset_script.prediction_file.table import Predictions
 
 __all__ = ["ReadingLimits", "read_predictions"]
 
 
 def read_predictions(
     content: bytes, file_name: str = "", limits: ReadingLimits | None = None
-) -> tuple[PredictionTable | None, list[Finding]]:
+) -> tuple[Predictions | None, list[Finding]]:
     """Read a prediction file by what it holds; `file_name` is not trusted and decides nothing.
 
     Returns the rows that could be read (None when there are none to speak of) and everything found wrong with

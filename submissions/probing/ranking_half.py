@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,11 +64,4 @@ def trajectories_of(trajectories: Sequence[Trajectory], rows: np.ndarray) -> tup
 
 def predictions_of(aligned: AlignedPredictions, rows: np.ndarray) -> AlignedPredictions:
     """The aligned predictions of some rows, with every column that the file has."""
-    changes = {}
-    for field in fields(AlignedPredictions):
-        column = getattr(aligned, field.name)
-        if isinstance(column, tuple):
-            changes[field.name] = tuple(cell for cell, inside in zip(column, rows, strict=True) if inside)
-        elif column is not None:
-            changes[field.name] = column[rows]
-    return replace(aligned, **changes)
+    return aligned.take(np.flatnonzero(rows))
