@@ -11,7 +11,7 @@ from core.console import text_table
 from dataset_script.command_line import JsonOption, plain_console
 
 if TYPE_CHECKING:
-    from judges.registry import Entry
+    from judges.registry import RegisteredJudge
 
 
 def list_judges(as_json: JsonOption = False) -> None:
@@ -32,7 +32,7 @@ def list_judges(as_json: JsonOption = False) -> None:
             typer.echo(f"  {row['name']}: {', '.join(row['aliases'])}")
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: RegisteredJudge) -> dict[str, Any]:
     judge = entry.judge
     return {
         "name": judge.name,

@@ -87,11 +87,11 @@ def probe_table(reports: Iterable[ProbeReport], judge: str):
             report.title,
             "says no" if must_fail else {"stands": "stands", "open": "–"}[report.expected],
             f"{report.changed:,}",
-            *_shown(report.flipped),
+            *_cells(report.flipped),
             f"{report.to_yes:,}",
             f"{report.to_no:,}",
             f"{report.lost:,}",
-            *_shown(report.said_yes),
+            *_cells(report.said_yes),
         )
     return table
 
@@ -110,5 +110,5 @@ def _verdict(record: Record) -> bool | None:
     return record["answer"].get("success") if record["state"] == "ok" else None
 
 
-def _shown(share: Proportion) -> tuple[str, str]:
+def _cells(share: Proportion) -> tuple[str, str]:
     return percent(share.value), interval(list(share.interval)) if share.interval else ""

@@ -51,7 +51,7 @@ class UnknownJudgeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RegisteredJudge:
     """A judge of the table with its other names."""
 
     judge: AnyJudge
@@ -62,7 +62,7 @@ class Entry:
         return (self.judge.name, *self.aliases)
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[RegisteredJudge, ...]:
     """The whole table: the paper's judges in the order of its Table 7, later ones, families, references."""
     return tuple(_entries())
 
@@ -120,30 +120,34 @@ def _key(name: str) -> str:
     return "-".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-def _entries() -> Iterator[Entry]:
-    yield Entry(RuleBasedJudge(), ("Rule-based*", "Functional", "paper/rule-based"))
-    yield Entry(AerJudge("AER-C", GPT_4O, captioner=GPT_4O), ("aer", "aerc", "paper/aer-c"))
-    yield Entry(AerJudge("AER-V", GPT_4O), ("aerv", "paper/aer-v"))
-    yield Entry(NNetNavJudge("NNetNav", LLAMA, describer=LLAMA), ("paper/nnetnav",))
+def _entries() -> Iterator[RegisteredJudge]:
+    yield RegisteredJudge(RuleBasedJudge(), ("Rule-based*", "Functional", "paper/rule-based"))
+    yield RegisteredJudge(AerJudge("AER-C", GPT_4O, captioner=GPT_4O), ("aer", "aerc", "paper/aer-c"))
+    yield RegisteredJudge(AerJudge("AER-V", GPT_4O), ("aerv", "paper/aer-v"))
+    yield RegisteredJudge(NNetNavJudge("NNetNav", LLAMA, describer=LLAMA), ("paper/nnetnav",))
     yield from _of_the_paper("Claude 3.7 S.", "claude-3.7-sonnet", "claude-3.7-sonnet", CLAUDE)
     yield from _of_the_paper("GPT-4o", "gpt-4o", "gpt-4o", GPT_4O)
     yield from _of_the_paper("GPT-4o Mini", "gpt-4o-mini", "gpt-4o-mini", GPT_4O_MINI)
     yield from _of_table_2("GPT-4o Mini", "gpt-4o-mini", GPT_4O_MINI)
     yield from _of_the_paper("Llama 3.3", "llama-3.3-70b", "llama-3.3", LLAMA, is_text_only=True)
     yield from _of_the_paper("Qwen2.5-VL", "qwen-2.5-vl", "qwen2.5-vl", QWEN)
-    yield Entry(
+    yield RegisteredJudge(
         WebJudge("WebJudge (o4-mini)", O4_MINI, max_output_tokens=_REASONING_TOKENS),
         ("WebJudge(o4-mini)", "webjudge", "reported/webjudge-o4-mini"),
     )
-    yield Entry(WebJudge("WebJudge-7B", WEBJUDGE_7B), ("reported/webjudge-7b",))
+    yield RegisteredJudge(WebJudge("WebJudge-7B", WEBJUDGE_7B), ("reported/webjudge-7b",))
     yield from _families()
-    yield Entry(ConstantJudge("always-successful", True), ("Always yes", "reference/always-successful"))
-    yield Entry(ConstantJudge("never-successful", False), ("Always no", "reference/never-successful"))
+    yield RegisteredJudge(
+        ConstantJudge("always-successful", True), ("Always yes", "reference/always-successful")
+    )
+    yield RegisteredJudge(
+        ConstantJudge("never-successful", False), ("Always no", "reference/never-successful")
+    )
 
 
 def _of_the_paper(
     title: str, released: str, row: str, model: str, *, is_text_only: bool = False
-) -> Iterator[Entry]:
+) -> Iterator[RegisteredJudge]:
     """The simplified judge with a model, (A) with the tree and (S) with the screenshot.
 
     Its other names: the released folder, the released runner, and the row of `published/judges.csv`.
@@ -151,26 +155,28 @@ def _of_the_paper(
     long = title.replace("Claude 3.7 S.", "Claude 3.7 Sonnet")
     with_tree = SimplifiedJudge(f"{title} (A)", model, has_axtree=True, shows_goal_images=not is_text_only)
     named_so = (f"{long} (A)",) if long != title else ()
-    yield Entry(with_tree, (*named_so, f"{released}-noscreen", f"{released}-axtree", f"paper/{row}-tree"))
+    yield RegisteredJudge(
+        with_tree, (*named_so, f"{released}-noscreen", f"{released}-axtree", f"paper/{row}-tree")
+    )
     if not is_text_only:
         with_picture = SimplifiedJudge(f"{title} (S)", model, has_screenshot=True)
         named_so = (f"{long} (S)",) if long != title else ()
         others = (f"{released}-noaxtree", f"{released}-screen", f"paper/{row}-screenshot")
-        yield Entry(with_picture, (*named_so, *others))
+        yield RegisteredJudge(with_picture, (*named_so, *others))
 
 
-def _of_table_2(title: str, released: str, model: str) -> Iterator[Entry]:
+def _of_table_2(title: str, released: str, model: str) -> Iterator[RegisteredJudge]:
     """The two other rows of the paper's ablation; the release calls the first one by the bare model."""
     both = SimplifiedJudge(f"{title} (A+S)", model, has_axtree=True, has_screenshot=True)
-    yield Entry(both, (released, f"{released}-both"))
+    yield RegisteredJudge(both, (released, f"{released}-both"))
     neither = SimplifiedJudge(f"{title} (neither)", model)
-    yield Entry(neither, (f"{released}-noscreen-noaxtree", f"{released}-none"))
+    yield RegisteredJudge(neither, (f"{released}-noscreen-noaxtree", f"{released}-none"))
 
 
-def _families() -> Iterator[Entry]:
+def _families() -> Iterator[RegisteredJudge]:
     """The simplified judge for any model, named by what it sees; each also with success asked last."""
     kinds = (("axtree", True, False), ("screenshot", False, True), ("both", True, True))
     for kind, has_axtree, has_screenshot in (*kinds, ("neither", False, False)):
         judge = SimplifiedJudge(f"simplified-{kind}", GPT_4O, has_axtree, has_screenshot)
-        yield Entry(judge)
-        yield Entry(replace(judge, name=f"{judge.name}-inverted", is_inverted=True))
+        yield RegisteredJudge(judge)
+        yield RegisteredJudge(replace(judge, name=f"{judge.name}-inverted", is_inverted=True))

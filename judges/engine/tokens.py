@@ -51,7 +51,7 @@ class TokenCounters:
     """
 
     def __init__(self, tokenizer: str | None = None):
-        self._given = None if tokenizer is None else _given_counter(tokenizer)
+        self._given = None if tokenizer is None else _requested_counter(tokenizer)
         self._found: dict[tuple[str, str], TextCounter] = {}
 
     def of(self, model: ModelSettings) -> TextCounter:
@@ -93,7 +93,7 @@ def _parts(messages: Sequence[Message]) -> tuple[list[str], list[Image]]:
     return texts, [part for part in parts if isinstance(part, Image)]
 
 
-def _given_counter(tokenizer: str) -> TextCounter:
+def _requested_counter(tokenizer: str) -> TextCounter:
     path = Path(tokenizer)
     counter = _from_path(path) if path.exists() else _from_hub_cache(tokenizer)
     if counter is None:

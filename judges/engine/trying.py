@@ -83,7 +83,7 @@ class RoleCaller:
                 failure = classify(problem)
                 counted = _counted(failure)
                 self.budget.settle(reservation, counted, maybe_paid=failure.maybe_paid)
-                self._tell_limit(slot, failure)
+                self._report_to_limit(slot, failure)
                 raise failure from problem
             except BaseException:  # stopped in flight: it may be paid, and is lost
                 self.budget.settle(reservation, None, maybe_paid=True)
@@ -93,7 +93,7 @@ class RoleCaller:
             slot.succeeded(_sum(reply.input_tokens, reply.output_tokens))
             return reply
 
-    def _tell_limit(self, slot: Slot, failure: CallFailed) -> None:
+    def _report_to_limit(self, slot: Slot, failure: CallFailed) -> None:
         if failure.kind == "rate_limit":
             pause_s = failure.retry_after_s
             is_waited_for = pause_s is not None and pause_s <= self.retry_policy.max_retry_after_s

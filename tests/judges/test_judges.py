@@ -114,7 +114,7 @@ def test_trajectories_are_chosen_by_benchmark_agent_and_ids(tmp_path):
         (("--model-of", "captioner"), ["ROLE=MODEL"]),
         (("--model-of", "captioner=x"), ["has no such role"]),
         (("--provider", "acme"), ["--provider acme", "openrouter"]),
-        (("--extra", "effort=low"), ["no JSON"]),
+        (("--extra", "effort=low"), ["not JSON"]),
     ],
 )
 def test_what_cannot_be_is_refused_in_words_and_leaves_no_folder(tmp_path, arguments, said):
