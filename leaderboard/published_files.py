@@ -3,27 +3,66 @@
 import csv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, Literal, get_args
 
 from dataset_script.vocabulary import BENCHMARKS, LABELS
+from leaderboard.audit import Status
 from leaderboard.audit_row import OVERALL, Marginal
 from leaderboard.printed_figures import Counts, Figures
 
 PUBLISHED: Final = Path(__file__).parent / "published"
 
 CELLS: Final = (OVERALL, *BENCHMARKS)
-PROVENANCES: Final = ("published", "self-reported", "reference")
+Provenance = Literal["published", "self-reported", "reference"]
+PROVENANCES: Final = get_args(Provenance)
 
 
 class PublishedDataError(ValueError):
     """Files that cannot be used; the message lists every problem with its file, row and field."""
 
 
-class JudgeEntry(NamedTuple):
-    """One line of ``judges.csv``."""
+@dataclass(frozen=True, slots=True)
+class PublishedCell:
+    """One label of one row, overall or on one benchmark.
+
+    Figures are fractions as printed (0.688), for references exact; None where not given or undefined.
+    ``n`` and ``positives`` are the labels'; ``counts``, where known, cover ``n - no_verdict`` trajectories.
+    ``fits`` sets of counts are possible, between ``bounds``.
+    """
+
+    n: int
+    positives: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    counts: Counts | None
+    status: Status | Literal["exact"]
+    no_verdict: int
+    fits: int
+    bounds: tuple[Counts, Counts] | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLabel:
+    """One label of one row; ``by_benchmark`` has every benchmark, None where nothing is known of it."""
+
+    overall: PublishedCell
+    by_benchmark: Mapping[str, PublishedCell | None]
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One row: a line of ``judges.csv``, and ``labels``, None for one that the judge gives no verdicts on.
+
+    ``aliases`` are the names that the paper's tables, the released judgment folders and the released
+    runner use for the judge.
+    """
 
     row_id: str
     judge: str
@@ -32,18 +71,22 @@ class JudgeEntry(NamedTuple):
     model: str | None
     authors: str | None
     date: date
-    provenance: str
+    provenance: Provenance
     source: str
     source_url: str
     aliases: tuple[str, ...]
     note: str
+    labels: Mapping[str, PublishedLabel | None] = field(default_factory=lambda: MappingProxyType({}))
+
+
+JUDGE_COLUMNS: Final = tuple(each.name for each in fields(PublishedRow) if each.name != "labels")
 
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """All files, by row id, label and cell (``overall`` or a benchmark)."""
+    """All files: judges without their labels, and figures by row id, label and cell (`CELLS`)."""
 
-    judges: tuple[JudgeEntry, ...]
+    judges: tuple[PublishedRow, ...]
     figures: Mapping[str, Mapping[str, Mapping[str, Figures]]]
     marginals: Mapping[str, Mapping[str, Marginal]]
     second_annotator: Mapping[str, Mapping[str, Counts]]
@@ -52,18 +95,18 @@ class PublishedFiles:
 def read_published_files(folder: Path = PUBLISHED) -> PublishedFiles:
     """Read the four files of ``folder``; raises PublishedDataError listing every problem."""
     problems: list[str] = []
-    judges = _judges(folder / "judges.csv", problems)
+    rows = _rows(folder / "judges.csv", problems)
     marginals = _marginals(folder / "marginals.csv", problems)
-    figures = _figures(folder / "figures.csv", {judge.row_id for judge in judges}, problems)
+    figures = _figures(folder / "figures.csv", {row.row_id for row in rows}, problems)
     second = _second_annotator(folder / "second_annotator.csv", problems)
     problems += [
-        f"judges.csv: {judge.row_id} has no line in figures.csv"
-        for judge in judges
-        if judge.provenance != "reference" and judge.row_id not in figures
+        f"judges.csv: {row.row_id} has no line in figures.csv"
+        for row in rows
+        if row.provenance != "reference" and row.row_id not in figures
     ]
     if problems:
         raise PublishedDataError("; ".join(problems))
-    return PublishedFiles(judges, figures, marginals, second)
+    return PublishedFiles(rows, figures, marginals, second)
 
 
 class _Line:
@@ -110,12 +153,12 @@ def _lines(path: Path, columns: tuple[str, ...], problems: list[str]) -> Iterato
         yield (_Line(f"{path.name} row {reader.line_num}", values, problems) for values in reader)
 
 
-def _judges(path: Path, problems: list[str]) -> tuple[JudgeEntry, ...]:
-    judges: list[JudgeEntry] = []
+def _rows(path: Path, problems: list[str]) -> tuple[PublishedRow, ...]:
+    rows: list[PublishedRow] = []
     names: set[str] = set()
-    with _lines(path, JudgeEntry._fields, problems) as lines:
+    with _lines(path, JUDGE_COLUMNS, problems) as lines:
         for line in lines:
-            entry = JudgeEntry(
+            row = PublishedRow(
                 row_id=line["row_id"],
                 judge=line["judge"],
                 kind=line["kind"],
@@ -129,11 +172,11 @@ def _judges(path: Path, problems: list[str]) -> tuple[JudgeEntry, ...]:
                 aliases=line.parts("aliases"),
                 note=line["note"],
             )
-            for name in {entry.row_id, *entry.aliases} & names:
+            for name in {row.row_id, *row.aliases} & names:
                 line.complain("aliases", f"{name} names an earlier row already")
-            names |= {entry.row_id, *entry.aliases}
-            judges.append(entry)
-    return tuple(judges)
+            names |= {row.row_id, *row.aliases}
+            rows.append(row)
+    return tuple(rows)
 
 
 def _date(line: _Line) -> date:

@@ -5,77 +5,27 @@ audit works them out when the rows are loaded, in about 20 ms, so that they cann
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from dataset_script.vocabulary import BENCHMARKS, LABELS
-from leaderboard.audit import AuditResult, Status
+from leaderboard.audit import AuditResult
 from leaderboard.audit_row import OVERALL, LabelAudit, Marginal, audit_row
 from leaderboard.printed_figures import Counts
-from leaderboard.published_files import PUBLISHED, JudgeEntry, PublishedFiles, read_published_files
-
-Provenance = Literal["published", "self-reported", "reference"]
+from leaderboard.published_files import (
+    PUBLISHED,
+    PublishedCell,
+    PublishedFiles,
+    PublishedLabel,
+    PublishedRow,
+    read_published_files,
+)
 
 SECOND_ANNOTATOR: Final = "reference/second-annotator"
 ALWAYS: Final = "reference/always-successful"
 NEVER: Final = "reference/never-successful"
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedCell:
-    """One label of one row, overall or on one benchmark.
-
-    Figures are fractions as printed (0.688), for references exact; None where not given or undefined.
-    ``n`` and ``positives`` are the labels'; ``counts``, where known, cover ``n - no_verdict`` trajectories.
-    ``fits`` sets of counts are possible, between ``bounds``.
-    """
-
-    n: int
-    positives: int
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    counts: Counts | None
-    status: Status | Literal["exact"]
-    no_verdict: int
-    fits: int
-    bounds: tuple[Counts, Counts] | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedLabel:
-    """One label of one row; ``by_benchmark`` has every benchmark, None where nothing is known of it."""
-
-    overall: PublishedCell
-    by_benchmark: Mapping[str, PublishedCell | None]
-    findings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedRow:
-    """One row; ``labels`` has every label, None where the judge gives no verdicts on it.
-
-    ``aliases`` are the names that the paper's tables, the released judgment folders and the released
-    runner use for the judge.
-    """
-
-    row_id: str
-    judge: str
-    kind: str
-    inputs: tuple[str, ...]
-    model: str | None
-    authors: str | None
-    date: date
-    provenance: Provenance
-    source: str
-    source_url: str
-    aliases: tuple[str, ...]
-    note: str
-    labels: Mapping[str, PublishedLabel | None]
 
 
 def load_published_rows(folder: Path = PUBLISHED) -> tuple[PublishedRow, ...]:
@@ -84,11 +34,7 @@ def load_published_rows(folder: Path = PUBLISHED) -> tuple[PublishedRow, ...]:
     Raises PublishedDataError naming every file, row and field that is wrong.
     """
     files = read_published_files(folder)
-    return tuple(_row(judge, _labels(judge.row_id, files)) for judge in files.judges)
-
-
-def _row(judge: JudgeEntry, labels: Mapping[str, PublishedLabel | None]) -> PublishedRow:
-    return PublishedRow(**judge._asdict(), labels=MappingProxyType(dict(labels)))
+    return tuple(replace(row, labels=MappingProxyType(_labels(row.row_id, files))) for row in files.judges)
 
 
 def _labels(row_id: str, files: PublishedFiles) -> dict[str, PublishedLabel | None]:
