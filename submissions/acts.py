@@ -1,4 +1,4 @@
-"""What owners and maintainers do with submissions, judges and accounts; each act is a record."""
+"""Actions of owners and maintainers on submissions, judges and accounts; each is an event."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 
 from dataset_script.suite import Suite
 from submissions.accounts import Actor, is_same_name
-from submissions.chain import Kind, Record, records_after, take_turn
+from submissions.chain import Kind, Record, lock_event_log, records_after
 from submissions.database import transaction
 from submissions.declaration import judge_name
 from submissions.limits import YEAR
-from submissions.lookup import current_standings
-from submissions.projection import add_record, find_judge
+from submissions.lookup import current_statuses
+from submissions.projection import add_event, find_judge
 from submissions.records import Submission
 from submissions.refusals import NotAllowed, SubmissionRefused
 from submissions.standing import Standing
@@ -33,7 +33,7 @@ class Actions:
     clock: Callable[[], datetime]
 
     def _add(self, session: Session, kind: Kind, actor: Actor, body: Mapping[str, Any]) -> Record:
-        return add_record(session, kind, actor.name, self.clock(), dict(body))
+        return add_event(session, kind, actor.name, self.clock(), dict(body))
 
 
 def require_maintainer(actor: Actor) -> None:
@@ -68,7 +68,7 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-class Acts(Actions):
+class SubmissionActions(Actions):
     """What owners and maintainers do with submissions, judges and accounts.
 
     Every method returns the event, and raises KeyError for what is not in the log, NotAllowed for an actor
@@ -87,19 +87,19 @@ class Acts(Actions):
     def rename(self, account: str, judge: str, to: str, actor: Actor) -> Record:
         """Give a judge another name; ``judge`` is the one it has now. Its submissions stay its own."""
         with transaction(self.engine) as session:
-            take_turn(session)
-            found = current_standings(session)
+            lock_event_log(session)
+            found = current_statuses(session)
             first = found.first_name_of(account, judge)
             owner = find_judge(session, account, first)
             if owner is None or found.name_of(account, first) != judge:
                 raise KeyError(judge)
-            _must_own(owner.account.name, actor)
+            _require_owner(owner.account.name, actor)
             name = judge_name(to)
             if name == judge:
-                raise SubmissionRefused("this is the name that the judge has")
+                raise SubmissionRefused("the judge already has this name")
             taken = find_judge(session, account, found.first_name_of(account, name))
             if taken is not None and taken.id != owner.id:
-                raise SubmissionRefused(f"{account} has another judge of that name; choose a different one")
+                raise SubmissionRefused(f"{account} already has a judge with that name; choose another")
             return self._add(session, "renamed", actor, {"account": account, "judge": first, "to": name})
 
     def publish(self, submission_id: str, actor: Actor) -> Record:
@@ -109,12 +109,12 @@ class Acts(Actions):
         with transaction(self.engine) as session:
             submission, standing = self._of(session, submission_id, owner=actor)
             if standing.published_at is not None:
-                raise SubmissionRefused("this row is public already, or will be with the next round")
+                raise SubmissionRefused("this row is already public, or will be in the next round")
             if not standing.is_on_the_board:
                 raise SubmissionRefused("this submission is held, hidden, rejected or withdrawn")
             owner, most = submission.judge.account.name, self.suite.rules.public_rows_a_year
             if self._published_this_year(session, owner) >= most:
-                raise SubmissionRefused(f"an account may make {most} rows public in a year; yours are used")
+                raise SubmissionRefused(f"an account may make {most} rows public in a year, and yours has")
             return self._add(session, "published", actor, {"submission_id": submission.id})
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Record:
@@ -122,7 +122,7 @@ class Acts(Actions):
         require_maintainer(actor)
         with transaction(self.engine) as session:
             submission, standing = self._of(session, submission_id)
-            if problem := _makes_no_sense(decision, standing):
+            if problem := _conflict(decision, standing):
                 raise SubmissionRefused(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
             record = self._add(session, decision, actor, body)
@@ -136,7 +136,6 @@ class Acts(Actions):
         return self._close(account, actor, reason, "banned")
 
     def unban(self, account: str, actor: Actor, reason: str) -> Record:
-        """Open it again."""
         return self._close(account, actor, reason, "unbanned")
 
     def _close(self, account: str, actor: Actor, reason: str, kind: Literal["banned", "unbanned"]) -> Record:
@@ -144,8 +143,8 @@ class Acts(Actions):
         if not account.strip():
             raise SubmissionRefused("name the account")
         with transaction(self.engine) as session:
-            take_turn(session)
-            is_banned = account in current_standings(session).banned
+            lock_event_log(session)
+            is_banned = account in current_statuses(session).banned
             if is_banned == (kind == "banned"):
                 raise SubmissionRefused(f"the account {account} is {'' if is_banned else 'not '}banned")
             return self._add(session, kind, actor, {"account": account, "reason": _reason(reason)})
@@ -154,13 +153,13 @@ class Acts(Actions):
         self, session: Session, submission_id: str, owner: Actor | None = None
     ) -> tuple[Submission, Standing]:
         """A submission and where it stands; nobody else adds a record until the transaction ends."""
-        take_turn(session)
+        lock_event_log(session)
         submission = session.get(Submission, submission_id)
         if submission is None or submission.suite != self.suite.name:
             raise KeyError(submission_id)
         if owner is not None:
-            _must_own(submission.judge.account.name, owner)
-        return submission, current_standings(session).of(submission_id)
+            _require_owner(submission.judge.account.name, owner)
+        return submission, current_statuses(session).of(submission_id)
 
     def _published_this_year(self, session: Session, account: str) -> int:
         since, count = self.clock() - YEAR, 0
@@ -171,12 +170,12 @@ class Acts(Actions):
         return count
 
 
-def _must_own(account: str, actor: Actor) -> None:
+def _require_owner(account: str, actor: Actor) -> None:
     if not (actor.is_maintainer or is_same_name(account, actor.name)):
         raise NotAllowed("only its owner and maintainers may do this")
 
 
-def _makes_no_sense(decision: Decision, standing: Standing) -> str | None:
+def _conflict(decision: Decision, standing: Standing) -> str | None:
     already = {
         "hidden": standing.is_hidden,
         "shown": not standing.is_hidden,

@@ -3,12 +3,12 @@
 from types import MappingProxyType
 from typing import Any, Final
 
-from submissions.chain import Record, records_before
+from submissions.chain import Record, events_before
 from submissions.database import snapshot
 from submissions.service import SubmissionService
 
 MOST: Final = 200
-TOLD_ONLY: Final = MappingProxyType(
+PUBLIC_FIELDS: Final = MappingProxyType(
     {
         "scored": ("submission_id", "label_version", "policy"),
         "annotated": ("trajectory_id", "annotator", "is_done"),
@@ -27,12 +27,14 @@ def read_log(
     """At most ``most`` records before a sequence, newest first; of one kind, where that is said."""
     kinds = None if kind is None else [kind]
     with snapshot(service.engine) as session:
-        return [told_of(record) for record in records_before(session, before, kinds, min(most, MOST))]
+        return [
+            event_to_response(record) for record in events_before(session, before, kinds, min(most, MOST))
+        ]
 
 
-def told_of(record: Record) -> dict[str, Any]:
+def event_to_response(record: Record) -> dict[str, Any]:
     """A record as JSON, without anything that labels went into."""
-    told = TOLD_ONLY.get(record.kind, tuple(record.body))
+    told = PUBLIC_FIELDS.get(record.kind, tuple(record.body))
     body = {name: record.body[name] for name in told}
     return {
         "sequence": record.sequence,

@@ -18,15 +18,15 @@ from typing import Final
 
 from dataset_script.settings import Settings
 from leaderboard.board_csv import board_to_csv
-from submissions.chain import ChainBroken, Record, check_chain, parse_line, records_after
+from submissions.chain import EventLogBroken, Record, check_event_log, parse_event, records_after
 from submissions.database import open_database, snapshot, transaction
-from submissions.projection import NotEmpty, restore_records
+from submissions.projection import NotEmpty, restore_events
 from submissions.service import SubmissionService
 from submissions.store import FileStore
 
 RECORDS: Final = "records.jsonl"
 FILES: Final = "files"
-PROBLEMS_TOLD: Final = 20
+MAX_PROBLEMS: Final = 20
 
 
 class BackupError(Exception):
@@ -71,7 +71,7 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
     """
     records = _read_records(folder)
     wanted = {record.file_sha256 for record in records if record.file_sha256}
-    source, missing, problems = FileStore(folder / FILES), [], check_chain(records)
+    source, missing, problems = FileStore(folder / FILES), [], check_event_log(records)
     target = FileStore(settings.state_dir / "files")
     for sha256 in sorted(wanted):
         try:
@@ -85,7 +85,7 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
     engine = open_database(settings.records_url())
     try:
         with transaction(engine) as session:
-            number = restore_records(session, records)
+            number = restore_events(session, records)
             for sha256 in sorted(wanted.difference(missing)):
                 target.keep(source.read(sha256))
     except NotEmpty as problem:
@@ -122,14 +122,14 @@ def _read_records(folder: Path) -> list[Record]:
     except OSError as error:
         said = error.strerror or type(error).__name__
         raise BackupError(
-            f"{folder.name!r} holds no {RECORDS} that can be read ({said}); name a folder that "
+            f"{folder.name!r} has no readable {RECORDS} ({said}); use a folder that "
             "`python -m submissions export` wrote"
         ) from None
     records, problems = [], []
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(parse_line(line))
-        except ChainBroken as problem:
+            records.append(parse_event(line))
+        except EventLogBroken as problem:
             problems.append(f"{RECORDS}, line {number}: {problem}")
     if problems:
         raise BackupError(_together(problems))
@@ -138,8 +138,8 @@ def _read_records(folder: Path) -> list[Record]:
 
 def _together(problems: Iterable[str]) -> str:
     told = list(problems)
-    more = [f"and {len(told) - PROBLEMS_TOLD} more"] if len(told) > PROBLEMS_TOLD else []
-    return "; ".join([*told[:PROBLEMS_TOLD], *more])
+    more = [f"and {len(told) - MAX_PROBLEMS} more"] if len(told) > MAX_PROBLEMS else []
+    return "; ".join([*told[:MAX_PROBLEMS], *more])
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The records: every act, one after another, each holding the hash of the one before. Nothing is edited."""
+"""The event log: append-only, each event holding the hash of the one before. Nothing is edited."""
 
 import hashlib
 import json
@@ -39,13 +39,13 @@ _APPENDING: Final = 20261121
 """Of PostgreSQL's advisory locks, the one that is held while a record is added."""
 
 
-class ChainBroken(Exception):
-    """Records that are not what was written; the message names the record."""
+class EventLogBroken(Exception):
+    """Events that differ from what was written; the message names the first."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One act: what (``kind``), when, by whom, and its facts (``body``, JSON)."""
+    """What happened (``kind``), when, by whom, and its facts (``body``, JSON)."""
 
     sequence: int
     kind: str
@@ -57,7 +57,7 @@ class Record:
 
     @property
     def file_sha256(self) -> str | None:
-        """The kept file that the record speaks of: a submission's, or a published label set; mostly None."""
+        """The stored file that the event is about: a submission's or a label set's; mostly None."""
         return self.body.get("file_sha256")
 
     def line(self) -> bytes:
@@ -66,10 +66,10 @@ class Record:
 
 
 def append(session: Session, kind: Kind, actor: str, at: datetime, body: Mapping[str, Any]) -> Record:
-    """Add a record behind the last one, in the session's transaction; writers take turns until its end."""
+    """Add an event after the last one, in the session's transaction; other writers wait until its end."""
     if kind not in KINDS:
-        raise ValueError(f"there is no kind of record {kind!r}")
-    take_turn(session)
+        raise ValueError(f"unknown kind of event {kind!r}")
+    lock_event_log(session)
     sequence, previous = head(session)
     record = Record(sequence + 1, kind, at, actor, json.loads(canonical(body)), previous, "")
     record = Record(**{**vars(record), "hash": hash_of(record)})
@@ -77,8 +77,8 @@ def append(session: Session, kind: Kind, actor: str, at: datetime, body: Mapping
     return record
 
 
-def take_turn(session: Session) -> None:
-    """Let nobody else add a record until the transaction ends: what is counted now stays so."""
+def lock_event_log(session: Session) -> None:
+    """Keep others from adding events until the transaction ends, so that what is counted now stays true."""
     if session.get_bind().dialect.name == "postgresql":  # SQLite's writing transactions take turns anyway
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
@@ -103,8 +103,8 @@ def head(session: Session) -> tuple[int, str]:
     return (last[0], last[1]) if last is not None else (0, NO_HASH)
 
 
-def number_of_records(session: Session) -> int:
-    """The sequence of the last record: another number after every act."""
+def number_of_events(session: Session) -> int:
+    """The sequence of the last event; it changes with every event."""
     return session.scalar(select(func.max(Entry.sequence))) or 0
 
 
@@ -118,7 +118,7 @@ def records_after(
     return [_record(entry) for entry in session.scalars(wanted)]
 
 
-def records_before(
+def events_before(
     session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
 ) -> list[Record]:
     """The ``most`` records before a sequence, the newest first; None: from the last one on."""
@@ -130,28 +130,28 @@ def records_before(
     return [_record(entry) for entry in session.scalars(wanted)]
 
 
-def records_of_submission(session: Session, submission_id: str) -> list[Record]:
+def events_of_submission(session: Session, submission_id: str) -> list[Record]:
     """Every record about a submission, in order; the first is the one by which it came."""
     wanted = select(Entry).where(Entry.subject == submission_id).order_by(Entry.sequence)
     return [_record(entry) for entry in session.scalars(wanted)]
 
 
-def parse_line(line: bytes) -> Record:
-    """The record of a line; raises ChainBroken where it is none, or its hash is not that of its content."""
+def parse_event(line: bytes) -> Record:
+    """The event on a line; raises EventLogBroken where it is none, or its hash does not match."""
     try:
         said = json.loads(line)
         if not isinstance(said, dict) or said.keys() != _FIELDS or not isinstance(said["body"], dict):
             raise ValueError("not the fields of a record")
         record = Record(**{**said, "at": datetime.fromisoformat(said["at"])})
     except (ValueError, TypeError, RecursionError) as error:
-        raise ChainBroken(f"a line is no record ({error})") from None
+        raise EventLogBroken(f"a line is not a record ({error})") from None
     if hash_of(record) != record.hash:
-        raise ChainBroken(f"record {record.sequence}: its content was changed (the hash differs)")
+        raise EventLogBroken(f"record {record.sequence}: its content was changed (the hash differs)")
     return record
 
 
-def check_chain(records: Sequence[Record]) -> list[str]:
-    """Everything that is wrong with a whole chain, from record 1; empty when it is as it was written."""
+def check_event_log(records: Sequence[Record]) -> list[str]:
+    """Every problem of a whole log, from event 1; empty when it is as it was written."""
     problems, previous = [], NO_HASH
     for place, record in enumerate(records, start=1):
         if record.sequence != place:

@@ -1,16 +1,20 @@
 """A check's result for a terminal: the findings as a table, then the file in figures."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from core.console import percent, text_table
-from dataset_script.prediction_file.check import CheckResult
-from dataset_script.prediction_file.findings import Finding
 from dataset_script.vocabulary import BENCHMARK_TITLES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dataset_script.prediction_file.check import CheckResult
+    from dataset_script.prediction_file.findings import Finding
 
 _ROWS_LISTED = 6
 _WIDE = 110
@@ -22,6 +26,8 @@ def print_report(result: CheckResult, console: Console) -> None:
 
     Everything goes in as Text, so that brackets in a user's file are brackets and no markup.
     """
+    from rich.text import Text
+
     if result.findings:
         is_wide = console.width >= _WIDE
         console.print(_findings_table(result.findings) if is_wide else _narrow_table(result.findings))
@@ -30,6 +36,9 @@ def print_report(result: CheckResult, console: Console) -> None:
 
 
 def _findings_table(findings: Sequence[Finding]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(show_lines=True)
     for heading in ("level", "code", "column", "rows"):
         table.add_column(heading, overflow="fold")
@@ -47,6 +56,9 @@ def _findings_table(findings: Sequence[Finding]) -> Table:
 
 def _narrow_table(findings: Sequence[Finding]) -> Table:
     """The same with everything but the message in one column, so that the message keeps its width."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table("finding", show_lines=True)
     table.add_column("message", overflow="fold", ratio=1)
     for finding in findings:
@@ -64,6 +76,8 @@ def _rows(finding: Finding) -> str:
 
 
 def _summary_table(result: CheckResult) -> Table:
+    from rich.text import Text
+
     table = text_table("benchmark", figures=("expected", "rows", "coverage", "success"))
     for name, part in result.by_benchmark.items():
         cells = (

@@ -44,7 +44,7 @@ def _plain(text: str) -> str:
         raise ValueError("holds line breaks or invisible characters; write it on one line")
     text = unicodedata.normalize("NFC", text)
     if _most_marks(text) > MARKS_ON_A_LETTER:
-        raise ValueError("holds letters under piles of marks, which cover the lines around; leave them out")
+        raise ValueError("has letters with too many combining marks; remove them")
     return re.sub(r" +", " ", text)
 
 

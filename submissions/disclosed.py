@@ -1,4 +1,4 @@
-"""What is told of scored submissions: to everybody on the board, to their owner, to maintainers.
+"""Which figures of a score each audience sees: everybody on the board, its owner, maintainers.
 
 Where a suite's labels are public all three see the exact report. Where they are private a board holds only
 the rows that owners made public, in rounds and with noise; an owner sees noisy figures, a maintainer exact
@@ -8,22 +8,21 @@ ones.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from dataset_script.suite import Suite
 from leaderboard.board import ScoredRecord
 from submissions.lookup import scored_record
-from submissions.probing.disclosure import disclose
+from submissions.probing.disclosure import Audience, disclose
 from submissions.records import Score
-from submissions.standing import Standing, Standings
+from submissions.standing import Standing, SubmissionStatuses
 
-Audience = Literal["public", "owner", "maintainer"]
 EPOCH_YEAR = 2025
 
 
 @dataclass(frozen=True)
-class Discloser:
-    """Tells of the scores of one suite; ``key`` draws the noise, None where the labels are public."""
+class DisclosurePolicy:
+    """What is shown of the scores of one suite; ``key`` draws the noise, None where the labels are public."""
 
     suite: Suite
     key: bytes | None
@@ -39,7 +38,9 @@ class Discloser:
         """A half with noise too: the order of two rows that differ in one run would tell its label."""
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, "public")
 
-    def board_records(self, scores: Sequence[Score], found: Standings, now: datetime) -> list[ScoredRecord]:
+    def board_records(
+        self, scores: Sequence[Score], found: SubmissionStatuses, now: datetime
+    ) -> list[ScoredRecord]:
         """The submissions that stand on the board now, as everybody may see them."""
         return [
             self._board_record(score, found)
@@ -67,7 +68,7 @@ class Discloser:
         days = max(1, self.suite.rules.round_days)
         return _start(published_at) + (self.round(published_at) + 1) * timedelta(days=days)
 
-    def _board_record(self, score: Score, found: Standings) -> ScoredRecord:
+    def _board_record(self, score: Score, found: SubmissionStatuses) -> ScoredRecord:
         record = scored_record(score, found)
         if self.key is None:
             return record

@@ -1,6 +1,6 @@
-"""Disputes of labels: who asks for a second look at which answer, and what was decided. A pure fold.
+"""Disputes of labels and the decisions on them. A pure fold over events.
 
-What everybody may read of a dispute is made here (`told`). Where labels are private, a dispute of a test
+`told` gives what a reader may see. Where labels are private, a dispute of a test
 trajectory shows neither its text nor the reason, nor whether the label was changed: whoever knows what was
 asked for would know the label.
 """
@@ -18,7 +18,7 @@ DECISIONS: Final = get_args(Decision)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Decided:
+class DisputeDecision:
     """What a maintainer decided of a dispute: ``corrected`` and ``kept`` speak of the label, ``declined`` of
     the dispute (nothing in it to look into)."""
 
@@ -39,13 +39,13 @@ class Dispute:
     text: str
     by: str
     at: datetime
-    decisions: tuple[Decided, ...] = ()
+    decisions: tuple[DisputeDecision, ...] = ()
 
     def __repr__(self) -> str:
         return f"Dispute({self.dispute_id!r})"  # without what was decided: it may stand in a log
 
     @property
-    def decided(self) -> Decided | None:
+    def decided(self) -> DisputeDecision | None:
         """The decision that counts; None while it is open."""
         return self.decisions[-1] if self.decisions else None
 
@@ -67,7 +67,6 @@ class ToldDispute:
     decided_at: datetime | None
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON."""
         decided_at = self.decided_at and self.decided_at.isoformat()
         return {**asdict(self), "at": self.at.isoformat(), "decided_at": decided_at}
 
@@ -82,7 +81,7 @@ def disputes_in(records: Iterable[Record], suite: str) -> dict[str, Dispute]:
             found[body["dispute_id"]] = Dispute(body["dispute_id"], **asked, by=record.actor, at=record.at)
         elif record.kind == "dispute_decided" and body["dispute_id"] in found:
             dispute = found[body["dispute_id"]]
-            decided = Decided(body["decision"], body["reason"], record.actor, record.at)
+            decided = DisputeDecision(body["decision"], body["reason"], record.actor, record.at)
             found[dispute.dispute_id] = replace(dispute, decisions=(*dispute.decisions, decided))
     return found
 

@@ -23,15 +23,13 @@ class Durability(Protocol):
         """A sentence for pages while records do not last yet; None where all do."""
 
 
-class AtOnce:
+class ImmediateDurability:
     """A database, or a disk that outlives a restart: what is committed there lasts."""
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
-        """It does."""
         return True
 
     def waiting(self) -> int:
-        """None."""
         return 0
 
     closed = None

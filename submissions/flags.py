@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, Literal
 
-from submissions.look_alikes import shapes_of
+from submissions.look_alikes import skeletons_of
 from submissions.standing import Standing
 
 FlagKind = Literal["held", "alike", "same verdicts", "unscored", "given back"]
@@ -83,7 +83,7 @@ def _alike(
         since.setdefault(key, named_at.get(key, each.submitted_at))
     seen: dict[str, list[Listed]] = {}
     for key in sorted(newest, key=lambda key: (since[key], key)):
-        each, shapes = newest[key], shapes_of(newest[key].judge)
+        each, shapes = newest[key], skeletons_of(newest[key].judge)
         before = [other for shape in shapes for other in seen.get(shape, ()) if other.account != each.account]
         for shape in shapes:
             seen.setdefault(shape, []).append(each)
@@ -109,8 +109,8 @@ def _without_score(submissions: Iterable[Listed]) -> Iterable[Flag]:
         if standing.is_refunded and not standing.is_rejected:
             yield Flag(each, "given back", f"does not count towards the account's limits: {_reasons(each)}")
         elif not (each.is_scored or standing.is_held or standing.is_rejected):
-            yield Flag(each, "unscored", "has no score under the labels of now; re-scoring makes one")
+            yield Flag(each, "unscored", "has no score under the current labels; re-score to make one")
 
 
 def _reasons(each: Listed) -> str:
-    return "; ".join(reason.rstrip(".") for reason in each.standing.reasons) or "no reason was kept"
+    return "; ".join(reason.rstrip(".") for reason in each.standing.reasons) or "no reason was given"

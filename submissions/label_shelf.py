@@ -18,17 +18,17 @@ PUBLIC_SOURCES = ("wheel", "none")
 NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 
 
-class LabelShelf:
+class LabelStore:
     """Label sets, or the reason why there are none. Safe for threads.
 
-    ``located`` gives the settings that name the file, asked at the first reading.
+    ``resolved_settings`` gives the settings that name the file, asked at the first reading.
     """
 
     def __init__(
-        self, suite: Suite, settings: Settings, located: Callable[[], Settings] | None = None
+        self, suite: Suite, settings: Settings, resolved_settings: Callable[[], Settings] | None = None
     ) -> None:
         self._suite, self._settings = suite, settings
-        self._located = located or (lambda: settings)
+        self._resolved_settings = resolved_settings or (lambda: settings)
         self._reading = threading.RLock()
 
     @cached_property
@@ -67,7 +67,7 @@ class LabelShelf:
     def _load(self, split: str) -> LabelSet | NoLabels:
         try:
             key = self.version_key(split)
-            return load_labels(self._suite, split, self._located(), version_key=key)
+            return load_labels(self._suite, split, self._resolved_settings(), version_key=key)
         except (LabelsUnavailable, LabelsInvalid, SecretUnavailable) as reason:
             logger.warning("%s labels of %s cannot be used: %s", split, self._suite.name, reason)
             return reason

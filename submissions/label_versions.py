@@ -68,7 +68,7 @@ def serves_records(settings: Settings) -> bool:
     return settings.labels.partition(":")[0] == SOURCE
 
 
-def located(settings: Settings, suite: str, engine: Engine, files: FileStore) -> Settings:
+def resolved_settings(settings: Settings, suite: str, engine: Engine, files: FileStore) -> Settings:
     """Settings that name the file of the label set that is served. Raises LabelsUnavailable."""
     _, _, wanted = settings.labels.partition(":")
     known = published_versions(engine, suite)
@@ -102,7 +102,7 @@ def _column(before: LabelSet | None, after: LabelSet, question: str) -> np.ndarr
     return np.full_like(after.primary[question], nothing)
 
 
-def record_of(
+def publication_body(
     suite: str, found: LabelSet, before: LabelSet | None, file_sha256: str, why: str
 ) -> dict[str, Any]:
     """The body of the record by which a set is published."""

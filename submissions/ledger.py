@@ -1,4 +1,4 @@
-"""Entries in the records that come of a file: submitted, held, scored, given back."""
+"""Events that an uploaded file causes: submitted, held, scored, refunded."""
 
 import hashlib
 import logging
@@ -12,26 +12,26 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from dataset_script.suite import Suite
-from submissions.chain import number_of_records, take_turn
+from submissions.chain import lock_event_log, number_of_events
 from submissions.database import snapshot, transaction
 from submissions.declaration import Declaration
 from submissions.limits import allowance, limit_message
 from submissions.lookup import (
     RecordedSubmission,
     counted_submissions,
-    current_standings,
+    current_statuses,
     find_score,
     recorded_submission,
 )
 from submissions.predictions import Upload
-from submissions.projection import DECLARED, add_record, find_judge
+from submissions.projection import DECLARED, add_event, find_judge
 from submissions.records import Score, Submission
 from submissions.refusals import NotAllowed, TooMany
 
 logger = logging.getLogger(__name__)
 
 THE_SERVER = "the server"
-"""Who acts where no account does."""
+"""The actor of events that no account causes."""
 
 
 def record_submission(
@@ -49,26 +49,26 @@ def record_submission(
     that is there already is returned as it is.
     """
     with transaction(engine) as session:
-        take_turn(session)
-        found = current_standings(session)
+        lock_event_log(session)
+        found = current_statuses(session)
         account = declaration.account
         judge = found.first_name_of(account, declaration.judge)
         existing = _existing(session, suite.name, account, judge, upload)
         if existing is not None:
             return recorded_submission(session, existing, found, label_version)
         if account in found.banned:
-            raise NotAllowed(f"the account {account} is closed to submissions; a maintainer says why")
+            raise NotAllowed(f"the account {account} is closed to submissions; ask a maintainer why")
         now = clock()
         came = counted_submissions(session, suite.name, account, label_version, found)
         left = allowance(came, suite.rules, now)
         if left.next_at is not None:
             raise TooMany(limit_message(left, suite.rules), left.next_at)
         body = _body(suite.name, upload, declaration, judge, label_version)
-        submitted = last = add_record(session, "submitted", account, now, body)
+        submitted = last = add_event(session, "submitted", account, now, body)
         status = found.of(body["submission_id"])
         if reasons_to_hold:
             held = {"submission_id": body["submission_id"], "reasons": list(reasons_to_hold)}
-            last = add_record(session, "held", THE_SERVER, now, held)
+            last = add_event(session, "held", THE_SERVER, now, held)
             status = replace(status, is_held=True, reasons=tuple(reasons_to_hold))
         submission = session.get_one(Submission, body["submission_id"])
         name = found.name_of(account, judge)
@@ -83,7 +83,7 @@ def record_score(engine: Engine, account: str, score: dict[str, Any], at: dateti
     wanted = (score["submission_id"], score["label_version"], score["policy"])
     try:
         with transaction(engine) as session:
-            written = add_record(session, "scored", account, at, score)
+            written = add_event(session, "scored", account, at, score)
             return find_score(session, *wanted), written.sequence
     except IntegrityError:
         with snapshot(engine) as session:
@@ -91,16 +91,16 @@ def record_score(engine: Engine, account: str, score: dict[str, Any], at: dateti
             if found is None:
                 raise
             logger.info("submission %s was scored by another process at the same time", wanted[0])
-            return found, number_of_records(session)
+            return found, number_of_events(session)
 
 
-def give_back(engine: Engine, submission_id: str, reason: str, at: datetime) -> None:
-    """Let a submission not count towards the limits: a fault of ours kept it from its score."""
+def refund_submission(engine: Engine, submission_id: str, reason: str, at: datetime) -> None:
+    """Stop counting a submission towards the limits: it has no score through no fault of its account."""
     with transaction(engine) as session:
-        take_turn(session)
-        if not current_standings(session).of(submission_id).is_refunded:
+        lock_event_log(session)
+        if not current_statuses(session).of(submission_id).is_refunded:
             body = {"submission_id": submission_id, "reason": reason}
-            add_record(session, "refunded", THE_SERVER, at, body)
+            add_event(session, "refunded", THE_SERVER, at, body)
 
 
 def _existing(session: Session, suite: str, account: str, judge: str, upload: Upload) -> Submission | None:

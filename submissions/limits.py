@@ -46,7 +46,7 @@ def _left(
 def limit_message(found: Allowance, rules: SuiteRules) -> str:
     """Why no file is taken now, and when the next one will be. ``found.next_at`` is not None."""
     if found.next_at is None:
-        raise ValueError("an account that may submit has no such message")
+        raise ValueError("the account may submit, so there is no limit to report")
     used = (
         f"{rules.files_a_year} in a year" if not found.left_this_year else f"{rules.files_a_day} in 24 hours"
     )

@@ -22,7 +22,7 @@ _KEPT_DASH: Final = "\x00"
 """Stands for a dash between digits while the other dashes are taken out; no name holds it."""
 
 
-def shapes_of(name: str) -> frozenset[str]:
+def skeletons_of(name: str) -> frozenset[str]:
     """What a name looks like, as written and in small letters: two names are alike when they share one.
 
     Capitals make no difference, nor do `I`, `l`, `1` and `|`, `O` and `0`, `rn` and `m`, or letters of other

@@ -13,22 +13,22 @@ from submissions.chain import (
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
     Record,
-    number_of_records,
+    events_of_submission,
+    number_of_events,
     records_after,
-    records_of_submission,
 )
 from submissions.database import snapshot
 from submissions.records import Account, Entry, Judge, Score, Submission
-from submissions.standing import Standing, Standings, standings
+from submissions.standing import Standing, SubmissionStatuses, fold_statuses
 
 
-def current_standings(session: Session) -> Standings:
+def current_statuses(session: Session) -> SubmissionStatuses:
     """Where everything stands at the session's moment."""
-    return standings(records_after(session, kinds=STATUS_KINDS))
+    return fold_statuses(records_after(session, kinds=STATUS_KINDS))
 
 
 def counted_submissions(
-    session: Session, suite: str, account: str, label_version: str, found: Standings
+    session: Session, suite: str, account: str, label_version: str, found: SubmissionStatuses
 ) -> list[datetime]:
     """When an account's test files came that count towards its limits: all but those given back to it."""
     came = session.execute(
@@ -73,10 +73,10 @@ class RecordedSubmission:
 
 
 def recorded_submission(
-    session: Session, submission: Submission, statuses: Standings, label_version: str | None
+    session: Session, submission: Submission, statuses: SubmissionStatuses, label_version: str | None
 ) -> RecordedSubmission:
     """A submission at the session's moment, with its score under a label version or else its newest one."""
-    records = records_of_submission(session, submission.id)
+    records = events_of_submission(session, submission.id)
     body = records[0].body
     newest_first = select(Score).where(Score.submission_id == submission.id).order_by(Score.id.desc())
     scores = session.scalars(newest_first).all()
@@ -111,7 +111,7 @@ def find_score(session: Session, submission_id: str, label_version: str, policy:
 
 def state_of_records(session: Session) -> int:
     """What changes with every act: records are only ever added."""
-    return number_of_records(session)
+    return number_of_events(session)
 
 
 def state_of_board(session: Session) -> int:
@@ -161,7 +161,7 @@ def scores_of(session: Session, suite: str, label_version: str | None, policy: s
     return session.scalars(wanted).all()
 
 
-def scored_record(score: Score, found: Standings) -> ScoredRecord:
+def scored_record(score: Score, found: SubmissionStatuses) -> ScoredRecord:
     """A score as the board takes it, under the name that its judge has now."""
     submission = score.submission
     account, judge = submission.judge.account.name, submission.judge.name

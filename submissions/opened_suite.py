@@ -1,4 +1,4 @@
-"""A suite with all that is opened for it, each at its first use: database, files, labels, keys."""
+"""Database, files, labels and keys of a suite, each opened at its first use."""
 
 import threading
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from sqlalchemy import Engine
 
 from dataset_script.settings import Settings
 from dataset_script.suite import Suite, load_suite
-from submissions.acts import Acts
+from submissions.acts import SubmissionActions
 from submissions.database import open_database
-from submissions.disclosed import Discloser
-from submissions.durability import AtOnce, Durability, nothing_lasts
-from submissions.label_shelf import LabelShelf
-from submissions.label_versions import located, serves_records
+from submissions.disclosed import DisclosurePolicy
+from submissions.durability import Durability, ImmediateDurability, nothing_lasts
+from submissions.label_shelf import LabelStore
+from submissions.label_versions import resolved_settings, serves_records
 from submissions.receipts import Signer
 from submissions.revealed import LeakBudget
 from submissions.scorer import Scorer
@@ -22,8 +22,8 @@ from submissions.secret import ServerSecret
 from submissions.store import FileStore
 
 
-class OpenedSuite:
-    """What the service of a suite stands on. Safe for threads.
+class SuiteResources:
+    """The resources of a suite's service. Safe for threads.
 
     ``durability`` is where records last; by default where the settings say that the database does.
     """
@@ -36,8 +36,8 @@ class OpenedSuite:
     ) -> None:
         self.settings = settings
         self.clock = clock
-        self.durability = durability or AtOnce()
-        self._opening = threading.RLock()
+        self.durability = durability or ImmediateDurability()
+        self._setup_lock = threading.RLock()
         self._closing: list[Callable[[], object]] = []
 
     def on_close(self, call: Callable[[], object]) -> None:
@@ -51,29 +51,26 @@ class OpenedSuite:
 
     @cached_property
     def suite(self) -> Suite:
-        """The suite that is served."""
         return load_suite(self.settings.suite)
 
     @cached_property
     def engine(self) -> Engine:
         """The database of the records, brought up to date at first use."""
-        with self._opening:  # migrations run one at a time in a process
+        with self._setup_lock:  # migrations run one at a time in a process
             return open_database(self.settings.records_url())
 
     @cached_property
     def files(self) -> FileStore:
-        """The uploaded files."""
         return FileStore(self.settings.state_dir / "files")
 
     @cached_property
-    def labels(self) -> LabelShelf:
-        """The labels of both splits."""
+    def labels(self) -> LabelStore:
         if not serves_records(self.settings):
-            return LabelShelf(self.suite, self.settings)
-        return LabelShelf(
+            return LabelStore(self.suite, self.settings)
+        return LabelStore(
             self.suite,
             self.settings,
-            lambda: located(self.settings, self.suite.name, self.engine, self.files),
+            lambda: resolved_settings(self.settings, self.suite.name, self.engine, self.files),
         )
 
     def forget_labels(self) -> None:
@@ -87,21 +84,18 @@ class OpenedSuite:
 
     @cached_property
     def signer(self) -> Signer:
-        """What receipts are signed with."""
         return Signer(self.secret)
 
     @cached_property
     def scorer(self) -> Scorer:
-        """What writes scores."""
         half = self.suite.rules.ranking_half and not self.suite.labels_are_public
         key = self.secret.key("ranking-half") if half else None
         return Scorer(self.engine, self.files, self.suite, self.settings, self.clock, key)
 
     @cached_property
-    def discloser(self) -> Discloser:
-        """What tells of scores."""
+    def discloser(self) -> DisclosurePolicy:
         key = None if self.suite.labels_are_public else self.secret.key("noise")
-        return Discloser(self.suite, key)
+        return DisclosurePolicy(self.suite, key)
 
     @cached_property
     def leak(self) -> LeakBudget:
@@ -109,9 +103,8 @@ class OpenedSuite:
         return LeakBudget(self.engine, self.suite, self.discloser, self.clock)
 
     @cached_property
-    def acts(self) -> Acts:
-        """What owners and maintainers do."""
-        return Acts(self.engine, self.suite, self.clock)
+    def acts(self) -> SubmissionActions:
+        return SubmissionActions(self.engine, self.suite, self.clock)
 
     @property
     def read_only_reason(self) -> str | None:

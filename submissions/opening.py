@@ -10,15 +10,15 @@ from typing import TypeVar
 from dataset_script.hub_calls import hub_of
 from dataset_script.hub_repository import HubRepository, is_repo_name
 from dataset_script.settings import Settings, variable_of
-from submissions.chain import number_of_records
+from submissions.chain import number_of_events
 from submissions.database import snapshot
 from submissions.hub.board_copy import BoardCopy
 from submissions.hub.committing import Committer
-from submissions.hub.mirror import HubMirror
-from submissions.hub.pace import CommitPace
+from submissions.hub.mirror import HubSync
+from submissions.hub.pace import CommitRateLimiter
 from submissions.hub.repository import RecordsRepository
 from submissions.hub.restoring import Restorer, Stopping
-from submissions.hub.turns import turn_of
+from submissions.hub.turns import open_lease
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class RepositoryMisnamed(ValueError):
 def open_service(
     settings: Settings,
     make: Callable[[Settings], Service] = SubmissionService,
-    pace: CommitPace | None = None,
+    limiter: CommitRateLimiter | None = None,
 ) -> Service:
     """The service for these settings: records restored, unfinished scoring finished; `close` it at the end.
 
@@ -46,7 +46,7 @@ def open_service(
     service = make(settings)
     mirror = None
     if settings.records_repo:
-        mirror = _mirror(service, settings, pace or CommitPace())
+        mirror = _mirror(service, settings, limiter or CommitRateLimiter())
         service.durability = mirror
         mirror.start()
         service.on_close(mirror.close)
@@ -60,21 +60,23 @@ def open_service(
     return service
 
 
-def _mirror(service: SubmissionService, settings: Settings, pace: CommitPace) -> HubMirror:
+def _mirror(service: SubmissionService, settings: Settings, limiter: CommitRateLimiter) -> HubSync:
     stop = threading.Event()
     folder = _private_folder(settings)
     repository = RecordsRepository(hub_of(settings), settings.records_repo, folder, _say)
     restorer = Restorer(lambda: service.engine, service.files, repository, service.clock, stop)
     pause, is_shared = _pause_until(stop), service.engine.dialect.name == "postgresql"
-    committer = Committer(lambda: service.engine, repository, restorer, pace, service.clock, pause, is_shared)
+    committer = Committer(
+        lambda: service.engine, repository, restorer, limiter, service.clock, pause, is_shared
+    )
     with snapshot(service.engine) as session:
-        is_empty = number_of_records(session) == 0
-    return HubMirror(
+        is_empty = number_of_events(session) == 0
+    return HubSync(
         lambda: service.engine,
         committer,
-        turn_of(lambda: service.engine, settings.state_dir, "records"),
+        open_lease(lambda: service.engine, settings.state_dir, "records"),
         stop,
-        lasts_anyway=settings.disk_is_lasting,
+        disk_is_durable=settings.disk_is_lasting,
         is_authority=not is_empty and (settings.disk_is_lasting or bool(settings.database_url)),
         is_shared=is_shared,
     )
@@ -86,7 +88,7 @@ def _private_folder(settings: Settings) -> Path:
     return settings.state_dir / "hub" / f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
 
 
-def _board_copy(service: SubmissionService, settings: Settings, mirror: HubMirror | None) -> BoardCopy:
+def _board_copy(service: SubmissionService, settings: Settings, mirror: HubSync | None) -> BoardCopy:
     stop = threading.Event()
     repository = HubRepository(hub_of(settings), settings.board_repo, say=_say, sleep=_pause_until(stop))
     return BoardCopy(
@@ -94,9 +96,9 @@ def _board_copy(service: SubmissionService, settings: Settings, mirror: HubMirro
         repository,
         settings.state_dir / "hub" / "board",
         stop,
-        turn_of(lambda: service.engine, settings.state_dir, "board"),
+        open_lease(lambda: service.engine, settings.state_dir, "board"),
         may=lambda: mirror is None or mirror.closed is None,
-        pace=CommitPace(),
+        limiter=CommitRateLimiter(),
     )
 
 

@@ -9,14 +9,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
 from submissions.accounts import is_same_name
-from submissions.chain import STATUS_KINDS, records_after, records_of_submission
+from submissions.chain import STATUS_KINDS, events_of_submission, records_after
 from submissions.database import snapshot
 from submissions.flags import Flag, Listed, flags_of
-from submissions.lookup import current_standings
+from submissions.lookup import current_statuses
 from submissions.records import Account, Judge, Score, Submission
 from submissions.scorer import POLICY
 from submissions.service import SubmissionService
-from submissions.standing import Standings
+from submissions.standing import SubmissionStatuses
 
 DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_exposed")
 """Kinds of records by which a maintainer has looked at a submission."""
@@ -45,13 +45,13 @@ def own_submissions(service: SubmissionService, account: str) -> list[Listed]:
     """The submissions of an account, newest first."""
     with snapshot(service.engine) as session:
         names = [name for name in session.scalars(select(Account.name)) if is_same_name(name, account)]
-        return _listed(service, session, current_standings(session), names)[::-1]
+        return _listed(service, session, current_statuses(session), names)[::-1]
 
 
 def overview(service: SubmissionService) -> Overview:
     """All submissions, and which of them a maintainer should look at."""
     with snapshot(service.engine) as session:
-        found = current_standings(session)
+        found = current_statuses(session)
         listed = _listed(service, session, found)
         looked_at = {
             record.body["submission_id"]: record.at for record in records_after(session, kinds=DECIDED)
@@ -66,7 +66,7 @@ def overview(service: SubmissionService) -> Overview:
 def acts_on(service: SubmissionService, submission_id: str) -> list[Act]:
     """Everything that was decided of a submission since it came, in order."""
     with snapshot(service.engine) as session:
-        records = records_of_submission(session, submission_id)
+        records = events_of_submission(session, submission_id)
     return [
         Act(record.kind, record.at, record.actor, _reason(record.body))
         for record in records
@@ -91,7 +91,10 @@ def exact_figures(service: SubmissionService, ids: Sequence[str]) -> Mapping[str
 
 
 def _listed(
-    service: SubmissionService, session: Session, found: Standings, accounts: Sequence[str] | None = None
+    service: SubmissionService,
+    session: Session,
+    found: SubmissionStatuses,
+    accounts: Sequence[str] | None = None,
 ) -> list[Listed]:
     """Submissions in the order they came; only those of some accounts where these are said."""
     version = service.label_version or ""
@@ -117,7 +120,7 @@ def _reason(body: Mapping[str, Any]) -> str:
     return "; ".join(reason.rstrip(".") for reason in body.get("reasons") or [body.get("reason") or ""])
 
 
-def _one(submission: Submission, found: Standings, is_scored: bool) -> Listed:
+def _one(submission: Submission, found: SubmissionStatuses, is_scored: bool) -> Listed:
     account, first_name = submission.judge.account.name, submission.judge.name
     return Listed(
         id=submission.id,

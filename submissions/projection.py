@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from submissions.chain import Kind, Record, append, check_chain, insert, number_of_records
+from submissions.chain import Kind, Record, append, check_event_log, insert, number_of_events
 from submissions.records import Account, Judge, Score, Submission
 
 DECLARED = ("kind", "inputs", "model", "authors", "link", "test_labels_used")
@@ -29,7 +29,7 @@ class NotEmpty(Exception):
     """Records were to be restored into a place that holds some."""
 
 
-def add_record(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Record:
+def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Record:
     """Add a record and what follows from it, in the session's transaction."""
     record = append(session, kind, actor, at, body)
     apply(session, record)
@@ -48,15 +48,15 @@ def apply(session: Session, record: Record) -> None:
     session.flush()
 
 
-def restore_records(session: Session, records: Iterable[Record]) -> int:
+def restore_events(session: Session, records: Iterable[Record]) -> int:
     """Write a whole chain into an empty database; how many records it has.
 
     Raises NotEmpty where there are records, ValueError naming every problem of the chain.
     """
     chain = list(records)
-    if number_of_records(session):
-        raise NotEmpty("there are records here already; restore into an empty ARB_STATE_DIR or DATABASE_URL")
-    if problems := check_chain(chain):
+    if number_of_events(session):
+        raise NotEmpty("this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL")
+    if problems := check_event_log(chain):
         raise ValueError("; ".join(problems))
     for record in chain:
         insert(session, record)

@@ -5,16 +5,16 @@ from pathlib import Path
 from leaderboard.label_source import LabelsUnavailable
 from leaderboard.labels import LabelsInvalid
 from submissions.accounts import Actor
-from submissions.chain import take_turn
+from submissions.chain import lock_event_log
 from submissions.database import transaction
 from submissions.label_versions import (
     LabelVersion,
     load_set,
+    publication_body,
     published_versions,
-    record_of,
     serves_records,
 )
-from submissions.projection import add_record
+from submissions.projection import add_event
 from submissions.refusals import NotAllowed, SubmissionRefused
 from submissions.service import SubmissionService
 
@@ -32,7 +32,7 @@ def publish(service: SubmissionService, content: bytes, actor: Actor, why: str) 
         raise NotAllowed("only maintainers may publish labels")
     reason = " ".join(why.split())
     if not reason or len(reason) > REASON_LENGTH:
-        raise SubmissionRefused(f"say what changed and why, in up to {REASON_LENGTH} characters")
+        raise SubmissionRefused(f"say what changed and why in up to {REASON_LENGTH} characters")
     sha256 = service.files.keep(content)
     key = service.labels.version_key("test")
     try:
@@ -44,9 +44,9 @@ def publish(service: SubmissionService, content: bytes, actor: Actor, why: str) 
         return known[-1]
     before = _previous(service, known, key)
     with transaction(service.engine) as session:
-        take_turn(session)
-        body = record_of(service.suite.name, found, before, sha256, reason)
-        add_record(session, "labels_published", actor.name, service.clock(), body)
+        lock_event_log(session)
+        body = publication_body(service.suite.name, found, before, sha256, reason)
+        add_event(session, "labels_published", actor.name, service.clock(), body)
     if serves_records(service.settings):
         service.forget_labels()
     return published_versions(service.engine, service.suite.name)[-1]

@@ -1,4 +1,4 @@
-"""What any signed-in reader may add to the records: disputes of labels, tags of judges' errors.
+"""Actions of any signed-in reader: disputes of labels, tags of judges' errors.
 
 Both are bounded for an account by day, and closed to accounts that are closed to submissions.
 """
@@ -14,12 +14,12 @@ from leaderboard.error_analysis import may_see_errors
 from leaderboard.error_tags import ErrorTag, make_tag
 from submissions.accounts import Actor, is_same_name
 from submissions.acts import Actions, checked_text
-from submissions.chain import DISPUTE_KINDS, Kind, Record, records_after, take_turn
+from submissions.chain import DISPUTE_KINDS, Kind, Record, lock_event_log, records_after
 from submissions.database import snapshot, transaction
 from submissions.disputes import Decision, Dispute, disputes_in
 from submissions.limits import DAY
-from submissions.lookup import current_standings
-from submissions.projection import add_record
+from submissions.lookup import current_statuses
+from submissions.projection import add_event
 from submissions.records import Entry
 from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
 
@@ -55,7 +55,7 @@ class ReaderActs(Actions):
                 is_open = other.decided is None and is_same_name(other.by, actor.name)
                 if is_open and (other.trajectory_id, other.question) == asked:
                     raise SubmissionRefused(
-                        f"you have disputed this already (dispute {other.dispute_id}), and it is open"
+                        f"you already have an open dispute of this (dispute {other.dispute_id})"
                     )
             body = {
                 "dispute_id": str(1 + len(records_after(session, kinds=["disputed"]))),
@@ -75,7 +75,7 @@ class ReaderActs(Actions):
             raise SubmissionRefused(f"decision: use one of {', '.join(get_args(Decision))}")
         said = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
         with transaction(self.engine) as session:
-            take_turn(session)
+            lock_event_log(session)
             found = self._disputes(session)[dispute_id]
             if found.decided is not None and found.decided.decision == decision:
                 raise SubmissionRefused(f"this dispute is {decision} already")
@@ -99,7 +99,7 @@ class ReaderActs(Actions):
             self._may_add(session, actor, "error_tagged", TAGS_A_DAY, "tags")
             body = {"suite": self.suite.name, "split": trajectory.split}
             body |= tag.model_dump(include={"judge", "trajectory_id", "category", "note"})
-            add_record(session, "error_tagged", actor.name, now, body)
+            add_event(session, "error_tagged", actor.name, now, body)
         return tag
 
     def _trajectory(self, trajectory_id: str) -> Trajectory:
@@ -113,9 +113,9 @@ class ReaderActs(Actions):
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
         """Let the actor add one more record of a kind; nobody else adds any until the transaction ends."""
-        take_turn(session)
-        if any(is_same_name(name, actor.name) for name in current_standings(session).banned):
-            raise NotAllowed(f"the account {actor.name} is closed; a maintainer says why")
+        lock_event_log(session)
+        if any(is_same_name(name, actor.name) for name in current_statuses(session).banned):
+            raise NotAllowed(f"the account {actor.name} is closed; ask a maintainer why")
         same = select(Entry.at).where(
             Entry.kind == kind,
             func.lower(Entry.actor) == actor.name.lower(),

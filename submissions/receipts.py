@@ -91,7 +91,7 @@ def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
     except ValueError:
-        return "that is no public key: 64 hexadecimal digits, from the Space's About page"
+        return "that is not a public key: 64 hexadecimal digits, from the Space's About page"
     try:
         signed = canonical({name: receipt[name] for name in SIGNED})
         key.verify(bytes.fromhex(receipt["signature"]), signed)

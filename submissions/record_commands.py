@@ -136,7 +136,7 @@ def receipt(
         if not isinstance(said, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as problem:
-        stop(f"{file.name!r} is no receipt in JSON ({type(problem).__name__}); save it as it was given", 1)
+        stop(f"{file.name!r} is not a receipt in JSON ({type(problem).__name__}); save it as it was given", 1)
     if problem := problem_of(said, key):
         stop(f"{file.name!r}: {problem}", code=1)
     typer.echo(

@@ -13,7 +13,7 @@ from leaderboard.board import BoardRow
 from leaderboard.ceiling import ceiling_row
 from leaderboard.published_rows import SECOND_ANNOTATOR, PublishedRow
 from submissions.chain import records_after
-from submissions.label_shelf import LabelShelf
+from submissions.label_shelf import LabelStore
 from submissions.label_versions import versions_in
 
 
@@ -28,7 +28,7 @@ class References:
     def of(
         self,
         session: Session,
-        labels: LabelShelf,
+        labels: LabelStore,
         label_version: str | None,
         published: Sequence[PublishedRow] = (),
     ) -> tuple[BoardRow, ...]:

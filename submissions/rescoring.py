@@ -12,7 +12,7 @@ from submissions.accounts import Actor
 from submissions.chain import Record, records_after
 from submissions.database import snapshot, transaction
 from submissions.lookup import versions_scored
-from submissions.projection import add_record
+from submissions.projection import add_event
 from submissions.refusals import SubmissionRefused
 from submissions.scorer import POLICY
 from submissions.service import SubmissionService
@@ -39,7 +39,6 @@ class Rescoring:
     changes: tuple[RankChange, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON."""
         return asdict(self)
 
 
@@ -60,7 +59,7 @@ def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
         ranks = {change.id: [change.before, change.after] for change in found.changes}
         body = {"from": before, "to": version, "submissions": len(ranks), "ranks": ranks}
         with transaction(service.engine) as session:
-            add_record(session, "rescored", actor.name, service.clock(), body)
+            add_event(session, "rescored", actor.name, service.clock(), body)
     return found
 
 

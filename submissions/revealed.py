@@ -1,4 +1,4 @@
-"""The leak budget of a suite with private labels, from its scores: what was shown, and to whom."""
+"""How much of the private labels was leaked so far: in all, by account, judge and label version."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from dataset_script.suite import Suite
 from submissions.database import snapshot
-from submissions.disclosed import Audience, Discloser
-from submissions.lookup import current_standings, scores_of, state_of_records, versions_scored
+from submissions.disclosed import Audience, DisclosurePolicy
+from submissions.lookup import current_statuses, scores_of, state_of_records, versions_scored
 from submissions.probing.leak import (
     Disclosure,
     Leak,
@@ -27,7 +27,7 @@ from submissions.scorer import POLICY
 
 @dataclass(frozen=True)
 class Revealed:
-    """What was shown so far: in all, and by whom it was asked or under which labels."""
+    """The leak so far, in all and in parts."""
 
     total: Leak
     by_label_version: Mapping[str, Leak]
@@ -43,7 +43,7 @@ class LeakBudget:
     """
 
     def __init__(
-        self, engine: Engine, suite: Suite, discloser: Discloser, clock: Callable[[], datetime]
+        self, engine: Engine, suite: Suite, discloser: DisclosurePolicy, clock: Callable[[], datetime]
     ) -> None:
         self._engine, self._suite, self._discloser, self._clock = engine, suite, discloser, clock
         self._lock = threading.Lock()
@@ -57,11 +57,11 @@ class LeakBudget:
         with self._lock, snapshot(self._engine) as session:
             state = (state_of_records(session), self._discloser.round(self._clock()))
             if self._kept is None or self._kept[0] != state:
-                self._kept = (state, _revealed(list(self._disclosures(session))))
+                self._kept = (state, _report(list(self._disclosures(session))))
             return self._kept[1]
 
     def _disclosures(self, session: Session) -> Iterable[Disclosure]:
-        found, now = current_standings(session), self._discloser.round(self._clock())
+        found, now = current_statuses(session), self._discloser.round(self._clock())
         for version in versions_scored(session, self._suite.name, POLICY):
             for score in scores_of(session, self._suite.name, version, POLICY):
                 yield from self._shown(score, "owner")
@@ -80,7 +80,7 @@ class LeakBudget:
         return self._seen[key]
 
 
-def _revealed(disclosures: list[Disclosure]) -> Revealed:
+def _report(disclosures: list[Disclosure]) -> Revealed:
     return Revealed(
         leak_of(disclosures),
         leak_by_label_version(disclosures),

@@ -15,8 +15,8 @@ from leaderboard.costs import with_cost
 from leaderboard.labels import LabelSet
 from leaderboard.report import counts_by_task, score_report
 from submissions.database import snapshot
-from submissions.ledger import give_back, record_score
-from submissions.lookup import current_standings, find_score, unscored_submissions
+from submissions.ledger import record_score, refund_submission
+from submissions.lookup import current_statuses, find_score, unscored_submissions
 from submissions.predictions import Upload, read_upload
 from submissions.probing.digests import digests_of
 from submissions.probing.ranking_half import halves, labels_of, predictions_of
@@ -25,7 +25,7 @@ from submissions.store import FileStore
 
 logger = logging.getLogger(__name__)
 POLICY = "strict"
-MAY_BE_ELSEWHERE: Final = timedelta(minutes=10)
+FILE_WAIT: Final = timedelta(minutes=10)
 """So young a submission may have its file at another replica, which scores it."""
 
 
@@ -54,7 +54,7 @@ class Scorer:
         """
         found = unscored_submissions(self.engine, self.suite.name, labels.version, POLICY)
         with snapshot(self.engine) as session:
-            standing = current_standings(session)
+            standing = current_statuses(session)
         wanted = [
             record
             for record in found
@@ -72,25 +72,27 @@ class Scorer:
             if find_score(session, record.id, labels.version, POLICY) is not None:
                 return True  # another process was here first
         try:
-            upload = self.kept_upload(record)
+            upload = self.stored_upload(record)
         except (OSError, ValueError):
-            if self.clock() - record.submitted_at < MAY_BE_ELSEWHERE:
+            if self.clock() - record.submitted_at < FILE_WAIT:
                 logger.warning("submission %s waits: its file is not here (yet)", record.id)
                 return False
             logger.error("submission %s cannot be scored: its kept file is missing or damaged", record.id)
-            give_back(self.engine, record.id, "its kept file is missing or damaged", self.clock())
+            refund_submission(self.engine, record.id, "its kept file is missing or damaged", self.clock())
             return False
         if not upload.check.acceptable:
             codes = ", ".join(finding.code for finding in upload.check.findings if finding.level == "error")
             logger.error(
                 "submission %s cannot be scored: its file is not acceptable now (%s)", record.id, codes
             )
-            give_back(self.engine, record.id, "its file does not fit the suite any more", self.clock())
+            refund_submission(
+                self.engine, record.id, "its file does not fit the suite any more", self.clock()
+            )
             return False
         self.score(record.id, record.judge.account.name, upload, labels)
         return True
 
-    def kept_upload(self, record: Submission) -> Upload:
+    def stored_upload(self, record: Submission) -> Upload:
         """A submission's file, read again. Raises OSError or ValueError where it is missing or damaged."""
         content = self.files.read(record.file_sha256)
         # It was within the limit of its day.

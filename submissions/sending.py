@@ -15,15 +15,15 @@ ATTEMPTS: Final = 4
 """Sending again is safe: the same file of the same judge is one submission."""
 
 
-class SendingFailed(Exception):
+class SubmissionNotSent(Exception):
     """Nothing came of it, or not known to; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What the Space answered: a receipt (``is_taken``), or every problem that it found."""
+    """What the Space answered: a receipt (``is_accepted``), or every problem that it found."""
 
-    is_taken: bool
+    is_accepted: bool
     answer: Mapping[str, Any]
 
 
@@ -52,13 +52,13 @@ def send_submission(
     client: httpx.Client | None = None,
     token: str | None = None,
 ) -> Sent:
-    """Send a file with its declaration to ``space`` (its address), again when the way there failed.
+    """Send a file with its declaration to ``space`` (its address), again when the connection failed.
 
-    ``token`` says who sends it, on a Space. Raises SendingFailed when there is no answer, or one that is not
-    a Space's, and before anything is sent where the address may carry no token.
+    ``token`` says who sends it, on a Space. Raises SubmissionNotSent when there is no answer, or one that is
+    not a Space's, and before anything is sent where the address may carry no token.
     """
     if token is not None and not may_carry_token(space):
-        raise SendingFailed(f"no token is sent to {space}: it would go there unencrypted; use https://")
+        raise SubmissionNotSent(f"no token is sent to {space}: it would go there unencrypted; use https://")
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     address = f"{space.rstrip('/')}/api/submissions"
     trying = Retrying(
@@ -71,7 +71,9 @@ def send_submission(
         try:
             return trying(_send, opened, address, path, declared, headers)
         except _TryAgain as problem:
-            raise SendingFailed(f"{space} cannot be reached: {problem}; send the file again later") from None
+            raise SubmissionNotSent(
+                f"{space} cannot be reached: {problem}; send the file again later"
+            ) from None
 
 
 def _send(
@@ -88,7 +90,7 @@ def _send(
     except httpx.TransportError as error:
         raise _TryAgain(str(error) or type(error).__name__) from None
     except httpx.InvalidURL as error:
-        raise SendingFailed(f"{address} is no address: {error}") from None
+        raise SubmissionNotSent(f"{address} is no address: {error}") from None
     if answer.status_code >= 500:
         raise _TryAgain(f"it answers {answer.status_code}")
     try:
@@ -96,7 +98,10 @@ def _send(
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise SendingFailed(f"{address} answers {answer.status_code} and nothing that a Space of ours says")
+        raise SubmissionNotSent(
+            f"{address} answers {answer.status_code}, and not an answer of this project's Space; "
+            "check the address"
+        )
     return Sent(answer.status_code in (200, 201, 202), found)
 
 

@@ -17,33 +17,33 @@ from submissions.acts import Decision
 from submissions.current_board import CurrentBoard
 from submissions.database import snapshot
 from submissions.declaration import Declaration
-from submissions.ledger import give_back, record_submission
+from submissions.ledger import record_submission, refund_submission
 from submissions.limits import Allowance, allowance
 from submissions.lookup import (
     RecordedSubmission,
     counted_submissions,
-    current_standings,
+    current_statuses,
     find_submission,
     fullest_label_version,
     recorded_submission,
     scores_of,
     state_of_board,
 )
-from submissions.opened_suite import OpenedSuite
+from submissions.opened_suite import SuiteResources
 from submissions.predictions import Upload, read_upload
 from submissions.probing.form_checks import reasons_to_hold
 from submissions.receipts import Receipt
 from submissions.references import References
 from submissions.refusals import NotAllowed, SubmissionRefused
 from submissions.scorer import POLICY
-from submissions.told import ToldSubmission, view_of
-from submissions.verdicts import VerdictShelf, read_kept_verdicts
+from submissions.told import ToldSubmission, view_submission
+from submissions.verdicts import VerdictCache, read_stored_verdicts
 
 DURABLE_WITHIN_SECONDS = 20.0
 """How long an answer waits for the record to last before it says ``waiting``."""
 
 
-class SubmissionService(OpenedSuite):
+class SubmissionService(SuiteResources):
     """What is done with the records, the labels and the board of one suite.
 
     One instance a process; safe for threads.
@@ -56,9 +56,9 @@ class SubmissionService(OpenedSuite):
     def rehearse(self, upload: Upload) -> dict:
         """The full score report of an acceptable dev file; not recorded. Raises SubmissionRefused."""
         if not upload.check.acceptable or upload.check.split != "dev":
-            raise SubmissionRefused("only an acceptable dev file can be rehearsed; mend the findings first")
+            raise SubmissionRefused("only an acceptable dev file can be scored here; fix the findings first")
         if self.labels.dev is None:
-            raise SubmissionRefused(f"rehearsing is off: {self.labels.why_none('dev')}")
+            raise SubmissionRefused(f"scoring dev files is off: {self.labels.why_none('dev')}")
         return score_report(upload.check.aligned, self.labels.dev, POLICY)
 
     def submit(self, upload: Upload, declaration: Declaration, actor: Actor | None = None) -> Receipt:
@@ -80,16 +80,22 @@ class SubmissionService(OpenedSuite):
         if labels is None or self.read_only_reason:
             raise SubmissionRefused(f"submitting is off: {self.read_only_reason}")
         if not upload.check.acceptable or upload.check.split != "test":
-            raise SubmissionRefused("the file is not acceptable for the test split; mend the findings first")
+            raise SubmissionRefused("the file is not acceptable for the test split; fix the findings first")
         if problem := age_problem(actor, self.suite.rules, self.clock().date()):
             raise NotAllowed(problem)
         self.files.keep(upload.content)
         recorded = record_submission(
-            self.engine, self.suite, upload, declaration, labels.version, self.clock, self._doubts(upload)
+            self.engine,
+            self.suite,
+            upload,
+            declaration,
+            labels.version,
+            self.clock,
+            self._reasons_to_hold(upload),
         )
         return self._view(self._score_now(recorded, upload, labels), actor, DURABLE_WITHIN_SECONDS)
 
-    def _doubts(self, upload: Upload) -> Sequence[str]:
+    def _reasons_to_hold(self, upload: Upload) -> Sequence[str]:
         """Why a file for hidden labels has to wait for a maintainer; empty where it does not."""
         if self.suite.labels_are_public:
             return ()
@@ -105,7 +111,7 @@ class SubmissionService(OpenedSuite):
         try:
             score, last = self.scorer.score(recorded.submission.id, recorded.submitted.actor, upload, labels)
         except Exception:
-            give_back(self.engine, recorded.submission.id, "scoring failed on our side", self.clock())
+            refund_submission(self.engine, recorded.submission.id, "scoring failed on our side", self.clock())
             raise
         return replace(recorded, score=score, last=last)
 
@@ -121,15 +127,15 @@ class SubmissionService(OpenedSuite):
                 raise KeyError(submission_id)
             if not (actor.is_maintainer or is_same_name(submission.judge.account.name, actor.name)):
                 raise NotAllowed("only its owner and maintainers may see this submission")
-            found = recorded_submission(session, submission, current_standings(session), version)
+            found = recorded_submission(session, submission, current_statuses(session), version)
         return self._view(found, actor)
 
     def _view(self, found: RecordedSubmission, actor: Actor, timeout_s: float = 0.0) -> ToldSubmission:
         audience = "maintainer" if actor.is_maintainer else "owner"
-        return view_of(found, audience, self.discloser, self.durability, self.signer, timeout_s)
+        return view_submission(found, audience, self.discloser, self.durability, self.signer, timeout_s)
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> None:
-        """A maintainer's decision; a submission that is released is scored at once. Raises as `Acts` does."""
+        """A maintainer's decision, as `SubmissionActions.decide`; a released submission is scored at once."""
         self.acts.decide(decision, submission_id, actor, reason)
         if decision == "released":
             self.finish_scoring()
@@ -140,7 +146,7 @@ class SubmissionService(OpenedSuite):
             return None
         with snapshot(self.engine) as session:
             came = counted_submissions(
-                session, self.suite.name, account, self.label_version, current_standings(session)
+                session, self.suite.name, account, self.label_version, current_statuses(session)
             )
         return allowance(came, self.suite.rules, self.clock())
 
@@ -153,13 +159,13 @@ class SubmissionService(OpenedSuite):
         return self.scorer.finish(self.labels.test) if self.labels.test else 0
 
     @cached_property
-    def _shelf(self) -> VerdictShelf:
-        with self._opening:
-            return VerdictShelf()
+    def _verdict_cache(self) -> VerdictCache:
+        with self._setup_lock:
+            return VerdictCache()
 
     @cached_property
     def _current(self) -> CurrentBoard:
-        with self._opening:
+        with self._setup_lock:
             return CurrentBoard(self.engine, self._state_of_board, self._make_board, self._round)
 
     def _round(self) -> int:
@@ -171,7 +177,7 @@ class SubmissionService(OpenedSuite):
 
     def _make_board(self, session: Session, state: tuple) -> Board:
         scores = scores_of(session, self.suite.name, state[0], POLICY)
-        records = self.discloser.board_records(scores, current_standings(session), self.clock())
+        records = self.discloser.board_records(scores, current_statuses(session), self.clock())
         published = load_published_rows() if self.suite.name == OFFICIAL else ()
         references = self._references.of(session, self.labels, state[0], published)
         return make_board(self.suite.name, records, published, state[0], references)
@@ -199,14 +205,14 @@ class SubmissionService(OpenedSuite):
         Where the suite's labels are private no page shows them. Raises KeyError for a submission that is not
         in the records of this suite, VerdictsUnavailable where its kept file cannot be read.
         """
-        return self._shelf.get(submission_id, lambda: self._read_verdicts(submission_id))
+        return self._verdict_cache.get(submission_id, lambda: self._read_verdicts(submission_id))
 
     def _read_verdicts(self, submission_id: str) -> AlignedPredictions:
         with snapshot(self.engine) as session:
             record = find_submission(session, self.suite.name, submission_id)
         if record is None:
             raise KeyError(submission_id)
-        return read_kept_verdicts(self.files, record.file_sha256, self.suite, record.split)
+        return read_stored_verdicts(self.files, record.file_sha256, self.suite, record.split)
 
     def labels_for_public_figures(self) -> LabelSet | None:
         """The test labels, for figures over many trajectories, where the suite's labels are public.

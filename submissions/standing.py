@@ -1,4 +1,4 @@
-"""Where submissions and accounts stand: a pure fold over the records that decide it."""
+"""Statuses of submissions, names of judges and banned accounts: a pure fold over events."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ _CHANGES: Final = MappingProxyType(
 
 @dataclass(frozen=True)
 class Standing:
-    """Where one submission stands; ``reasons`` are those of its acts, newest last."""
+    """The status of one submission; ``reasons`` are those of its events, newest last."""
 
     is_refunded: bool = False
     is_held: bool = False
@@ -43,12 +43,12 @@ class Standing:
         return not (self.is_held or self.is_withdrawn or self.is_hidden or self.is_rejected)
 
 
-_UNTOUCHED: Final = Standing()
+_INITIAL: Final = Standing()
 
 
 @dataclass(frozen=True)
-class Standings:
-    """All of them at one moment."""
+class SubmissionStatuses:
+    """All statuses at one moment."""
 
     submissions: Mapping[str, Standing] = field(default_factory=dict)
     banned: frozenset[str] = frozenset()
@@ -56,8 +56,8 @@ class Standings:
     """(account, the name a judge was first submitted under) to the name that it has now."""
 
     def of(self, submission_id: str) -> Standing:
-        """Where a submission stands; one that nothing was decided of is simply there."""
-        return self.submissions.get(submission_id, _UNTOUCHED)
+        """The status of a submission; the initial one where no event changed it."""
+        return self.submissions.get(submission_id, _INITIAL)
 
     def name_of(self, account: str, judge: str) -> str:
         """The name that a judge has now."""
@@ -71,8 +71,8 @@ class Standings:
         return shown
 
 
-def standings(records: Iterable[Record]) -> Standings:
-    """Fold records, in their order, into where everything stands; kinds that decide nothing are passed by."""
+def fold_statuses(records: Iterable[Record]) -> SubmissionStatuses:
+    """Statuses from events in their order; events of other kinds are ignored."""
     submissions: dict[str, Standing] = {}
     banned: set[str] = set()
     names: dict[tuple[str, str], str] = {}
@@ -86,14 +86,14 @@ def standings(records: Iterable[Record]) -> Standings:
             case "renamed":
                 names[body["account"], body["judge"]] = body["to"]
             case "published":
-                before = submissions.get(body["submission_id"], _UNTOUCHED)
+                before = submissions.get(body["submission_id"], _INITIAL)
                 at = before.published_at or record.at
                 submissions[body["submission_id"]] = replace(before, published_at=at)
             case kind if kind in _CHANGES:
-                before = submissions.get(body["submission_id"], _UNTOUCHED)
+                before = submissions.get(body["submission_id"], _INITIAL)
                 reasons = (*before.reasons, *_said(body))
                 submissions[body["submission_id"]] = replace(before, **_CHANGES[kind], reasons=reasons)
-    return Standings(submissions, frozenset(banned), names)
+    return SubmissionStatuses(submissions, frozenset(banned), names)
 
 
 def _said(body: Mapping) -> tuple[str, ...]:

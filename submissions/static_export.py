@@ -18,7 +18,7 @@ def write_static_site(board: Board, folder: Path) -> int:
     An older site there is replaced at once; anything else in the way is left alone: raises FolderTaken.
     """
     if folder.exists() and not _is_replaceable(folder):
-        raise FolderTaken(f"{str(folder)!r} holds something else: name a new folder, or an empty one")
+        raise FolderTaken(f"{str(folder)!r} contains other files; use a new or an empty folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     files = site_files(board)
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))

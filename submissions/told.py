@@ -1,11 +1,11 @@
-"""A submission as its owner or a maintainer sees it: where it stands, its figures, its receipt."""
+"""A submission as its owner or a maintainer sees it: status, metrics, receipt."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from submissions.disclosed import Audience, Discloser
+from submissions.disclosed import Audience, DisclosurePolicy
 from submissions.durability import Durability
 from submissions.lookup import RecordedSubmission
 from submissions.receipts import Receipt, Signer, receipt_of
@@ -24,7 +24,6 @@ class ToldSubmission:
     """When a row made public appears on the board, in a suite with private labels."""
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON."""
         standing = asdict(self.standing)
         if self.standing.published_at is not None:
             standing["published_at"] = self.standing.published_at.isoformat()
@@ -37,10 +36,10 @@ class ToldSubmission:
         }
 
 
-def view_of(
+def view_submission(
     found: RecordedSubmission,
     audience: Audience,
-    discloser: Discloser,
+    discloser: DisclosurePolicy,
     durability: Durability,
     signer: Signer,
     timeout_s: float = 0.0,

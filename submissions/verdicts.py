@@ -18,7 +18,7 @@ from submissions.store import FileStore
 
 logger = logging.getLogger(__name__)
 
-SHELF_BYTES: Final = 48_000_000
+CACHE_BYTES: Final = 48_000_000
 """Of verdicts and texts that stay in memory: over a thousand plain files, or one of the longest texts."""
 
 
@@ -26,13 +26,13 @@ class VerdictsUnavailable(Exception):
     """Verdicts that cannot be shown; the message says why, in words that anyone may read."""
 
 
-def read_kept_verdicts(files: FileStore, sha256: str, suite: Suite, split: str) -> AlignedPredictions:
+def read_stored_verdicts(files: FileStore, sha256: str, suite: Suite, split: str) -> AlignedPredictions:
     """The columns of the kept file with this SHA-256; raises VerdictsUnavailable like `read_verdicts`."""
     try:
         content = files.read(sha256)
     except (OSError, ValueError):
         logger.error("verdicts cannot be shown: the kept file %s is missing or damaged", sha256)
-        raise VerdictsUnavailable("the file that was submitted is missing here, or damaged") from None
+        raise VerdictsUnavailable("the submitted file is missing or damaged on this server") from None
     return read_verdicts(content, suite, split)
 
 
@@ -47,13 +47,13 @@ def read_verdicts(content: bytes, suite: Suite, split: str) -> AlignedPrediction
         checked = check(table, findings, suite, split)
         if checked.aligned is not None:
             return checked.aligned
-    raise VerdictsUnavailable("the file that was submitted does not fit the suite as it is now")
+    raise VerdictsUnavailable("the submitted file does not fit the current suite")
 
 
-class VerdictShelf:
+class VerdictCache:
     """Verdicts by submission, as many as fit: those asked for last stay. Safe for threads."""
 
-    def __init__(self, max_bytes: int = SHELF_BYTES) -> None:
+    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[AlignedPredictions, int]] = OrderedDict()

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from submissions.chain import Record, canonical, check_chain, records_after
+from submissions.chain import Record, canonical, check_event_log, records_after
 from submissions.database import open_database, snapshot, transaction
 from submissions.predictions import read_upload
-from submissions.projection import restore_records
+from submissions.projection import restore_events
 from submissions.records import Account, Judge, Score, Submission
 from submissions.scorer import score_of
 from submissions.service import SubmissionService
@@ -37,7 +37,7 @@ def verify(service: SubmissionService, progress: Progress = lambda done, all: No
     """Check everything; changes nothing. Scores of label versions that are not here are only counted."""
     with snapshot(service.engine) as session:
         records = records_after(session)
-    problems = check_chain(records)
+    problems = check_event_log(records)
     submitted = {r.body["submission_id"]: r for r in records if r.kind == "submitted"}
     scored = [r for r in records if r.kind == "scored"]
     version = service.label_version
@@ -115,7 +115,7 @@ def _problems_of_tables(service: SubmissionService, records: Sequence[Record]) -
     fresh = open_database("sqlite://")
     try:
         with transaction(fresh) as session:
-            restore_records(session, records)
+            restore_events(session, records)
     except ValueError:
         return []  # the chain is broken, and its problems are told
     with snapshot(service.engine) as used, snapshot(fresh) as made:

@@ -72,7 +72,6 @@ class BoardCopy:
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def close(self, timeout_s: float = 5.0) -> None:

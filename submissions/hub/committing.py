@@ -1,4 +1,4 @@
-"""Bringing records to the Hub, commit by commit. One object a process; used by one thread."""
+"""Committing events to the Hub in batches. One object a process; used by one thread."""
 
 import logging
 import secrets
@@ -13,7 +13,7 @@ from submissions.database import snapshot, transaction
 from submissions.hub.batch import MOST_RECORDS, next_batch
 from submissions.hub.layout import WRITER, Span, writer_file
 from submissions.hub.notes import committed_through, note_commit
-from submissions.hub.pace import HOUR, CommitPace
+from submissions.hub.pace import HOUR, CommitRateLimiter
 from submissions.hub.repository import Head, RecordsRepository
 from submissions.hub.restoring import Restorer
 
@@ -22,7 +22,7 @@ STARTS: Final = "A server starts to write"
 _NAME_BYTES: Final = 16
 
 
-class TakenOver(Exception):
+class ReplacedByAnotherServer(Exception):
     """Another server writes to the repository now."""
 
 
@@ -40,35 +40,35 @@ class Committer:
         engine: Callable[[], Engine],
         repository: RecordsRepository,
         restorer: Restorer,
-        pace: CommitPace,
+        limiter: CommitRateLimiter,
         clock: Callable[[], datetime],
         pause: Callable[[float], object],
         is_shared: bool = False,
     ) -> None:
         self._engine, self._repository, self._restorer = engine, repository, restorer
-        self._pace, self._clock, self._pause, self._is_shared = pace, clock, pause, is_shared
+        self._limiter, self._clock, self._pause, self._is_shared = limiter, clock, pause, is_shared
         self._name = secrets.token_hex(_NAME_BYTES)
         self._head: Head | None = None
-        self._is_named = self._knows_pace = False
+        self._is_named = self._rate_is_known = False
 
-    def read(self) -> None:
+    def pull(self) -> None:
         """Take over what the Hub holds, without writing there: for a process that does not commit."""
-        self._restorer.bring(self._repository.head())
+        self._restorer.pull(self._repository.head())
 
     def connect(self) -> None:
         """Take over what the Hub holds and become the one that writes there.
 
-        Raises HubError, Forked, RecordsDamaged, and TakenOver where another has become it meanwhile.
+        Raises HubError, Forked, EventFilesDamaged, and ReplacedByAnotherServer where another writes by now.
         """
         if self._head is not None:
             return
         head = self._repository.head()
         if self._is_named and head.writer != self._name:
-            raise TakenOver
-        if not self._knows_pace:
-            self._pace.remember(self._repository.commits_since(self._clock().timestamp() - HOUR))
-            self._knows_pace = True
-        self._restorer.bring(head)
+            raise ReplacedByAnotherServer
+        if not self._rate_is_known:
+            self._limiter.remember(self._repository.commits_since(self._clock().timestamp() - HOUR))
+            self._rate_is_known = True
+        self._restorer.pull(head)
         if not self._is_shared and head.writer != self._name:
             commit = self._commit(head, {WRITER: writer_file(self._name)}, STARTS)
             head = Head(commit, head.spans, self._name)
@@ -76,9 +76,9 @@ class Committer:
 
     def disconnect(self) -> None:
         """Another process may write from now on."""
-        self._head, self._is_named, self._knows_pace = None, False, False
+        self._head, self._is_named, self._rate_is_known = None, False, False
 
-    def has_some(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether records wait that can go to the Hub from here, without asking the Hub."""
         with snapshot(self._engine()) as session:
             records = records_after(session, committed_through(session), most=1)
@@ -101,9 +101,9 @@ class Committer:
         return number
 
     def _commit(self, head: Head, contents: dict[str, bytes], message: str) -> str:
-        while seconds := self._pace.seconds_to_wait():
+        while seconds := self._limiter.seconds_to_wait():
             logger.info("commits to the Hub go on in %.0f s: an hour has had its share", seconds)
             self._pause(seconds)
         self._head = None  # until an answer says otherwise
-        self._pace.note()
+        self._limiter.note()
         return self._repository.commit(head.commit, contents, message)

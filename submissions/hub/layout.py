@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from submissions.chain import ChainBroken, Record, parse_line
+from submissions.chain import EventLogBroken, Record, parse_event
 
 WRITER: Final = "writer.json"
 RECORDS: Final = "records"
@@ -32,12 +32,11 @@ class Span:
 
     @property
     def path(self) -> str:
-        """Where the file lies."""
         folder = (self.first - 1) // _FOLDER_OF
         return f"{RECORDS}/{folder:04d}/{self.first:08d}-{self.last:08d}.jsonl"
 
 
-class RecordsDamaged(Exception):
+class EventFilesDamaged(Exception):
     """What the repository holds is no chain of records; the message says where."""
 
 
@@ -49,11 +48,11 @@ def span_of(path: str, size: int = 0) -> Span | None:
 
 
 def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans from record 1 on. Raises RecordsDamaged where records are missing or there twice."""
+    """The spans from record 1 on. Raises EventFilesDamaged where records are missing or there twice."""
     last, ordered = 0, tuple(sorted(spans))
     for span in ordered:
         if span.first != last + 1:
-            raise RecordsDamaged(
+            raise EventFilesDamaged(
                 f"the file {span.path} follows record {last}: records are missing there, or there twice"
             )
         last = span.last
@@ -61,23 +60,21 @@ def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def file_path(sha256: str) -> str:
-    """Where an uploaded file lies."""
     return f"files/{sha256[:2]}/{sha256}"
 
 
 def to_lines(records: Sequence[Record]) -> bytes:
-    """The content of a file of records."""
     return b"".join(record.line() + b"\n" for record in records)
 
 
 def read_lines(content: bytes, span: Span) -> list[Record]:
-    """The records of a file. Raises RecordsDamaged where they are not those of its span, unchanged."""
+    """The records of a file. Raises EventFilesDamaged where they are not those of its span, unchanged."""
     try:
-        records = [parse_line(line) for line in content.splitlines()]
-    except ChainBroken as problem:
-        raise RecordsDamaged(f"{span.path}: {problem}") from None
+        records = [parse_event(line) for line in content.splitlines()]
+    except EventLogBroken as problem:
+        raise EventFilesDamaged(f"{span.path}: {problem}") from None
     if [record.sequence for record in records] != list(range(span.first, span.last + 1)):
-        raise RecordsDamaged(f"{span.path}: it does not hold the records that its name says")
+        raise EventFilesDamaged(f"{span.path}: it does not hold the records that its name says")
     return records
 
 

@@ -1,4 +1,4 @@
-"""Records on the Hub as the place where they last: one thread of a process brings them there."""
+"""Durable events on the Hub: one thread of a process restores them and commits new ones."""
 
 import logging
 import threading
@@ -16,16 +16,16 @@ from tenacity import (
 )
 
 from dataset_script.hub_calls import HubError
-from submissions.chain import number_of_records
+from submissions.chain import number_of_events
 from submissions.database import snapshot
-from submissions.hub import words
-from submissions.hub.committing import Committer, TakenOver
-from submissions.hub.layout import RecordsDamaged
+from submissions.hub.committing import Committer, ReplacedByAnotherServer
+from submissions.hub.layout import EventFilesDamaged
 from submissions.hub.notes import committed_through
 from submissions.hub.repository import HeadMoved
 from submissions.hub.restoring import Forked, Stopping
-from submissions.hub.retries import seconds_until_next
-from submissions.hub.turns import Turn
+from submissions.hub.retries import seconds_until_retry
+from submissions.hub.turns import CommitLease
+from submissions.hub.words import DIVERGED, HUB_SILENT, REPLACED, RESTORING, waiting_message
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS: Final = 1.0
@@ -36,10 +36,10 @@ FAILURES_THAT_COUNT: Final = 3
 """After so many in a row the Hub is said to be silent."""
 
 
-class HubMirror:
+class HubSync:
     """Durability by commits. Safe for threads; ``start`` begins, ``close`` ends.
 
-    ``lasts_anyway``: the disk keeps records and files, so that nobody has to wait for the Hub's copy.
+    ``disk_is_durable``: the disk keeps records and files, so that nobody has to wait for the Hub's copy.
     ``is_authority``: the records here are whole without asking the Hub, so that they may be added to while
     it is silent. ``is_shared``: other processes with the same database may commit too.
     """
@@ -48,18 +48,18 @@ class HubMirror:
         self,
         engine: Callable[[], Engine],
         committer: Committer,
-        turn: Turn,
+        lease: CommitLease,
         stop: threading.Event,
         *,
-        lasts_anyway: bool = False,
+        disk_is_durable: bool = False,
         is_authority: bool = False,
         is_shared: bool = False,
     ) -> None:
-        self._engine, self._committer, self._turn, self._stop = engine, committer, turn, stop
-        self._lasts_anyway, self._is_authority, self._is_shared = lasts_anyway, is_authority, is_shared
+        self._engine, self._committer, self._lease, self._stop = engine, committer, lease, stop
+        self._disk_is_durable, self._is_authority, self._is_shared = disk_is_durable, is_authority, is_shared
         self._changed = threading.Condition()
         self._wake = threading.Event()
-        self._is_restored = self._is_failing = self._holds_turn = False
+        self._is_restored = self._is_failing = self._holds_lease = False
         self._ended: str | None = None
         self._through = 0
         self._when_open: Callable[[], object] | None = None
@@ -86,26 +86,26 @@ class HubMirror:
         """Why no record may be added now, in words that anyone may read; None where one may."""
         if self._ended or self._is_restored or self._is_authority:
             return self._ended
-        return words.SILENT if self._is_failing else words.RESTORING
+        return HUB_SILENT if self._is_failing else RESTORING
 
     @property
     def told(self) -> str | None:
         """A sentence for pages while records wait for the Hub; None where none do."""
-        if self.closed is not None or self._lasts_anyway or not (number := self.waiting()):
+        if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
-        return words.waiting(number, self._is_failing)
+        return waiting_message(number, self._is_failing)
 
     def waiting(self) -> int:
         """How many records are not on the Hub yet."""
         with snapshot(self._engine()) as session:
-            return max(0, number_of_records(session) - committed_through(session))
+            return max(0, number_of_events(session) - committed_through(session))
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
         """See `submissions.durability.Durability`."""
-        if self._lasts_anyway:
+        if self._disk_is_durable:
             return True
         start = time.monotonic()
-        while not self._lasts(sequence):
+        while not self._is_durable(sequence):
             patience = min(timeout_s, PATIENCE_WITH_SILENCE) if self._is_failing else timeout_s
             left = start + patience - time.monotonic()
             if left <= 0 or self._ended or self._stop.is_set():
@@ -116,7 +116,7 @@ class HubMirror:
                     self._changed.wait(min(left, SECONDS_BETWEEN_LOOKS / 2))
         return True
 
-    def _lasts(self, sequence: int) -> bool:
+    def _is_durable(self, sequence: int) -> bool:
         if self._through < sequence:
             self._look()
         return self._through >= sequence
@@ -144,12 +144,12 @@ class HubMirror:
 
     def _is_busy(self) -> bool:
         alive = self._thread.is_alive() and self._ended is None and not self._is_failing
-        return alive and self._holds_turn and self.waiting() > 0
+        return alive and self._holds_lease and self.waiting() > 0
 
     def _run(self) -> None:
         again = Retrying(
-            retry=retry_if_not_exception_type((Forked, RecordsDamaged, TakenOver, Stopping)),
-            wait=seconds_until_next,
+            retry=retry_if_not_exception_type((Forked, EventFilesDamaged, ReplacedByAnotherServer, Stopping)),
+            wait=seconds_until_retry,
             sleep=sleep_using_event(self._stop),
             stop=stop_when_event_set(self._stop),
             before_sleep=self._note_failure,
@@ -161,22 +161,22 @@ class HubMirror:
                 self._is_failing = False
                 self._wake.wait(SECONDS_BETWEEN_LOOKS)
                 self._wake.clear()
-        except (Forked, RecordsDamaged) as problem:
-            self._end(words.DIFFERENT, problem)
-        except TakenOver as problem:
-            self._end(words.TAKEN_OVER, problem)
+        except (Forked, EventFilesDamaged) as problem:
+            self._end(DIVERGED, problem)
+        except ReplacedByAnotherServer as problem:
+            self._end(REPLACED, problem)
         except Exception as problem:  # it was told when it happened; only the end of the server leads here
             logger.info("bringing records to the Hub ends (%s)", type(problem).__name__)
         finally:
-            self._turn.give_back()
+            self._lease.release()
 
     def _work(self) -> None:
         """Restore where that is left to do, commit all that waits."""
         if self._stop.is_set():
             raise Stopping
-        if not self._may_commit():
+        if not self._can_commit():
             if not self._is_restored:
-                self._committer.read()
+                self._committer.pull()
                 self._restored()
             return
         self._committer.connect()
@@ -185,16 +185,16 @@ class HubMirror:
             self._is_failing = False
             self._look()
 
-    def _may_commit(self) -> bool:
+    def _can_commit(self) -> bool:
         """Take the turn, or give it back to the process that has the file of the next record."""
-        if not self._is_shared or self._committer.has_some():
-            self._holds_turn = self._turn.take()
-        elif self._holds_turn and self.waiting():
-            self._turn.give_back()
-            self._holds_turn = False
-        if not self._holds_turn:
+        if not self._is_shared or self._committer.has_pending():
+            self._holds_lease = self._lease.acquire()
+        elif self._holds_lease and self.waiting():
+            self._lease.release()
+            self._holds_lease = False
+        if not self._holds_lease:
             self._committer.disconnect()
-        return self._holds_turn
+        return self._holds_lease
 
     def _restored(self) -> None:
         if self._is_restored:

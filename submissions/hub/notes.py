@@ -21,12 +21,12 @@ def note_commit(session: Session, through: int, commit: str, at: datetime) -> No
         session.add(Commit(through_sequence=through, commit=commit, committed_at=at))
 
 
-def hash_of_record(session: Session, sequence: int) -> str | None:
+def hash_of_event(session: Session, sequence: int) -> str | None:
     """The hash of a record here; None where there is no such record."""
     return session.scalar(select(Entry.hash).where(Entry.sequence == sequence))
 
 
-def kept_files(session: Session) -> set[str]:
+def stored_files(session: Session) -> set[str]:
     """The SHA-256 of every file that was submitted, and of every label set that was published."""
     published = records_after(session, kinds=["labels_published"])
     submitted = session.scalars(select(Submission.file_sha256).distinct())

@@ -1,16 +1,16 @@
-"""How often commits may be made: the Hub takes about 128 an hour for a repository."""
+"""A rate limiter for commits: the Hub allows about 128 an hour for a repository."""
 
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-MOST_AN_HOUR: Final = 100
+MAX_PER_HOUR: Final = 100
 BURST: Final = 40
 """So many go at once after a quiet time; with the pace that follows an hour never has more than 100."""
 HOUR: Final = 3600.0
 
 
-class CommitPace:
+class CommitRateLimiter:
     """At most ``most_an_hour`` commits in any 3600 seconds, the first ``burst`` of them without a pause.
 
     A bucket of ``burst`` that fills by one every 3600 / (most_an_hour - burst) seconds: an hour, wherever it
@@ -19,7 +19,7 @@ class CommitPace:
 
     def __init__(
         self,
-        most_an_hour: int = MOST_AN_HOUR,
+        most_an_hour: int = MAX_PER_HOUR,
         burst: int = BURST,
         clock: Callable[[], float] = time.time,
     ) -> None:

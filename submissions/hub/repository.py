@@ -111,7 +111,6 @@ class RecordsRepository:
         return {path: self._folder / path for path in sizes}
 
     def clear(self) -> None:
-        """Remove what was fetched."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commit(self, parent: str, contents: Mapping[str, bytes], message: str) -> str:
@@ -129,7 +128,6 @@ class RecordsRepository:
         return made.oid
 
     def commits_since(self, moment: float) -> list[float]:
-        """See the function."""
         return commits_since(self.hub, self.repo, moment)
 
 

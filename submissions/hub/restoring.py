@@ -1,4 +1,4 @@
-"""Taking over what the Hub holds and this place does not: all of it, or the rest on an old disk."""
+"""Restoring events and files from the Hub: all of them, or those that an old disk lacks."""
 
 import logging
 import threading
@@ -11,11 +11,11 @@ from typing import Final
 from sqlalchemy import Engine
 
 from dataset_script.hub_calls import HubError
-from submissions.chain import NO_HASH, Record, insert, take_turn
+from submissions.chain import NO_HASH, Record, insert, lock_event_log
 from submissions.chain import head as head_of_chain
 from submissions.database import snapshot, transaction
-from submissions.hub.layout import RecordsDamaged, file_path, read_lines
-from submissions.hub.notes import hash_of_record, kept_files, note_commit
+from submissions.hub.layout import EventFilesDamaged, file_path, read_lines
+from submissions.hub.notes import hash_of_event, note_commit, stored_files
 from submissions.hub.repository import Head, RecordsRepository
 from submissions.projection import apply
 from submissions.store import FileStore
@@ -43,24 +43,24 @@ class Restorer:
     repository: RecordsRepository
     clock: Callable[[], datetime]
     stop: threading.Event
-    _said_at: float = field(default=0.0, init=False)
+    _logged_at: float = field(default=0.0, init=False)
 
-    def bring(self, head: Head) -> int:
+    def pull(self, head: Head) -> int:
         """Take over the newer records and every file that is not here; how many records were new.
 
-        Records that are only here are left for the next commit. Raises Forked, RecordsDamaged, HubError.
+        Records that are only here are left for the next commit. Raises Forked, EventFilesDamaged, HubError.
         """
         with snapshot(self.engine()) as session:
             ours, hash_here = head_of_chain(session)
             common = min(ours, head.last)
-            shared_hash = hash_of_record(session, common) if common else NO_HASH
-            wanted = kept_files(session)
+            shared_hash = hash_of_event(session, common) if common else NO_HASH
+            wanted = stored_files(session)
         newer = self._newer_records(head, common, shared_hash)
         newer = [record for record in newer if record.sequence > ours]
         wanted |= {record.file_sha256 for record in newer if record.file_sha256}
-        self._bring_files(wanted, head.commit)
+        self._pull_files(wanted, head.commit)
         with transaction(self.engine()) as session:
-            take_turn(session)
+            lock_event_log(session)
             if head_of_chain(session)[0] < ours or (newer and head_of_chain(session) != (ours, hash_here)):
                 raise HubError("records were added here while others were fetched; looking again")
             for record in newer:
@@ -80,13 +80,13 @@ class Restorer:
         previous = records[0].previous if common and records else NO_HASH
         for record in records:
             if record.previous != previous:
-                raise RecordsDamaged(f"record {record.sequence} on the Hub does not follow the one before")
+                raise EventFilesDamaged(f"record {record.sequence} on the Hub does not follow the one before")
             previous = record.hash
             if record.sequence == common and record.hash != shared_hash:
                 raise Forked(f"record {common} here and on the Hub ({self.repository.repo}) are different")
         return records
 
-    def _bring_files(self, wanted: Iterable[str], commit: str) -> None:
+    def _pull_files(self, wanted: Iterable[str], commit: str) -> None:
         absent = sorted(sha256 for sha256 in wanted if not self.files.path(sha256).is_file())
         if not absent:
             return
@@ -109,6 +109,6 @@ class Restorer:
     def _progress(self, done: int, total: int) -> None:
         if self.stop.is_set():
             raise Stopping
-        if time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
-            self._said_at = time.monotonic()
+        if time.monotonic() - self._logged_at >= SECONDS_BETWEEN_LINES:
+            self._logged_at = time.monotonic()
             logger.info("restoring from the Hub: %d of %d bytes", done, total)

@@ -11,7 +11,7 @@ from submissions.hub.repository import HeadMoved
 MINUTE: Final = 60.0
 
 
-def seconds_until_next(state: RetryCallState) -> float:
+def seconds_until_retry(state: RetryCallState) -> float:
     """The pause before a new try: what the Hub asks for, else longer each time, to a minute; a moved head
     is looked at soon."""
     problem = state.outcome.exception()

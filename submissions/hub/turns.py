@@ -1,4 +1,4 @@
-"""Of several processes with one database, the one that commits to the Hub."""
+"""A lease held by the one process, of several with one database, that commits to the Hub."""
 
 import contextlib
 import fcntl
@@ -13,24 +13,23 @@ _LOCKS: Final = {"records": 20261122, "board": 20261123}
 """Of PostgreSQL's advisory locks, those of the process that commits."""
 
 
-class Turn(Protocol):
+class CommitLease(Protocol):
     """Held by one process at a time, let go when the process ends, however it ends."""
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Whether this process holds it, taking it where nobody does. It does not wait."""
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Let another process take it."""
 
 
-class FileTurn:
+class FileLease:
     """For processes over one state folder (SQLite): a lock on a file in it."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, None
 
-    def take(self) -> bool:
-        """See Turn."""
+    def acquire(self) -> bool:
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             file = self._path.open("ab")
@@ -42,21 +41,20 @@ class FileTurn:
             self._file = file
         return True
 
-    def give_back(self) -> None:
-        """See Turn."""
+    def release(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
-class DatabaseTurn:
+class DatabaseLease:
     """For processes anywhere over one PostgreSQL: a lock of a connection of its own."""
 
     def __init__(self, engine: Callable[[], Engine], what: str) -> None:
         self._engine, self._lock, self._connection = engine, _LOCKS[what], None
 
-    def take(self) -> bool:
-        """See Turn. A connection that broke off has lost it."""
+    def acquire(self) -> bool:
+        """See CommitLease. A connection that broke off has lost it."""
         try:
             if self._connection is None:
                 options = {"isolation_level": "AUTOCOMMIT"}
@@ -68,12 +66,11 @@ class DatabaseTurn:
             else:
                 self._connection.execute(text("SELECT 1"))
         except SQLAlchemyError:
-            self.give_back()
+            self.release()
             return False
         return True
 
-    def give_back(self) -> None:
-        """See Turn."""
+    def release(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
@@ -81,7 +78,9 @@ class DatabaseTurn:
                 connection.close()
 
 
-def turn_of(engine: Callable[[], Engine], state_dir: Path, what: Literal["records", "board"]) -> Turn:
-    """The turn among all processes with a database: PostgreSQL, or the SQLite file of the state folder."""
+def open_lease(
+    engine: Callable[[], Engine], state_dir: Path, what: Literal["records", "board"]
+) -> CommitLease:
+    """The lease among all processes with a database: PostgreSQL, or the SQLite file of the state folder."""
     is_shared = engine().dialect.name == "postgresql"
-    return DatabaseTurn(engine, what) if is_shared else FileTurn(state_dir / f"hub-{what}.lock")
+    return DatabaseLease(engine, what) if is_shared else FileLease(state_dir / f"hub-{what}.lock")

@@ -1,25 +1,24 @@
-"""What is said of records that are on their way to the Hub, in words that anyone may read."""
+"""Messages, safe for anyone to read, about events that the Hub does not hold yet."""
 
 from typing import Final
 
 RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
-SILENT: Final = (
-    "the records cannot be restored yet, since the Hub does not answer as it should; this is tried again by "
-    "itself"
+HUB_SILENT: Final = (
+    "the records cannot be restored yet because the Hub does not answer; the server keeps trying"
 )
-TAKEN_OVER: Final = (
+REPLACED: Final = (
     "another server writes to the same repository of records; several at a time need one database "
     "(DATABASE_URL)"
 )
-DIFFERENT: Final = (
-    "the records on the Hub are not those of this server; several servers with one repository need one "
-    "database (DATABASE_URL), and whoever runs this Space finds more in its log"
+DIVERGED: Final = (
+    "the records on the Hub differ from those of this server; several servers with one repository need one "
+    "database (DATABASE_URL), and the Space's log has the details"
 )
 
 
-def waiting(number: int, is_failing: bool) -> str:
+def waiting_message(number: int, is_failing: bool) -> str:
     """That records wait, and what for."""
     some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
     if is_failing:
-        return f"The Hub does not answer as it should: {some}, and {them} will be kept when it does."
-    return f"{some} to be kept on the Hub."
+        return f"The Hub does not answer as it should: {some}, and {them} will be saved when it does."
+    return f"{some} to be saved on the Hub."

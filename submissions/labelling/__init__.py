@@ -1,1 +1,1 @@
-"""Labelling a suite: who annotates what, the answers as they come, what was decided of them. All records."""
+"""Annotation of a suite: assignments, answers and decisions, all of them events."""

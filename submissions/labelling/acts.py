@@ -1,4 +1,4 @@
-"""What annotators and maintainers do; each act is a record. Nothing is overwritten: the newest one stands."""
+"""Actions of annotation, each an event. Nothing is overwritten: the newest event counts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,29 +9,29 @@ from sqlalchemy.orm import Session
 from leaderboard.annotations import ANSWERS, QUESTIONS, UNSURE
 from submissions.accounts import Actor
 from submissions.acts import Actions, checked_line, require_maintainer
-from submissions.chain import Record, take_turn
+from submissions.chain import Record, lock_event_log
 from submissions.database import transaction
 from submissions.declaration import NAME_LENGTH
 from submissions.labelling.assigning import new_assignments
 from submissions.labelling.discussion import open_questions
 from submissions.labelling.drafts import Draft, SavedElsewhere
-from submissions.labelling.shelf import LabellingShelf
+from submissions.labelling.shelf import AnnotationStateCache
 from submissions.labelling.state import Labelling
 from submissions.refusals import NotAllowed, SubmissionRefused
 
 REASON_LENGTH: Final = 1_000
-NOT_YOURS: Final = "this trajectory is not assigned to you, or there is none of this name"
+NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
 
 
 @dataclass(frozen=True)
-class LabellingActs(Actions):
-    """Writes acts of labelling into the records of a suite.
+class AnnotationActions(Actions):
+    """What annotators and maintainers do.
 
     Every method raises NotAllowed for an actor who may not, SubmissionRefused where the act makes no sense as
     things stand. No message holds an answer.
     """
 
-    shelf: LabellingShelf
+    state_cache: AnnotationStateCache
 
     def invite(self, account: str, actor: Actor) -> str:
         """Let an account annotate; gives its opaque id, the one it had before where it was invited once."""
@@ -42,7 +42,7 @@ class LabellingActs(Actions):
         with transaction(self.engine) as session:
             state = self._state(session)
             if state.annotator_of(name) is not None:
-                raise SubmissionRefused(f"{name} is invited already")
+                raise SubmissionRefused(f"{name} is already invited")
             annotator = state.id_of(name) or f"annotator-{len(state.accounts) + 1}"
             self._add(session, "invited", actor, {"account": name, "annotator": annotator})
             return annotator
@@ -64,7 +64,7 @@ class LabellingActs(Actions):
             raise SubmissionRefused("the share of second annotations is a number from 0 to 1")
         found = [self.suite.find(name) for name in trajectories]
         if None in found:
-            raise SubmissionRefused("there are trajectories among these that the suite does not have")
+            raise SubmissionRefused("some of these trajectories are not in the suite")
         with transaction(self.engine) as session:
             state = self._state(session)
             if not state.active:
@@ -97,7 +97,7 @@ class LabellingActs(Actions):
                     raise SavedElsewhere
                 if state.is_closed(trajectory_id, annotator):
                     raise SubmissionRefused(
-                        "this annotation is closed: answers of others can be seen; go on in the discussion"
+                        "this annotation is closed: others' answers are visible; continue in the discussion"
                     )
             whole = {"trajectory_id": trajectory_id, "annotator": annotator, **body}
             return self._add(session, "annotated", actor, whole).sequence
@@ -108,7 +108,7 @@ class LabellingActs(Actions):
         For those who may see the answers; annotators decide what is open, maintainers whatever was annotated.
         """
         if question not in QUESTIONS or answer not in (UNSURE, *ANSWERS[question]):
-            raise SubmissionRefused("name one of the questions, and one of its answers or unsure")
+            raise SubmissionRefused("use one of the questions, and one of its answers or unsure")
         why = checked_line(reason, f"give a reason, in up to {REASON_LENGTH:,} characters", REASON_LENGTH)
         with transaction(self.engine) as session:
             state = self._state(session)
@@ -124,8 +124,8 @@ class LabellingActs(Actions):
             return self._add(session, "resolved", actor, body)
 
     def _state(self, session: Session) -> Labelling:
-        take_turn(session)
-        return self.shelf.within(session)
+        lock_event_log(session)
+        return self.state_cache.within(session)
 
 
 def _is_same(answers: Mapping[str, str], comment: str, is_done: bool, body: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ Assignment = tuple[str, str, int]
 def new_assignments(
     trajectories: Iterable[str],
     people: Sequence[str],
-    standing: Mapping[str, Mapping[int, str]],
+    current: Mapping[str, Mapping[int, str]],
     finished: Collection[tuple[str, str]],
     share: float,
     seed: int,
@@ -27,7 +27,7 @@ def new_assignments(
 
     First annotations go round within each benchmark, to whoever has fewest of them open. Of all trajectories
     ``share`` (0 to 1, rounded half up, spread over the benchmarks) get a second one, by another person.
-    ``standing`` maps a trajectory to the annotator at each place, ``finished`` has (trajectory, annotator).
+    ``current`` maps a trajectory to the annotator at each place, ``finished`` has (trajectory, annotator).
     """
     if not people:
         return []
@@ -36,7 +36,7 @@ def new_assignments(
         trajectory_id: {
             p: who for p, who in places.items() if who in people or (trajectory_id, who) in finished
         }
-        for trajectory_id, places in standing.items()
+        for trajectory_id, places in current.items()
     }
     for trajectory_id, places in kept.items():
         for place, who in places.items():

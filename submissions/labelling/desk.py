@@ -1,4 +1,4 @@
-"""Everything that pages and commands need of labelling: where it stands, the acts, and publishing."""
+"""What pages and commands need for annotation: its state, its actions, agreement and publishing."""
 
 from functools import cached_property
 
@@ -6,10 +6,10 @@ from leaderboard.agreement_report import AgreementReport, agreement_report
 from leaderboard.released_annotations import write_released
 from submissions.accounts import Actor
 from submissions.label_versions import LabelVersion
-from submissions.labelling.acts import LabellingActs
+from submissions.labelling.acts import AnnotationActions
 from submissions.labelling.discussion import finished_annotations
 from submissions.labelling.label_set import annotations_before, label_set
-from submissions.labelling.shelf import LabellingShelf
+from submissions.labelling.shelf import AnnotationStateCache
 from submissions.labelling.state import Labelling
 from submissions.publishing_labels import publish
 from submissions.refusals import NotAllowed, SubmissionRefused
@@ -17,26 +17,25 @@ from submissions.service import SubmissionService
 
 
 class LabellingDesk:
-    """Labelling of the suite of a service. One instance a process; safe for threads."""
+    """Annotation of the suite of a service. One instance a process; safe for threads."""
 
     def __init__(self, service: SubmissionService) -> None:
         self.service = service
 
     @cached_property
-    def _shelf(self) -> LabellingShelf:
-        return LabellingShelf(self.service.engine, self.service.suite)
+    def _state_cache(self) -> AnnotationStateCache:
+        return AnnotationStateCache(self.service.engine, self.service.suite)
 
     @cached_property
-    def acts(self) -> LabellingActs:
-        """What annotators and maintainers do."""
-        return LabellingActs(self.service.engine, self.service.suite, self.service.clock, self._shelf)
+    def acts(self) -> AnnotationActions:
+        return AnnotationActions(
+            self.service.engine, self.service.suite, self.service.clock, self._state_cache
+        )
 
     def now(self) -> Labelling:
-        """Where labelling stands."""
-        return self._shelf.now()
+        return self._state_cache.now()
 
     def is_annotator(self, account: str) -> bool:
-        """Whether an account is invited to annotate."""
         return self.now().annotator_of(account) is not None
 
     def agreement(self) -> AgreementReport:

@@ -48,7 +48,7 @@ class Draft:
     def _problems(self) -> list[str]:
         problems = []
         if self.answers.keys() - set(QUESTIONS):
-            problems.append(f"there is a question that is none of {', '.join(QUESTIONS)}")
+            problems.append(f"there is an unknown question; use {', '.join(QUESTIONS)}")
         problems += [
             f"{question}: write {', '.join(ANSWERS[question])}, {UNSURE} or nothing"
             for question in QUESTIONS
@@ -62,5 +62,5 @@ class Draft:
             problems.append("seconds: write a number from 0 to those of a week")
         missing = [QUESTION_TITLES[question] for question in QUESTIONS if not self.answers.get(question)]
         if self.is_done and missing:
-            problems.append(f"not answered yet: {', '.join(missing)}; answer, or say Unsure")
+            problems.append(f"not answered yet: {', '.join(missing)}; answer, or choose Unsure")
         return problems

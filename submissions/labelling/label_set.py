@@ -28,7 +28,7 @@ def label_set(state: Labelling, before: Sequence[Annotation] = ()) -> tuple[Anno
     """
     given = finished_annotations(state)
     annotated = {annotation.trajectory_id for annotation in given}
-    kept = _told_apart(each for each in before if each.trajectory_id not in annotated)
+    kept = _with_opaque_ids(each for each in before if each.trajectory_id not in annotated)
     primary, others = _primary_first([*given, *kept])
     decided = []
     for annotation in primary:
@@ -50,11 +50,12 @@ def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
         return load_annotations(service.suite, service.settings, file=file)
     except (LabelsUnavailable, LabelsInvalid):
         raise SubmissionRefused(
-            "the label set before cannot be read, so that its labels would be lost"
+            "the previous label set cannot be read, and publishing now would lose its labels; restore its "
+            "file first"
         ) from None
 
 
-def _told_apart(annotations: Iterable[Annotation]) -> list[Annotation]:
+def _with_opaque_ids(annotations: Iterable[Annotation]) -> list[Annotation]:
     """The same with ids of annotators that are nobody's here, numbered as they appear; no name is kept."""
     ids: dict[str, str] = {}
     found = []

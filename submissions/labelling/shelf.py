@@ -1,4 +1,4 @@
-"""Where labelling stands now, folded from the records that came since one last asked."""
+"""The current state of annotation, folded from the events since the last call."""
 
 import threading
 
@@ -6,13 +6,13 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from dataset_script.suite import Suite
-from submissions.chain import ANNOTATION_KINDS, number_of_records, records_after
+from submissions.chain import ANNOTATION_KINDS, number_of_events, records_after
 from submissions.database import snapshot
-from submissions.labelling.state import Labelling, fold
+from submissions.labelling.state import Labelling, fold_annotations
 
 
-class LabellingShelf:
-    """Keeps the state of a suite. Safe for threads; other processes' records are seen at the next call."""
+class AnnotationStateCache:
+    """Caches the state of a suite. Safe for threads; other processes' events are seen at the next call."""
 
     def __init__(self, engine: Engine, suite: Suite) -> None:
         self._engine, self._suite = engine, suite
@@ -26,11 +26,13 @@ class LabellingShelf:
 
     def within(self, session: Session) -> Labelling:
         """The state at the session's moment, or a later one; in a transaction: before it adds a record."""
-        last = number_of_records(session)
+        last = number_of_events(session)
         with self._lock:
             sequence, state = self._known
             if last > sequence:
-                state = fold(state, records_after(session, sequence, kinds=ANNOTATION_KINDS), self._is_known)
+                state = fold_annotations(
+                    state, records_after(session, sequence, kinds=ANNOTATION_KINDS), self._is_known
+                )
                 self._known = (last, state)
             return state
 

@@ -1,4 +1,4 @@
-"""Where labelling stands: people, assignments, answers, decisions. A pure fold over their records.
+"""The state of annotation: people, assignments, answers, decisions. A pure fold over their events.
 
 Answers are in it, so that its parts show none in a repr.
 """
@@ -18,7 +18,7 @@ FIRST, SECOND = 1, 2
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Given:
-    """What one person said of one trajectory, as it stands.
+    """The answers of one annotator on one trajectory, as saved last.
 
     ``answers`` has the questions that are answered so far, ``seconds`` how long it took in all, ``sequence``
     the number of the record: whoever saves names the one that they saw last.
@@ -58,7 +58,6 @@ class Task:
 
     @property
     def is_done(self) -> bool:
-        """Whether it is finished."""
         return self.given is not None and self.given.is_done
 
 
@@ -136,7 +135,7 @@ class Labelling:
         return is_maintainer or has_done
 
 
-def fold(
+def fold_annotations(
     before: Labelling, records: Iterable[Record], knows: Callable[[str], bool] = lambda trajectory_id: True
 ) -> Labelling:
     """What follows from a state and the records behind it, in their order; other kinds are passed by.

@@ -18,14 +18,14 @@ from dataset_script.settings import Settings
 from space.rest import build_router
 from space.rest_submissions import build_submission_router
 from submissions.hub import mirror, retries
-from submissions.hub.pace import CommitPace
+from submissions.hub.pace import CommitRateLimiter
 from submissions.opening import open_service
 
 
 def serve(port: int) -> None:
     """Serve until killed, or until SIGTERM: then what waits is brought to the Hub."""
     _without_long_pauses()
-    service = open_service(Settings(), pace=CommitPace(most_an_hour=10_000, burst=5_000))
+    service = open_service(Settings(), limiter=CommitRateLimiter(most_an_hour=10_000, burst=5_000))
     app = FastAPI()
     app.include_router(build_router(service))
     app.include_router(build_submission_router(service))

@@ -19,7 +19,7 @@ def counts(service: SubmissionService) -> dict[str, int]:
         }
 
 
-def kept_files(service: SubmissionService) -> list[Path]:
+def stored_files(service: SubmissionService) -> list[Path]:
     """The files in the store, half-written ones too."""
     return [path for path in (service.settings.state_dir / "files").rglob("*") if path.is_file()]
 
@@ -38,4 +38,4 @@ def again(service: SubmissionService, **changes) -> SubmissionService:
 def assert_nothing_was_written(service: SubmissionService) -> None:
     """No entry and no file."""
     assert counts(service) == {"accounts": 0, "judges": 0, "submissions": 0, "scores": 0}
-    assert kept_files(service) == []
+    assert stored_files(service) == []

@@ -79,8 +79,8 @@ def _when_the_file_is_kept() -> None:
 
 
 def _before_the_record_is_committed() -> None:
-    real = ledger.add_record
-    ledger.add_record = lambda *arguments: (real(*arguments), _kill())
+    real = ledger.add_event
+    ledger.add_event = lambda *arguments: (real(*arguments), _kill())
 
 
 def _when_it_is_recorded() -> None:

@@ -8,7 +8,7 @@ from submissions.accounts import Actor
 from submissions.chain import records_after
 from submissions.database import snapshot
 from submissions.declaration import DeclarationError
-from submissions.lookup import current_standings
+from submissions.lookup import current_statuses
 from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import send, verdicts, with_rules
@@ -68,9 +68,9 @@ def test_a_renamed_judge_is_one_judge_under_its_new_name(service, sent):
 
 def test_a_name_that_cannot_be_is_refused(service, sent):
     send(service, verdicts(service.suite, misses=1), judge="Another")
-    with pytest.raises(SubmissionRefused, match="another judge of that name"):
+    with pytest.raises(SubmissionRefused, match="already has a judge with that name"):
         service.acts.rename("Ada", "First judge", "Another", ADA)
-    with pytest.raises(SubmissionRefused, match="the name that the judge has"):
+    with pytest.raises(SubmissionRefused, match="already has this name"):
         service.acts.rename("Ada", "First judge", "First judge", ADA)
     with pytest.raises(DeclarationError):
         service.acts.rename("Ada", "First judge", "two\nlines", ADA)
@@ -168,7 +168,7 @@ def test_in_a_private_suite_a_row_is_public_when_its_owner_says_so_and_the_round
     assert told.appears_at == datetime(2026, 3, 7, tzinfo=UTC)
     now[0] = told.appears_at
     assert board_ids(service) == [first]
-    with pytest.raises(SubmissionRefused, match="public already"):
+    with pytest.raises(SubmissionRefused, match="already public"):
         service.acts.publish(first, ADA)
     with pytest.raises(SubmissionRefused, match="1 rows public in a year"):
         service.acts.publish(second, ADA)
@@ -197,4 +197,4 @@ def test_a_held_file_that_is_rejected_does_not_count(settings):
     assert service.finish_scoring() == 0
     assert service.allowance("Ada").left_today == 1
     with snapshot(service.engine) as session:
-        assert current_standings(session).of(receipt.submission_id).is_rejected
+        assert current_statuses(session).of(receipt.submission_id).is_rejected

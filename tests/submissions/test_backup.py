@@ -59,7 +59,7 @@ def test_nothing_is_written_over_and_nothing_half_written_stays(filled, tmp_path
 
 def test_restoring_into_records_that_are_there_is_refused(filled, tmp_path):
     export_to_folder(filled, tmp_path / "one")
-    with pytest.raises(BackupError, match="there are records here already"):
+    with pytest.raises(BackupError, match="this place already has records"):
         restore_from_folder(filled.settings, tmp_path / "one")
 
 
@@ -76,7 +76,7 @@ def test_a_changed_record_or_file_is_named_and_nothing_is_restored(filled, tmp_p
     with pytest.raises(BackupError) as problem:
         restore_from_folder(settings, tmp_path / "one")
     assert "line 1: record 1: its content was changed" in str(problem.value)
-    assert "line 4: a line is no record" in str(problem.value)
+    assert "line 4: a line is not a record" in str(problem.value)
 
     records.write_bytes(b"".join([lines[0], *lines[2:]]))
     with pytest.raises(BackupError, match="record 2 is missing"):

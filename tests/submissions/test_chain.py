@@ -11,15 +11,15 @@ from sqlalchemy import text
 
 from submissions.chain import (
     NO_HASH,
-    ChainBroken,
+    EventLogBroken,
     append,
     canonical,
-    check_chain,
+    check_event_log,
+    events_of_submission,
     hash_of,
     head,
-    parse_line,
+    parse_event,
     records_after,
-    records_of_submission,
 )
 from submissions.database import open_database, snapshot, transaction
 
@@ -44,7 +44,7 @@ def test_each_record_names_the_hash_of_the_one_before(engine):
         assert records_after(session) == [first, second]
         assert records_after(session, 1) == [second]
         assert head(session) == (2, second.hash)
-    assert check_chain([first, second]) == []
+    assert check_event_log([first, second]) == []
 
 
 def test_the_hash_is_the_sha256_of_the_record_without_it(engine):
@@ -59,28 +59,28 @@ def test_the_hash_is_the_sha256_of_the_record_without_it(engine):
 
 
 def test_an_unknown_kind_is_refused(engine):
-    with pytest.raises(ValueError, match="no kind of record 'edited'"), transaction(engine) as session:
+    with pytest.raises(ValueError, match="unknown kind of event 'edited'"), transaction(engine) as session:
         append(session, "edited", "ada", NOON, {})
 
 
 def test_records_of_a_submission_are_found(engine):
     add(engine, {"submission_id": "a"}, {"submission_id": "b"}, {"submission_id": "a", "reason": "why"})
     with snapshot(engine) as session:
-        assert [r.sequence for r in records_of_submission(session, "a")] == [1, 3]
-        assert records_of_submission(session, "c") == []
+        assert [r.sequence for r in events_of_submission(session, "a")] == [1, 3]
+        assert events_of_submission(session, "c") == []
 
 
 def test_a_record_that_was_changed_removed_or_moved_is_named(engine):
     records = add(engine, *({"submission_id": str(n)} for n in range(4)))
     changed = [*records[:1], replace(records[1], actor="eve"), *records[2:]]
-    assert check_chain(changed) == ["record 2: its content was changed (the hash differs)"]
+    assert check_event_log(changed) == ["record 2: its content was changed (the hash differs)"]
     forged = replace(records[1], actor="eve")
     forged = replace(forged, hash=hash_of(forged))
-    assert check_chain([records[0], forged, *records[2:]]) == [
+    assert check_event_log([records[0], forged, *records[2:]]) == [
         "record 3: does not follow record 2 (the hash before differs)"
     ]
-    assert check_chain([*records[:1], *records[2:]]) == ["record 2 is missing: the next one is 3"]
-    assert check_chain(records[1:]) == ["record 1 is missing: the next one is 2"]
+    assert check_event_log([*records[:1], *records[2:]]) == ["record 2 is missing: the next one is 3"]
+    assert check_event_log(records[1:]) == ["record 1 is missing: the next one is 2"]
 
 
 def test_a_row_edited_in_the_database_is_seen(engine):
@@ -88,7 +88,9 @@ def test_a_row_edited_in_the_database_is_seen(engine):
     with engine.begin() as connection:
         connection.execute(text("UPDATE records SET actor = 'eve' WHERE sequence = 1"))
     with snapshot(engine) as session:
-        assert check_chain(records_after(session)) == ["record 1: its content was changed (the hash differs)"]
+        assert check_event_log(records_after(session)) == [
+            "record 1: its content was changed (the hash differs)"
+        ]
 
 
 def test_a_transaction_that_fails_leaves_no_record(engine):
@@ -113,7 +115,7 @@ def test_a_record_comes_back_from_its_line_whatever_it_says(body):
     with transaction(open_database("sqlite://")) as session:
         record = append(session, "hidden", "ada", NOON, {**body, "submission_id": "a"})
     assert b"\n" not in record.line()
-    assert parse_line(record.line()) == record
+    assert parse_event(record.line()) == record
 
 
 @pytest.mark.parametrize(
@@ -121,12 +123,12 @@ def test_a_record_comes_back_from_its_line_whatever_it_says(body):
     [b"", b"{}", b"[]", b"nothing", b'{"sequence":1}', b"[" * 100_000, b"\xff"],
 )
 def test_a_line_that_is_no_record_is_refused(line):
-    with pytest.raises(ChainBroken):
-        parse_line(line)
+    with pytest.raises(EventLogBroken):
+        parse_event(line)
 
 
 def test_a_line_whose_content_was_changed_is_refused(engine):
     (record,) = add(engine, {"submission_id": "a"})
     said = json.loads(record.line())
-    with pytest.raises(ChainBroken, match="record 1"):
-        parse_line(canonical({**said, "actor": "eve"}))
+    with pytest.raises(EventLogBroken, match="record 1"):
+        parse_event(canonical({**said, "actor": "eve"}))

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from submissions.accounts import Actor
-from submissions.acts import Acts
-from submissions.chain import check_chain, records_after
+from submissions.acts import SubmissionActions
+from submissions.chain import check_event_log, records_after
 from submissions.database import snapshot
-from submissions.disputes import DECISIONS, Decided, Dispute, told
+from submissions.disputes import DECISIONS, Dispute, DisputeDecision, told
 from submissions.reader_acts import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActs
 from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
 
@@ -50,7 +50,7 @@ def test_a_dispute_is_a_record_and_so_is_its_decision(acts, service, ids):
     with snapshot(service.engine) as session:
         records = records_after(session)
     assert [record.kind for record in records] == ["disputed", "dispute_decided"]
-    assert check_chain(records) == []
+    assert check_event_log(records) == []
 
 
 def test_every_spelling_of_a_trajectory_is_that_trajectory(acts, service):
@@ -74,7 +74,7 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
     acts.dispute(ids[0], "success", "wrong", ADA)
     with pytest.raises(NotAllowed):
         acts.decide("1", "kept", "mine", ADA)
-    Acts(service.engine, service.suite, acts.clock).ban("bob", MIA, "spam")
+    SubmissionActions(service.engine, service.suite, acts.clock).ban("bob", MIA, "spam")
     with pytest.raises(NotAllowed, match="closed"):
         acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
     assert len(acts.disputes()) == 1 and acts.disputes()[0].decided is None
@@ -104,7 +104,7 @@ def test_there_is_no_dispute_of_what_is_not_there(acts):
 
 def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(acts, ids):
     acts.dispute(ids[0], "success", "wrong", ADA)
-    with pytest.raises(SubmissionRefused, match=r"dispute 1\), and it is open"):
+    with pytest.raises(SubmissionRefused, match=r"open dispute of this \(dispute 1\)"):
         acts.dispute(ids[0], "success", "wrong, I say", Actor("Ada"))
     acts.dispute(ids[0], "repetition", "another question", ADA)
     acts.dispute(ids[0], "success", "another person", Actor("bob"))
@@ -130,7 +130,7 @@ def test_disputes_make_no_new_board(acts, service, ids):
 
 
 def dispute(split: str, decision: str | None) -> Dispute:
-    decided = () if decision is None else (Decided(decision, "the reason of it", "mia", NOW),)
+    decided = () if decision is None else (DisputeDecision(decision, "the reason of it", "mia", NOW),)
     return Dispute("1", "w/a/w.1", "success", split, "it says success", "ada", NOW, decided)
 
 

@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.look_alikes import shapes_of
+from submissions.look_alikes import skeletons_of
 
 PUBLISHED = ("AER-C", "GPT-4o (tree)", "NNetNav", "Claude 3.7 Sonnet", "AI judge", "modern judge", "判定者")
 
 
 def looks_like(name: str, others) -> str | None:
     """The first of the other names that has a shape in common with this one."""
-    return next((other for other in others if shapes_of(name) & shapes_of(other)), None)
+    return next((other for other in others if skeletons_of(name) & skeletons_of(other)), None)
 
 
 @pytest.mark.parametrize(

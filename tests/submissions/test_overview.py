@@ -6,7 +6,7 @@ import pytest
 
 from submissions.accounts import Actor
 from submissions.audit import read_log
-from submissions.chain import records_after, records_before
+from submissions.chain import events_before, records_after
 from submissions.database import snapshot
 from submissions.overview import acts_on, exact_figures, overview, own_submissions
 from submissions.probing.leak import DELTA
@@ -64,7 +64,7 @@ def test_the_log_is_newest_first_in_pages_and_by_kind(service):
     assert [record["sequence"] for record in read_log(service, before=4, most=2)] == [3, 2]
     assert {record["kind"] for record in read_log(service, kind="submitted")} == {"submitted"}
     with snapshot(service.engine) as session:
-        assert records_before(session, most=99) == records_after(session)[::-1]
+        assert events_before(session, most=99) == records_after(session)[::-1]
 
 
 def test_the_log_holds_nothing_that_labels_went_into(service):

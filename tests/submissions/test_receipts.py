@@ -32,7 +32,7 @@ def test_another_servers_key_does_not_fit(service, receipt, settings, tmp_path):
     other = again(service, state_dir=tmp_path / "other")
     assert other.signer.public_key != service.signer.public_key
     assert "another server's key" in problem_of(receipt.to_json(), other.signer.public_key)
-    assert "no public key" in problem_of(receipt.to_json(), "12")
+    assert "not a public key" in problem_of(receipt.to_json(), "12")
 
 
 def test_the_key_stays_the_same_after_a_restart(service, receipt):

@@ -51,7 +51,7 @@ def test_a_receipt_is_checked_with_the_public_key(run, service, tmp_path):
     assert code == 1 and "does not fit" in said
     (tmp_path / "receipt.json").write_text("[]")
     assert run("receipt", "receipt.json", "--key", key) == (
-        1, "error: 'receipt.json' is no receipt in JSON (ValueError); save it as it was given\n",
+        1, "error: 'receipt.json' is not a receipt in JSON (ValueError); save it as it was given\n",
     )  # fmt: skip
 
 

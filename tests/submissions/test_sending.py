@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from submissions import sending
 from submissions.__main__ import app
-from submissions.sending import SendingFailed, may_carry_token, problems_in, send_submission
+from submissions.sending import SubmissionNotSent, may_carry_token, problems_in, send_submission
 from tests.submissions.synthetic import verdicts
 
 DECLARED = {"account": "Ann", "judge": "Alpha"}
@@ -41,7 +41,7 @@ def client_that(*answers):
 def test_a_file_goes_out_with_its_declaration(file):
     client, seen = client_that(httpx.Response(201, json={"submission_id": "abc", "is_new": True}))
     sent = send_submission("http://space", file, DECLARED, client)
-    assert (sent.is_taken, sent.answer["submission_id"]) == (True, "abc")
+    assert (sent.is_accepted, sent.answer["submission_id"]) == (True, "abc")
     assert file.read_bytes() in seen[0]
     assert b'name="judge"\r\n\r\nAlpha' in seen[0]
 
@@ -49,14 +49,14 @@ def test_a_file_goes_out_with_its_declaration(file):
 def test_a_failed_way_is_tried_again_with_the_whole_file(file):
     fail = httpx.ConnectError("refused")
     client, seen = client_that(fail, httpx.Response(503), httpx.Response(200, json={"is_new": False}))
-    assert send_submission("http://space", file, DECLARED, client).is_taken
+    assert send_submission("http://space", file, DECLARED, client).is_accepted
     assert len(seen) == 3
     assert file.read_bytes() in seen[2]
 
 
 def test_after_four_attempts_it_gives_up_with_what_to_do(file):
     client, seen = client_that(*[httpx.ConnectError("refused")] * 4)
-    with pytest.raises(SendingFailed, match="cannot be reached: refused; send the file again later"):
+    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; send the file again later"):
         send_submission("http://space", file, DECLARED, client)
     assert len(seen) == 4
 
@@ -65,12 +65,12 @@ def test_a_refusal_is_not_sent_again_and_every_problem_is_told(file):
     answer = {"error": "x", "fields": [{"field": "judge", "message": "fill it in"}]}
     client, seen = client_that(httpx.Response(422, json=answer))
     sent = send_submission("http://space", file, DECLARED, client)
-    assert (sent.is_taken, problems_in(sent.answer), len(seen)) == (False, ["fill it in"], 1)
+    assert (sent.is_accepted, problems_in(sent.answer), len(seen)) == (False, ["fill it in"], 1)
 
 
 def test_what_answers_but_is_no_space_is_told_apart(file):
     client, _ = client_that(httpx.Response(200, text="<html>"))
-    with pytest.raises(SendingFailed, match="nothing that a Space of ours says"):
+    with pytest.raises(SubmissionNotSent, match="not an answer of this project's Space"):
         send_submission("http://space", file, DECLARED, client)
 
 
@@ -114,7 +114,7 @@ def test_a_token_goes_by_https_or_stays_on_this_machine(space):
 @pytest.mark.parametrize("space", UNSAFE)
 def test_a_token_goes_nowhere_else_and_then_nothing_is_sent(file, space):
     client, seen = client_that()
-    with pytest.raises(SendingFailed, match="no token is sent"):
+    with pytest.raises(SubmissionNotSent, match="no token is sent"):
         send_submission(space, file, DECLARED, client, token="hf_mine")
     assert seen == []
 
@@ -148,7 +148,7 @@ def test_with_a_token_no_name_is_asked_for_and_the_token_is_never_printed(
 
     def send(space, path, declared, client=None, token=None):
         sent.append((declared["account"], token))
-        raise SendingFailed("nobody is there")
+        raise SubmissionNotSent("nobody is there")
 
     monkeypatch.setattr(sending, "send_submission", send)
     options = options_for("https://space.example", suite_folder)

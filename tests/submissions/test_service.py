@@ -11,7 +11,7 @@ from submissions.database import snapshot
 from submissions.records import Submission
 from submissions.refusals import SubmissionRefused
 from submissions.service import SubmissionService
-from tests.submissions.recorded import again, assert_nothing_was_written, counts, kept_files, score_of
+from tests.submissions.recorded import again, assert_nothing_was_written, counts, score_of, stored_files
 from tests.submissions.synthetic import (
     FORM,
     declaration,
@@ -85,7 +85,7 @@ def test_the_same_file_of_a_judge_is_one_submission_however_often_it_is_sent(ser
     assert first.submission_id == second.submission_id == third.submission_id
     assert first.submitted_at == second.submitted_at == third.submitted_at
     assert counts(service) == {"accounts": 1, "judges": 1, "submissions": 1, "scores": 1}
-    assert len(kept_files(service)) == 1
+    assert len(stored_files(service)) == 1
 
 
 def test_a_file_that_was_scored_is_not_scored_anew_when_it_is_sent_again(service, monkeypatch):
@@ -105,7 +105,7 @@ def test_the_same_file_by_another_judge_is_another_submission(service):
     assert len({receipt.submission_id for receipt in receipts}) == 3
     assert all(receipt.is_new for receipt in receipts)
     assert counts(service) == {"accounts": 2, "judges": 3, "submissions": 3, "scores": 3}
-    assert len(kept_files(service)) == 1
+    assert len(stored_files(service)) == 1
 
 
 def test_another_file_of_the_same_judge_is_another_try_of_it(service):
@@ -193,11 +193,11 @@ def test_a_test_file_is_not_rehearsed(service):
 
 
 def test_a_dev_file_with_errors_is_not_rehearsed(service):
-    with pytest.raises(SubmissionRefused, match="mend the findings"):
+    with pytest.raises(SubmissionRefused, match="fix the findings"):
         service.rehearse(service.check(b"{}\n", "a.jsonl", "dev"))
 
 
 def test_a_rehearsal_without_dev_labels_is_refused_in_words(settings):
     service = SubmissionService(settings.model_copy(update={"labels": "none"}))
-    with pytest.raises(SubmissionRefused, match="rehearsing is off: no labels are configured"):
+    with pytest.raises(SubmissionRefused, match="scoring dev files is off: no labels are configured"):
         service.rehearse(service.check(verdicts(service.suite, "dev"), "a.jsonl", "dev"))

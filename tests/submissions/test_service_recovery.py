@@ -6,7 +6,7 @@ import pytest
 
 from submissions import scorer as scorer_module
 from submissions.scorer import Scorer
-from tests.submissions.recorded import again, counts, kept_files
+from tests.submissions.recorded import again, counts, stored_files
 from tests.submissions.synthetic import (
     send,
     verdicts,
@@ -94,4 +94,4 @@ def test_starting_removes_what_killed_processes_left_half_written(service):
     left.write_bytes(b"half")
     os.utime(left, (0, 0))
     again(service).finish_scoring()
-    assert [path.name for path in kept_files(service)] == [receipt.file_sha256]
+    assert [path.name for path in stored_files(service)] == [receipt.file_sha256]

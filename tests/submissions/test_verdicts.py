@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from submissions.verdicts import VerdictShelf, VerdictsUnavailable, read_verdicts
+from submissions.verdicts import VerdictCache, VerdictsUnavailable, read_verdicts
 from tests.submissions.recorded import again
 from tests.submissions.synthetic import SECRET_ANNOTATOR, is_success, send, verdicts
 
@@ -75,7 +75,7 @@ def test_a_missing_or_damaged_file_is_told_without_its_place(service, settings):
     receipt = send(service, verdicts(service.suite))
     kept = service.files.path(receipt.file_sha256)
     kept.write_bytes(kept.read_bytes().replace(b"true", b"null", 1))
-    with pytest.raises(VerdictsUnavailable, match="missing here, or damaged") as reason:
+    with pytest.raises(VerdictsUnavailable, match="missing or damaged on this server") as reason:
         again(service).verdicts(receipt.submission_id)
     assert str(settings.state_dir) not in str(reason.value)
 
@@ -86,31 +86,31 @@ def test_a_file_over_todays_size_limit_is_still_read(service):
 
 
 def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
-    with pytest.raises(VerdictsUnavailable, match="does not fit the suite"):
+    with pytest.raises(VerdictsUnavailable, match="does not fit the current suite"):
         read_verdicts(b'{"trajectory_id": "a/b/c", "success": true}\n', service.suite, "test")
 
 
 # What stays in memory
 
 
-def test_the_shelf_keeps_what_was_asked_for_last_within_its_bound(service):
+def test_the_cache_keeps_what_was_asked_for_last_within_its_bound(service):
     content = verdicts(service.suite, reasoning="x" * 1000)  # 30 rows of 1,000 letters: over 30 kB each
     asked = []
 
     def read(name):
         return lambda: asked.append(name) or read_verdicts(content, service.suite, "test")
 
-    shelf = VerdictShelf(max_bytes=80_000)  # room for two
+    cache = VerdictCache(max_bytes=80_000)  # room for two
     for name in ("a", "b", "a", "c", "a", "b"):
-        shelf.get(name, read(name))
+        cache.get(name, read(name))
     # c pushes b out, a having been asked for after it; then b is read again.
     assert asked == ["a", "b", "c", "b"]
 
 
-def test_what_is_larger_than_the_shelf_is_given_all_the_same(service):
-    shelf = VerdictShelf(max_bytes=1)
+def test_what_is_larger_than_the_cache_is_given_all_the_same(service):
+    cache = VerdictCache(max_bytes=1)
     content = verdicts(service.suite)
-    assert shelf.get("a", lambda: read_verdicts(content, service.suite, "test")).success.sum() == 10
+    assert cache.get("a", lambda: read_verdicts(content, service.suite, "test")).success.sum() == 10
 
 
 # Labels for figures over many trajectories

@@ -6,7 +6,7 @@ from sqlalchemy import text
 from submissions.accounts import Actor
 from submissions.chain import records_after
 from submissions.database import open_database, snapshot, transaction
-from submissions.projection import NotEmpty, restore_records
+from submissions.projection import NotEmpty, restore_events
 from submissions.verifying import verify
 from tests.submissions.synthetic import send, verdicts
 
@@ -57,10 +57,10 @@ def test_restored_into_an_empty_database_the_records_give_the_same_tables(servic
         records = records_after(session)
     fresh = open_database("sqlite://")
     with transaction(fresh) as session:
-        assert restore_records(session, records) == 5
+        assert restore_events(session, records) == 5
     with snapshot(fresh) as session:
         assert records_after(session) == records
     with pytest.raises(NotEmpty), transaction(fresh) as session:
-        restore_records(session, records)
+        restore_events(session, records)
     with pytest.raises(ValueError, match="record 1 is missing"), transaction(open_database("sqlite://")) as s:
-        restore_records(s, records[1:])
+        restore_events(s, records[1:])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from dataset_script.settings import Settings
-from submissions.hub.pace import CommitPace
+from submissions.hub.pace import CommitRateLimiter
 from submissions.opening import open_service
 from submissions.service import SubmissionService
 from tests.hub_server import running_hub
@@ -36,9 +36,9 @@ def opened(hub, hub_settings):
     """Open services, by default with the settings of ``hub_settings``; they are closed at the end."""
     services: list[SubmissionService] = []
 
-    def open_one(pace: CommitPace | None = None, **changes) -> SubmissionService:
-        pace = pace or CommitPace(most_an_hour=10_000, burst=5_000)
-        services.append(open_service(hub_settings.model_copy(update=changes), pace=pace))
+    def open_one(limiter: CommitRateLimiter | None = None, **changes) -> SubmissionService:
+        limiter = limiter or CommitRateLimiter(most_an_hour=10_000, burst=5_000)
+        services.append(open_service(hub_settings.model_copy(update=changes), limiter=limiter))
         return services[-1]
 
     yield open_one

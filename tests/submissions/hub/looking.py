@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from submissions.chain import Record, check_chain, records_after
+from submissions.chain import Record, check_event_log, records_after
 from submissions.database import snapshot
 from submissions.hub.layout import read_lines, span_of
 from tests.submissions.hub.conftest import RECORDS
@@ -23,7 +23,7 @@ def records_on(hub) -> list[Record]:
     found = contents(hub)
     spans = [span for path in sorted(found) if (span := span_of(path))]
     records = [record for span in spans for record in read_lines(found[span.path], span)]
-    assert check_chain(records) == []
+    assert check_event_log(records) == []
     return records
 
 

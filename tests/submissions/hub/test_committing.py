@@ -7,7 +7,7 @@ import pytest
 from submissions.hub.batch import WAIT_FOR_A_FILE, next_batch
 from submissions.hub.committing import STARTS, Committer
 from submissions.hub.layout import WRITER, Span, file_path
-from submissions.hub.pace import CommitPace
+from submissions.hub.pace import CommitRateLimiter
 from submissions.hub.repository import Head
 from tests.submissions.hub.looking import records_of
 from tests.submissions.synthetic import send, verdicts
@@ -39,7 +39,7 @@ class Restorer:
     def __init__(self, files) -> None:
         self.files = files
 
-    def bring(self, head: Head) -> int:
+    def pull(self, head: Head) -> int:
         return 0
 
 
@@ -54,7 +54,7 @@ def test_a_restart_keeps_to_the_pace_of_what_the_hub_saw_in_the_last_hour(servic
     repository = Repository()
     committer = Committer(
         lambda: service.engine, repository, Restorer(service.files),
-        CommitPace(clock=lambda: now[0]), lambda: NOW, pause,
+        CommitRateLimiter(clock=lambda: now[0]), lambda: NOW, pause,
     )  # fmt: skip
     send(service, verdicts(service.suite))
     committer.connect()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from submissions.chain import NO_HASH, Record, hash_of
 from submissions.hub.layout import (
-    RecordsDamaged,
+    EventFilesDamaged,
     Span,
     file_path,
     in_order,
@@ -56,7 +56,7 @@ def test_other_files_are_no_records(path):
 def test_spans_are_ordered_and_gaps_and_doubles_are_named():
     assert in_order([Span(3, 4), Span(1, 2)]) == (Span(1, 2), Span(3, 4))
     for wrong in ([Span(2, 3)], [Span(1, 2), Span(4, 5)], [Span(1, 2), Span(2, 3)]):
-        with pytest.raises(RecordsDamaged, match="missing there, or there twice"):
+        with pytest.raises(EventFilesDamaged, match="missing there, or there twice"):
             in_order(wrong)
 
 
@@ -64,9 +64,9 @@ def test_records_read_back_as_they_were_and_changed_ones_are_refused():
     records = chain_of(3)
     content = to_lines(records)
     assert read_lines(content, Span(1, 3)) == records
-    with pytest.raises(RecordsDamaged, match="its content was changed"):
+    with pytest.raises(EventFilesDamaged, match="its content was changed"):
         read_lines(content.replace(b"Ada", b"Eve"), Span(1, 3))
-    with pytest.raises(RecordsDamaged, match="does not hold the records that its name says"):
+    with pytest.raises(EventFilesDamaged, match="does not hold the records that its name says"):
         read_lines(content, Span(1, 4))
 
 

@@ -9,8 +9,8 @@ import pytest
 from submissions.accounts import Actor
 from submissions.hub.committing import STARTS
 from submissions.hub.layout import WRITER, Span, to_lines
-from submissions.hub.turns import FileTurn, turn_of
-from submissions.hub.words import DIFFERENT, TAKEN_OVER
+from submissions.hub.turns import FileLease, open_lease
+from submissions.hub.words import DIVERGED, REPLACED
 from submissions.refusals import SubmissionRefused
 from tests.submissions.hub.conftest import RECORDS
 from tests.submissions.hub.looking import contents, eventually, records_of, records_on, titles
@@ -27,7 +27,7 @@ def test_of_two_servers_with_records_of_their_own_the_later_one_writes(hub, open
     assert records_of(later) == records_of(service)
     lost = send(service, verdicts(service.suite, misses=1))
     assert lost.status == "waiting"
-    eventually(lambda: service.read_only_reason == TAKEN_OVER)
+    eventually(lambda: service.read_only_reason == REPLACED)
     assert "DATABASE_URL" in service.read_only_reason
     with pytest.raises(SubmissionRefused, match="another server writes"):
         send(service, verdicts(service.suite, misses=2))
@@ -73,7 +73,7 @@ def test_records_that_are_not_ours_under_our_numbers_stop_the_writing(hub, opene
     hub.commit(RECORDS, {span.path: to_lines(others), WRITER: writer})
     receipt = send(service, verdicts(service.suite, misses=1))
     assert receipt.status == "waiting"
-    eventually(lambda: service.read_only_reason == DIFFERENT)
+    eventually(lambda: service.read_only_reason == DIVERGED)
     assert records_on(hub)[2:] == others
     assert len(records_of(service)) == 4
     assert service.submission(receipt.submission_id, ADA).receipt.status == "waiting"
@@ -92,7 +92,7 @@ def test_an_old_disk_with_a_fork_is_told_at_the_start(hub, opened, crash, tmp_pa
     crash(again)
     commits = len(titles(hub))
     forked = opened(state_dir=tmp_path / "fork")
-    assert forked.read_only_reason == DIFFERENT
+    assert forked.read_only_reason == DIVERGED
     assert "record 4 here and on the Hub (maintainer/records) are different" in caplog.text
     assert len(records_of(forked)) == 4
     assert len(titles(hub)) == commits
@@ -105,7 +105,7 @@ def test_damaged_records_on_the_hub_are_not_taken_over(hub, opened, crash, tmp_p
     path = next(path for path in contents(hub) if path.startswith("records/"))
     hub.commit(RECORDS, {path: contents(hub)[path].replace(b"First judge", b"Other judge")})
     again = opened(state_dir=tmp_path / "other")
-    assert again.read_only_reason == DIFFERENT
+    assert again.read_only_reason == DIVERGED
     assert records_of(again) == []
     assert "its content was changed" in caplog.text
 
@@ -151,20 +151,20 @@ def test_replicas_with_one_database_take_turns_and_each_brings_the_files_it_has(
 
 
 def test_a_turn_on_a_file_is_one_holders_until_it_is_given_back(tmp_path):
-    first, second = FileTurn(tmp_path / "a" / "lock"), FileTurn(tmp_path / "a" / "lock")
-    assert [first.take(), first.take(), second.take()] == [True, True, False]
-    first.give_back()
-    assert [second.take(), first.take()] == [True, False]
+    first, second = FileLease(tmp_path / "a" / "lock"), FileLease(tmp_path / "a" / "lock")
+    assert [first.acquire(), first.acquire(), second.acquire()] == [True, True, False]
+    first.release()
+    assert [second.acquire(), first.acquire()] == [True, False]
 
 
 def test_a_turn_on_a_database_is_one_holders_until_its_connection_ends(postgres_url, tmp_path):
     from submissions.database import open_database
 
     engines = [open_database(postgres_url) for _ in range(2)]
-    first, second = (turn_of(lambda e=engine: e, tmp_path, "records") for engine in engines)
-    assert [first.take(), first.take(), second.take()] == [True, True, False]
-    first.give_back()
-    assert [second.take(), first.take()] == [True, False]
+    first, second = (open_lease(lambda e=engine: e, tmp_path, "records") for engine in engines)
+    assert [first.acquire(), first.acquire(), second.acquire()] == [True, True, False]
+    first.release()
+    assert [second.acquire(), first.acquire()] == [True, False]
     second._connection.connection.driver_connection.close()
-    assert first.take()
-    assert not second.take()
+    assert first.acquire()
+    assert not second.acquire()

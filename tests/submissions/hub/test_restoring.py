@@ -7,11 +7,11 @@ import pytest
 from submissions.accounts import Actor
 from submissions.hub.committing import STARTS
 from submissions.hub.layout import file_path
-from submissions.hub.words import RESTORING, SILENT
+from submissions.hub.words import HUB_SILENT, RESTORING
 from submissions.refusals import SubmissionRefused
 from tests.submissions.hub.conftest import RECORDS
 from tests.submissions.hub.looking import eventually, records_of, records_on, titles
-from tests.submissions.recorded import kept_files
+from tests.submissions.recorded import stored_files
 from tests.submissions.synthetic import declaration, send, verdicts
 
 COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
@@ -33,12 +33,12 @@ def test_a_start_from_nothing_restores_records_files_and_board(hub, opened, cras
     service = opened()
     sent = [send(service, verdicts(service.suite, misses=n), judge=f"Judge {n % 2}") for n in range(4)]
     before, records = service.board().to_bytes(), records_of(service)
-    names = {path.name for path in kept_files(service)}
+    names = {path.name for path in stored_files(service)}
     lose_the_disk(service, crash)
     again = opened()
     assert records_of(again) == records
     assert again.board().to_bytes() == before
-    assert {path.name for path in kept_files(again)} == names
+    assert {path.name for path in stored_files(again)} == names
     for n, receipt in enumerate(sent):
         repeated = send(again, verdicts(again.suite, misses=n), judge=f"Judge {n % 2}")
         assert not repeated.is_new
@@ -77,7 +77,7 @@ def test_an_old_disk_takes_the_newer_records_and_their_files(hub, opened, crash,
     crash(newer)
     old = opened(state_dir=tmp_path / "old")
     assert records_of(old) == records_of(newer)
-    assert len(kept_files(old)) == 2
+    assert len(stored_files(old)) == 2
     assert old.board().to_bytes() == newer.board().to_bytes()
 
 
@@ -112,7 +112,7 @@ def test_a_restore_that_breaks_off_goes_on_where_it_was(hub, opened, crash):
     hub.served.clear()
     hub.fail("GET", path, times=1_000_000, status=403)
     again = opened()
-    assert again.read_only_reason in (RESTORING, SILENT)
+    assert again.read_only_reason in (HUB_SILENT, RESTORING)
     assert records_of(again) == []
     eventually(lambda: all(hub.served[file_path(r.file_sha256)] for r in sent if r is not sent[2]))
     served = dict(hub.served)
@@ -130,7 +130,7 @@ def test_while_the_hub_is_silent_at_the_start_reading_goes_on_and_submissions_ar
     crash(service)
     silence(hub)
     again = opened()
-    assert again.read_only_reason == SILENT
+    assert again.read_only_reason == HUB_SILENT
     assert again.board().to_bytes() == before
     with pytest.raises(SubmissionRefused, match="the Hub does not answer"):
         send(again, verdicts(again.suite, misses=1))
@@ -147,7 +147,7 @@ def test_from_nothing_and_with_a_silent_hub_it_starts_and_restores_later(hub, op
     lose_the_disk(service, crash)
     silence(hub)
     again = opened()
-    assert again.read_only_reason == SILENT
+    assert again.read_only_reason == HUB_SILENT
     assert again.board().rows == ()
     hub.faults.clear()
     eventually(lambda: again.read_only_reason is None)

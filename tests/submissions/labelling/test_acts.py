@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from submissions.chain import check_chain, records_after
+from submissions.chain import check_event_log, records_after
 from submissions.database import snapshot
 from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.drafts import Draft, SavedElsewhere
@@ -17,7 +17,7 @@ from tests.submissions.labelling.conftest import ADA, BOB, EVE, GRACE, queue_of,
 def kinds_of(desk) -> list[str]:
     with snapshot(desk.service.engine) as session:
         records = records_after(session)
-    assert check_chain(records) == []
+    assert check_event_log(records) == []
     return [record.kind for record in records]
 
 
@@ -38,7 +38,7 @@ def test_ids_are_opaque_numbered_and_kept_over_an_end(desk):
     desk.acts.uninvite("ada", GRACE)
     assert desk.acts.invite("cleo", GRACE) == "annotator-3"
     assert desk.acts.invite("ada", GRACE) == "annotator-1"
-    with pytest.raises(SubmissionRefused, match="invited already"):
+    with pytest.raises(SubmissionRefused, match="already invited"):
         desk.acts.invite("ADA", GRACE)
 
 
@@ -50,7 +50,7 @@ def test_an_account_needs_a_name(desk, name):
 
 def test_only_trajectories_of_the_suite_are_assigned(desk):
     desk.acts.invite("ada", GRACE)
-    with pytest.raises(SubmissionRefused, match="does not have"):
+    with pytest.raises(SubmissionRefused, match="are not in the suite"):
         desk.acts.assign(["webarena/agent-a/webarena.0", "webarena/agent-a/webarena.9999"], 0, 1, GRACE)
     assert kinds_of(desk) == ["invited"]
 

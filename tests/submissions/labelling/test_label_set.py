@@ -88,7 +88,7 @@ def test_a_label_set_that_cannot_be_read_is_not_replaced_by_less(shared_desk, mo
     shared_desk.acts.save(queue_of(shared_desk, ADA)[0], said(), 0, ADA)
     gone = shared_desk.service.settings.model_copy(update={"labels": f"csv:{tmp_path / 'gone.csv'}"})
     monkeypatch.setattr(shared_desk.service, "settings", gone)
-    with pytest.raises(SubmissionRefused, match="would be lost"):
+    with pytest.raises(SubmissionRefused, match="would lose its labels"):
         shared_desk.publish(GRACE, "why")
 
 
