@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
@@ -67,10 +67,6 @@ def entries() -> tuple[RegisteredJudge, ...]:
     return tuple(_entries())
 
 
-def judges() -> Mapping[str, AnyJudge]:
-    return MappingProxyType({entry.judge.name: entry.judge for entry in entries()})
-
-
 def default_provider(model: str) -> str | None:
     """Where the model of a judge of the table was asked for the paper; None for any other model."""
     return _PROVIDERS.get(model)
@@ -111,8 +107,8 @@ def _named(name: str) -> AnyJudge:
     titles = dict.fromkeys(repr(by_key[key].name) for key in near)
     hint = f"did you mean {' or '.join(titles)}? " if titles else ""
     raise UnknownJudgeError(
-        f"there is no judge {name!r}; {hint}`python -m judges list` names all, "
-        "and name your own as path/to/file.py:Name"
+        f"there is no judge {name!r}; {hint}`python -m judges list` names all; "
+        "name your own judge as path/to/file.py:Name"
     )
 
 

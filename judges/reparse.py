@@ -121,11 +121,11 @@ def reparse_record(record: Record, judge: Judge, whole: WholeReply | None = None
     if not stored:
         return record
 
-    def parse_reply(call: Call) -> Reply | None:
+    def reply_to(call: Call) -> Reply | None:
         found = stored.get((call.role, call.sample))
         return found if found is not None else _reply_before_the_verdict(record, call)
 
-    answer = drive_offline(judge, _EMPTY_VIEW, parse_reply)
+    answer = drive_offline(judge, _EMPTY_VIEW, reply_to)
     return None if answer is None else {**record, "state": answer.state, "answer": _kept(answer)}
 
 

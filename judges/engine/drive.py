@@ -18,13 +18,11 @@ class Exchange:
     stage: int
 
 
-async def drive(judge: Judge, view: View, ask: Ask) -> Answer:
-    answer, _ = await drive_recorded(judge, view, ask)
-    return answer
+async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
+    """A judge's answer to one trajectory, with every call and its reply in the order the judge named them.
 
-
-async def drive_recorded(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
-    """As `drive`, with every call and its reply, in the order in which the judge named them."""
+    Raises what ``ask`` raises, once the other calls of the stage have ended.
+    """
     exchanges: list[Exchange] = []
     session = judge.ask(view)
     try:
@@ -37,19 +35,19 @@ async def drive_recorded(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tu
         return end.value, tuple(exchanges)
     finally:
         session.close()
-    raise RuntimeError(f"{judge.name} asks without end")
+    raise RuntimeError(f"{judge.name} never answers")
 
 
-def drive_offline(judge: Judge, view: View, parse_reply: Callable[[Call], Reply | None]) -> Answer | None:
+def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
     """As `drive`, with replies that are there already; None when one is not.
 
-    ``parse_reply`` is asked for every call of a stage even so: a batch collects all that is missing at once.
+    ``reply_to`` is called for every call of a stage even so: a batch collects all that is missing at once.
     """
     session = judge.ask(view)
     try:
         calls = next(session)
         for _ in range(_NO_END):
-            replies = [parse_reply(call) for call in calls]
+            replies = [reply_to(call) for call in calls]
             if any(reply is None for reply in replies):
                 return None
             calls = session.send(replies)
@@ -57,7 +55,7 @@ def drive_offline(judge: Judge, view: View, parse_reply: Callable[[Call], Reply 
         return end.value
     finally:
         session.close()
-    raise RuntimeError(f"{judge.name} asks without end")
+    raise RuntimeError(f"{judge.name} never answers")
 
 
 _NO_END = 10_000

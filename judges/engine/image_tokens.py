@@ -123,10 +123,6 @@ _CLAUDE = ImageRule(
 _CLAUDE_HIGH_RESOLUTION = _same(
     "Claude patches of 28 px (at most 4,784)", partial(claude_tokens, 2_576, 4_784)
 )
-_QWEN = _same("Qwen-VL squares of 28 px", partial(qwen_tokens, 28, 3_136, 12_845_056))
-_QWEN_3 = _same("Qwen3-VL squares of 32 px", partial(qwen_tokens, 32, 65_536, 16_777_216))
-_QWEN = _same("Qwen-VL squares of 28 px", partial(qwen_tokens, 28, 3_136, 12_845_056))
-_QWEN_3 = _same("Qwen3-VL squares of 32 px", partial(qwen_tokens, 32, 65_536, 16_777_216))
 _UNKNOWN: Final = ImageRule("unknown model: a guess, one for each 28 px square", _guess, _guess_at_most)
 
 # The first pattern that the name begins with decides; points in names are dashes here.

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from judges.base import Answer, Call, Judge, Reply, RewardJudge, View, Wants
-from judges.engine.drive import Ask, drive_recorded
+from judges.engine.drive import Ask, drive
 from judges.engine.records import Judgment
 
 READERS = 4
@@ -148,7 +148,7 @@ async def _judged(
             return Judgment(trajectory_id, judge.judge_reward(reward), reward=reward)
         view = await in_thread(views.view, trajectory_id, judge.wants)
         share.holds(_weight(view))
-        answer, exchanges = await drive_recorded(judge, view, share.ask)
+        answer, exchanges = await drive(judge, view, share.ask)
         return Judgment(trajectory_id, answer, exchanges)
     except StopRunError:
         raise

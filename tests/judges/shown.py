@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from PIL import Image as pictures
 
 from judges.base import Answer, Call, Image, Judge, Message, Reply, View, ViewStep
+from judges.registry import entries
 
 GOAL = "Order two blue teapots."
 
@@ -19,6 +20,11 @@ READABLE_BY_EVERY_JUDGE = (
     "Thoughts: fine\nStatus: success\n"
 )
 """A reply that is a caption, a rating and a yes to every question, whichever judge reads it."""
+
+
+def judges() -> dict[str, Judge]:
+    """Every judge of the registry by its name."""
+    return {entry.judge.name: entry.judge for entry in entries()}
 
 
 def picture(shade: int = 0, size: tuple[int, int] = (8, 6), kind: str = "PNG", mode: str = "RGB") -> bytes:
@@ -72,7 +78,7 @@ class Judgment:
 def judged(
     judge: Judge,
     shown: View,
-    parse_reply: Callable[[Call], Reply] = lambda call: Reply(READABLE_BY_EVERY_JUDGE),
+    reply_to: Callable[[Call], Reply] = lambda call: Reply(READABLE_BY_EVERY_JUDGE),
 ) -> Judgment:
     """A judge driven to its answer with replies made up for its calls."""
     stages = []
@@ -81,7 +87,7 @@ def judged(
         calls = next(session)
         while True:
             stages.append(tuple(calls))
-            calls = session.send([parse_reply(call) for call in calls])
+            calls = session.send([reply_to(call) for call in calls])
     except StopIteration as end:
         return Judgment(end.value, tuple(stages))
 

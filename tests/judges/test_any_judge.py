@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from dataset_script import sample
 from dataset_script.vocabulary import STATES
 from judges.base import Image, Message, Reply, View, ViewStep
-from judges.registry import find_judge, judges
+from judges.registry import find_judge
 from judges.views import Views
-from tests.judges.shown import READABLE_BY_EVERY_JUDGE, image, judged, view
+from tests.judges.shown import READABLE_BY_EVERY_JUDGE, image, judged, judges, view
 
 ASKING = [name for name, judge in judges().items() if hasattr(judge, "ask")]
 ONE_OF_EACH_WANTS = list({find_judge(name).wants: name for name in ASKING}.values())

@@ -9,9 +9,9 @@ from dataset_script.sources.released import ReleasedSource
 from dataset_script.suite import load_suite
 from dataset_script.vocabulary import LABELS, STATES
 from judges.__main__ import app
-from judges.registry import judges
 from leaderboard.__main__ import app as leaderboard
 from submissions.__main__ import app as submissions
+from tests.judges.shown import judges
 from tests.llm_server import LLMServer
 
 

@@ -11,7 +11,7 @@ from dataset_script.prediction_file.read import read_predictions
 from dataset_script.suite import load_suite
 from judges.__main__ import app
 from judges.base import Answer
-from judges.registry import judges
+from tests.judges.shown import judges
 
 
 def invoke(*arguments):

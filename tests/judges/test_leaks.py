@@ -11,9 +11,9 @@ import pytest
 
 from judges import published_views
 from judges.base import Wants
-from judges.registry import find_judge, judges
+from judges.registry import find_judge
 from judges.views import Views
-from tests.judges.shown import image, images, judged, picture, text
+from tests.judges.shown import image, images, judged, judges, picture, text
 
 AGENT, MODEL, BENCHMARK, TASK, EXPERIMENT, REWARD, ERROR, PROMPT = PLANTED = (
     "GenericAgent-planted-agent",

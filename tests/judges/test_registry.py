@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from judges.__main__ import app
 from judges.aer import AerJudge
 from judges.nnetnav import NNetNavJudge
-from judges.registry import UnknownJudgeError, default_provider, entries, find_judge, judges
+from judges.registry import UnknownJudgeError, default_provider, entries, find_judge
 from judges.simplified import SimplifiedJudge
 from leaderboard.published_files import read_published_files
-from tests.judges.shown import judged, view
+from tests.judges.shown import judged, judges, view
 
 PUBLISHED = [row for row in read_published_files().judges if row.row_id.startswith("paper/")]
 RELEASED_FOLDERS = {  # whether the judge of the folder saw tree and screenshot, from the release

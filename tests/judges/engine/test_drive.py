@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from judges.base import Answer, Call, Message, Reply, View, Wants
-from judges.engine.drive import drive, drive_offline, drive_recorded
+from judges.engine.drive import drive, drive_offline
 
 VIEW = View("a goal", (), ())
 
@@ -33,7 +33,7 @@ def test_replies_come_back_in_the_order_of_the_calls_whatever_ends_first():
         await asyncio.sleep(0.003 if asked.purpose.endswith("0") else 0)
         return Reply(asked.purpose[-1])
 
-    answer, exchanges = asyncio.run(drive_recorded(TwoStages(), VIEW, ask))
+    answer, exchanges = asyncio.run(drive(TwoStages(), VIEW, ask))
     # the last letter of "on 0, 1, 2" is 2
     assert answer == Answer("ok", success=False, reasoning="2")
     assert [(each.stage, each.call.purpose, each.reply.text) for each in exchanges] == [
@@ -53,7 +53,8 @@ def test_the_calls_of_a_stage_are_under_way_together():
             await asyncio.sleep(0)
         return Reply("yes")
 
-    assert asyncio.run(drive(TwoStages(), VIEW, ask)).success is True
+    answer, _ = asyncio.run(drive(TwoStages(), VIEW, ask))
+    assert answer.success is True
 
 
 def test_when_a_call_raises_the_others_of_its_stage_still_end():
@@ -74,11 +75,11 @@ def test_when_a_call_raises_the_others_of_its_stage_still_end():
 def test_offline_a_missing_reply_gives_no_answer_and_every_call_of_the_stage_is_asked_for():
     asked = []
 
-    def parse_reply(each: Call) -> Reply | None:
+    def reply_to(each: Call) -> Reply | None:
         asked.append(each.purpose)
         return None if each.purpose == "caption 0" else Reply("a page")
 
-    assert drive_offline(TwoStages(), VIEW, parse_reply) is None
+    assert drive_offline(TwoStages(), VIEW, reply_to) is None
     assert asked == ["caption 0", "caption 1", "caption 2"]
 
 
@@ -107,5 +108,5 @@ def test_a_judge_that_never_answers_does_not_ask_for_ever():
             while True:
                 yield [call("again")]
 
-    with pytest.raises(RuntimeError, match="endless asks without end"):
+    with pytest.raises(RuntimeError, match="endless never answers"):
         drive_offline(Endless(), VIEW, lambda _: Reply("yes"))

@@ -13,8 +13,7 @@ from judges.engine.plan import CountingRules, make_plan
 from judges.engine.prices import ANY_PROVIDER, Price, PriceTable
 from judges.engine.tokens import TokenCounters
 from judges.parsing import parse_answer
-from judges.registry import judges
-from tests.judges.shown import view
+from tests.judges.shown import judges, view
 
 ASKING = {name: judge for name, judge in judges().items() if getattr(judge, "models", None)}
 RULES = CountingRules(PriceTable({(ANY_PROVIDER, "m"): Price(1.0, 1.0)}), TokenCounters(), Throughput())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from judges.base import ModelSettings, OptionsError
 from judges.engine import prices
 from judges.engine.prices import COLUMNS, Price, read_prices
-from judges.registry import judges
+from tests.judges.shown import judges
 
 SHIPPED = Path(prices.__file__).parent / "prices.csv"
 
