@@ -155,10 +155,10 @@ def _rows(item: Item) -> Iterator[Row]:
     else:
         tables, left_out, notes = make_tables(item.task)
         for finding in left_out:
-            logger.warning(f"left out: {finding.name}: {finding.code} {finding.detail}"[:400])
+            logger.warning(f"left out: {finding.file}: {finding.code} {finding.message}"[:400])
         for note in notes:
             if note.code == "broken_image":
-                logger.warning(f"{note.name}: {note.detail}"[:400])
+                logger.warning(f"{note.file}: {note.message}"[:400])
         if item.annotations:
             yield from item.annotations if tables else ()
         elif item.configuration in tables:

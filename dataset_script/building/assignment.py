@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dataset_script.building.report import Finding
+from dataset_script.building.report import finding
+from dataset_script.prediction_file.findings import Finding
 from dataset_script.sources.base import SourceFile, SourceListing
 from dataset_script.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
 
@@ -24,14 +25,14 @@ def assign(suite: Suite, listing: SourceListing) -> Assignment:
     notes: list[Finding] = []
     for name in listing.others:
         if name.endswith(".json"):
-            left_out.append(Finding("misplaced", name))
+            left_out.append(finding("misplaced", name))
         else:
-            notes.append(Finding("not_json_file", name))
+            notes.append(finding("not_json_file", name))
     files: dict[Trajectory, list[SourceFile]] = defaultdict(list)
     for file in listing.files:
         trajectory = suite.find(file.trajectory_id)
         if trajectory is None:
-            left_out.append(Finding("not_in_suite", file.name))
+            left_out.append(finding("not_in_suite", file.name))
         else:
             files[trajectory].append(file)
     for trajectory, group in files.items():

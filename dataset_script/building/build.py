@@ -14,7 +14,7 @@ from dataset_script.building.assignment import Assignment, assign, choose_suite
 from dataset_script.building.manifest import render_manifest
 from dataset_script.building.output_folder import WorkFolder, check_replaceable, put_in_place, work_folder
 from dataset_script.building.parts import Part, PartTask, make_part, part_tasks
-from dataset_script.building.report import BuildReport, Finding
+from dataset_script.building.report import BuildReport, finding
 from dataset_script.building.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.building.shards import RowsTask, Shard, plan_shards, write_rows, write_shard
 from dataset_script.building.workers import Workers
@@ -92,15 +92,15 @@ class _Job:
         report = BuildReport(self.suite.name)
         runs = assign(self.suite, listing)
         report.left_out += runs.left_out
-        report.notes += [*runs.notes, *(Finding(n.code, self.source.kind, n.detail) for n in listing.notes)]
+        report.notes += [*runs.notes, *(finding(n.code, self.source.kind, n.detail) for n in listing.notes)]
         for trajectory in self.suite.trajectories:
             if trajectory not in runs.files:
-                report.left_out.append(Finding("missing", trajectory.trajectory_id))
+                report.left_out.append(finding("missing", trajectory.trajectory_id))
         parts = self._parts(runs, report)
         built = {trajectory: part for trajectory, part in parts.items() if part.sizes}
         for trajectory in built:
             report.count(trajectory.split, trajectory.benchmark)
-        report.notes += [Finding("empty_split", split) for split in SPLITS if report.built(split) == 0]
+        report.notes += [finding("empty_split", split) for split in SPLITS if report.built(split) == 0]
         tables = dict.fromkeys(ROWS_OF_A_RUN, built) | {"judgments": self._judgments(report)}
         if report.built():
             shards = [*self._shards(tables), *self._small_tables(built)]

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from dataset_script.blind import Blinding
 from dataset_script.building.assignment import Assignment
-from dataset_script.building.report import Finding
+from dataset_script.building.report import finding
 from dataset_script.building.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
+from dataset_script.prediction_file.findings import Finding
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from dataset_script.sources.base import (
     IdentifiesFiles,
@@ -106,8 +107,9 @@ def make_part(task: PartTask) -> Part:
     unfinished.mkdir()
     tables, left_out, notes = make_tables(task)
     sizes = {name: _write(table, unfinished / f"{name}.arrow") for name, table in tables.items()}
-    content = {"sizes": sizes, "left_out": [asdict(f) for f in left_out], "notes": [asdict(f) for f in notes]}
-    (unfinished / _PART).write_text(json.dumps(content), encoding="utf-8")
+    found = {"left_out": left_out, "notes": notes}
+    stored = {name: [(f.code, f.file, f.message) for f in findings] for name, findings in found.items()}
+    (unfinished / _PART).write_text(json.dumps({"sizes": sizes, **stored}), encoding="utf-8")
     unfinished.rename(folder)
     return Part(folder, sizes, tuple(left_out), tuple(notes))
 
@@ -130,14 +132,14 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
             run = Run(task.trajectory, recording, task.labels)
             tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
         except UnusableFileError as error:
-            left_out.append(Finding(error.code, file.name, error.detail))
+            left_out.append(finding(error.code, file.name, error.detail))
             continue
         others = task.files[position + 1 :]
-        left_out += [Finding("duplicate", other.name, f"{file.name} was taken") for other in others]
-        notes = [Finding(note.code, file.name, note.detail) for note in (*told, *broken)]
+        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+        notes = [finding(note.code, file.name, note.detail) for note in (*told, *broken)]
         if file.trajectory_id != task.trajectory.trajectory_id:
-            notes.append(Finding("other_spelling", file.name, task.trajectory.trajectory_id))
-        notes += [Finding(note.code, task.trajectory.trajectory_id, note.detail) for note in notes_on(run)]
+            notes.append(finding("other_spelling", file.name, task.trajectory.trajectory_id))
+        notes += [finding(note.code, task.trajectory.trajectory_id, note.detail) for note in notes_on(run)]
         return tables, left_out, notes
     return {}, left_out, []
 
@@ -150,17 +152,17 @@ def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
         try:
             judgment = guarded(task.source.read_judgment, file)
         except UnusableFileError as error:
-            left_out.append(Finding(error.code, file.name, error.detail))
+            left_out.append(finding(error.code, file.name, error.detail))
             continue
         taken = by_judge.get(judgment.judge)
         if taken is None:
             by_judge[judgment.judge] = file, judgment
         elif taken[1].state == "error" and judgment.state != "error":
-            left_out.append(Finding("failed_judgment", taken[0].name, f"{file.name} was taken"))
+            left_out.append(finding("failed_judgment", taken[0].name, f"{file.name} was taken"))
             by_judge[judgment.judge] = file, judgment
         else:
             code = "failed_judgment" if judgment.state == "error" else "duplicate"
-            left_out.append(Finding(code, file.name, f"{taken[0].name} was taken"))
+            left_out.append(finding(code, file.name, f"{taken[0].name} was taken"))
     rows = [judgment_row(task.trajectory, by_judge[judge][1]) for judge in sorted(by_judge)]
     return ({"judgments": table_of("judgments", rows, task.blinding)} if rows else {}), left_out, []
 
@@ -198,8 +200,8 @@ def _read(folder: Path) -> Part:
     return Part(
         folder,
         content["sizes"],
-        tuple(Finding(**finding) for finding in content["left_out"]),
-        tuple(Finding(**finding) for finding in content["notes"]),
+        tuple(finding(*stored) for stored in content["left_out"]),
+        tuple(finding(*stored) for stored in content["notes"]),
     )
 
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core.console import printable
+from dataset_script.prediction_file.findings import Finding
 from dataset_script.vocabulary import SPLITS
 
 DAMAGED: Final = MappingProxyType(
@@ -64,16 +65,9 @@ NAMES_SHOWN: Final = 20
 LINE_CHARACTERS: Final = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing left out, or one thing to know: a code, the file or trajectory, and a detail."""
-
-    code: str
-    name: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        return printable(f"{self.name}: {self.detail}" if self.detail else self.name)[:LINE_CHARACTERS]
+def finding(code: str, file: str, detail: str = "") -> Finding:
+    """Something left out (an error) or worth knowing (a warning) about a file or a trajectory."""
+    return Finding("error" if code in LEFT_OUT else "warning", code, detail, file=file)
 
 
 @dataclass(slots=True)
@@ -104,7 +98,11 @@ class BuildReport:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, every name included, as plain values."""
-        return asdict(self)
+        found = {
+            name: [{"code": f.code, "name": f.file, "detail": f.message} for f in getattr(self, name)]
+            for name in ("left_out", "notes")
+        }
+        return asdict(self) | found
 
 
 def lines(report: BuildReport) -> Iterator[str]:
@@ -132,7 +130,13 @@ def _section(heading: str, titles: Mapping[str, str], findings: list[Finding]) -
         yield ""
         yield f"{titles.get(code, code)}:"
         shown = group if code in DAMAGED else group[:NAMES_SHOWN]
-        yield from (f"  {finding}" for finding in shown)
+        yield from (f"  {finding_line(finding)}" for finding in shown)
         if len(group) > len(shown):
             yield f"  … and {len(group) - len(shown)} more; --report FILE writes every name"
     yield ""
+
+
+def finding_line(finding: Finding) -> str:
+    """File and detail, fit for a terminal."""
+    text = f"{finding.file}: {finding.message}" if finding.message else f"{finding.file}"
+    return printable(text)[:LINE_CHARACTERS]

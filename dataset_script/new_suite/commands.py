@@ -47,7 +47,7 @@ def new_suite(
 
     Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
     """
-    from dataset_script.building.report import LEFT_OUT, lines
+    from dataset_script.building.report import LEFT_OUT, finding_line, lines
     from dataset_script.building.workers import WorkerError, default_workers
     from dataset_script.new_suite.folder import SplitChoice, check_new, suite_texts, write_new
     from dataset_script.new_suite.runs import find_runs
@@ -72,7 +72,7 @@ def new_suite(
         made = _report(out, found)
     except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:
         for finding in found.left_out if found is not None else ():
-            typer.echo(f"left out: {finding} ({LEFT_OUT[finding.code]})")
+            typer.echo(f"left out: {finding_line(finding)} ({LEFT_OUT[finding.code]})")
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted; nothing was written", 130)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dataset_script.building.parts import guarded
-from dataset_script.building.report import Finding
+from dataset_script.building.report import finding
 from dataset_script.building.workers import Workers
+from dataset_script.prediction_file.findings import Finding
 from dataset_script.sources.base import SourceFile, TrajectorySource, UnusableFileError
 from dataset_script.trajectory_ids import TrajectoryId, reading_key
 
@@ -71,9 +72,9 @@ def _look_at(look: _Look) -> tuple[UsableRun | None, Sequence[Finding]]:
             recording, _ = guarded(look.source.read, file)
         except ValueError as problem:
             code = problem.code if isinstance(problem, UnusableFileError) else "not_a_trajectory"
-            left_out.append(Finding(code, file.name, str(problem)))
+            left_out.append(finding(code, file.name, str(problem)))
             continue
         others = look.files[place + 1 :]
-        left_out += [Finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
         return UsableRun(file.trajectory_id, recording.goal.strip()), left_out
     return None, left_out

@@ -1,4 +1,7 @@
-"""What is said about a prediction file: findings are values, made here and printed elsewhere."""
+"""Findings: what is wrong with a prediction file, a source of runs or a built dataset.
+
+They are values, made where something is found and printed elsewhere.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,10 +20,11 @@ UNREAD_ROW_CODES: Final = frozenset({"invalid_json", "not_an_object", "field_cou
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong (error) or worth a look (warning), with every row it was seen in.
+    """One thing that is wrong (error) or worth a look (warning), and where it was seen.
 
-    `rows` holds the first 1,000 row numbers (a line of JSONL, a record of CSV with the header as 1, a row of
-    Parquet from 1), `count` all of them, or what the message counts where no row is to blame.
+    `file` is a file or a trajectory of a source or a dataset, `names` a few places in it. `rows` holds the
+    first 1,000 row numbers (a line of JSONL, a record of CSV with the header as 1, a row of Parquet from 1),
+    `count` all of them, or what the message counts where no row is to blame.
     """
 
     level: Level
@@ -29,6 +33,8 @@ class Finding:
     rows: tuple[int, ...] = ()
     count: int = 1
     column: str | None = None
+    file: str | None = None
+    names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The finding as the check report spells it; `column` only where there is one."""

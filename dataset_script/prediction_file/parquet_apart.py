@@ -97,7 +97,10 @@ def _pack(table: RawTable | None, findings: Sequence[Finding]) -> dict[str, obje
 
 
 def _unpack(answer: dict) -> tuple[RawTable | None, list[Finding]]:
-    findings = [Finding(**(said | {"rows": tuple(said["rows"])})) for said in answer["findings"]]
+    findings = [
+        Finding(**(said | {name: tuple(said.get(name, ())) for name in ("rows", "names")}))
+        for said in answer["findings"]
+    ]
     if answer["rows"] is None:
         return None, findings
     columns = {}

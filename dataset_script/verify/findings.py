@@ -4,9 +4,11 @@ A finding never repeats a label, a reward or the text around a canary: reports a
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
+
+from dataset_script.prediction_file.findings import Finding
 
 TITLES: Final = MappingProxyType(
     {
@@ -46,18 +48,6 @@ NAMES_KEPT: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong (``error``) or worth knowing (``warning``), in one file of the dataset."""
-
-    level: str
-    code: str
-    file: str
-    message: str
-    names: tuple[str, ...]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class VerifyReport:
     """What was looked at (files, rows for each configuration and split) and what was found."""
 
@@ -72,7 +62,9 @@ class VerifyReport:
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain values."""
-        return {"ok": self.ok, **asdict(self)}
+        names = ("level", "code", "file", "message", "names", "count")
+        findings = tuple({name: getattr(finding, name) for name in names} for finding in self.findings)
+        return {"ok": self.ok, "files": self.files, "rows": self.rows, "findings": findings}
 
 
 @dataclass(slots=True)
@@ -98,10 +90,10 @@ class Findings:
             Finding(
                 "warning" if code in WARNINGS else "error",
                 code,
-                file,
                 TITLES[code],
-                tuple(self._names[code, file]),
-                self._counts[code, file],
+                count=self._counts[code, file],
+                file=file,
+                names=tuple(self._names[code, file]),
             )
             for code, file in keys
         )

@@ -76,7 +76,7 @@ def test_files_in_the_other_spelling_and_under_trajectories_are_taken(source, ou
     (tmp_path / "download").mkdir()
     source.path.rename(tmp_path / "download" / "trajectories")
     report = build(tmp_path / "download", out, suite)
-    assert [note.detail for note in report.notes if note.code == "other_spelling"] == [TEST_1, DEV_2]
+    assert [note.message for note in report.notes if note.code == "other_spelling"] == [TEST_1, DEV_2]
     for name in ("trajectories", "rewards", "trajectories_with_screenshot"):
         rows = table(out, "dev", name) + table(out, "test", name)
         assert [row["trajectory_id"] for row in rows] == [DEV_2, TEST_1]
@@ -170,7 +170,7 @@ def test_nothing_private_reaches_the_dataset(source, out, suite, make_cleaned, m
 def test_a_dataset_with_an_empty_split_still_loads(source, out, suite, load, built, kept, empty):
     source.put(built)
     report = build(source.path, out, suite)
-    assert [note.name for note in report.notes if note.code == "empty_split"] == [empty]
+    assert [note.file for note in report.notes if note.code == "empty_split"] == [empty]
     dataset = load(out)
     assert {split: dataset[split].num_rows for split in dataset} == {kept: 1}
     assert [row["trajectory_id"] for row in load(out, streaming=True)[kept]] == [built]

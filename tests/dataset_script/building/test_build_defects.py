@@ -29,7 +29,7 @@ strictly = partial(build_dataset, options=BuildOptions(workers=1, strict=True))
 
 
 def names(findings, code):
-    return [finding.name for finding in findings if finding.code == code]
+    return [finding.file for finding in findings if finding.code == code]
 
 
 def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(
@@ -46,7 +46,7 @@ def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(
     (full_source.path / "cleaned" / "stray.json").write_text("{}")
     (full_source.path / "cleaned" / "notes.txt").write_text("")
     report = build(full_source.path, out, suite)
-    assert sorted((finding.code, finding.name) for finding in report.left_out) == sorted(
+    assert sorted((finding.code, finding.file) for finding in report.left_out) == sorted(
         [
             ("misplaced", "cleaned/stray.json"),
             ("not_in_suite", "cleaned/shop/GenericAgent-z/run-1/shop.1.json"),
@@ -82,11 +82,11 @@ def test_of_two_files_for_one_trajectory_the_released_spelling_is_taken_and_the_
     report = build(source.path, out, suite)
     assert [row["goal"] for row in table(out, "dev")] == ["first run"]
     duplicates = [finding for finding in report.left_out if finding.code == "duplicate"]
-    assert [finding.name for finding in duplicates] == [
+    assert [finding.file for finding in duplicates] == [
         "cleaned/shop/GenericAgent-b/run-2/shop.resized.1.json",
         "cleaned/shop/GenericAgent-b/run-1/shop.1.json",
     ]
-    assert duplicates[0].detail == "cleaned/shop/GenericAgent-b/run-1/shop.resized.1.json was taken"
+    assert duplicates[0].message == "cleaned/shop/GenericAgent-b/run-1/shop.resized.1.json was taken"
 
 
 def test_a_second_file_stands_in_for_a_broken_first_one(source, out, suite, table):
@@ -114,7 +114,7 @@ def test_what_is_odd_but_kept_is_noted(full_source, out, suite, make_cleaned, ma
     file = "cleaned/shop/GenericAgent-a/run-1/shop.1.json"
     # (every file of this source reads "None" as the path of most of its screenshots)
     told = [
-        (n.code, n.name, n.detail) for n in report.notes if n.code != "missing_screenshot" or n.name == file
+        (n.code, n.file, n.message) for n in report.notes if n.code != "missing_screenshot" or n.file == file
     ]
     assert told == [
         ("missing_screenshot", file, "steps 1, 2 of 3"),
@@ -160,8 +160,8 @@ def test_damaged_files_are_a_clear_line_each_and_the_build_goes_on(
     assert len(built) + report.damaged() == 5  # each of the three is either built or named
     text = list(lines(report))
     for finding in report.left_out:
-        (line,) = (line for line in text if finding.name in line)
-        assert len(line) < 450 and line.isprintable() and finding.detail[:20] in line
+        (line,) = (line for line in text if finding.file in line)
+        assert len(line) < 450 and line.isprintable() and finding.message[:20] in line
 
 
 def test_every_damaged_file_is_told_however_many_there_are(source, out, tmp_path):

@@ -94,7 +94,7 @@ def test_a_value_that_no_column_can_hold_is_the_files_fault(source, task, make_s
     broken = replace(task(), source=_Giving(task().source, model=7))
     part = make_part(broken)
     assert (part.sizes, part.left_out[0].code) == ({}, "not_a_trajectory")
-    assert "trajectories" in part.left_out[0].detail
+    assert "trajectories" in part.left_out[0].message
 
 
 def test_a_reader_that_fails_on_a_file_ends_nothing(source, task, monkeypatch):
@@ -104,7 +104,7 @@ def test_a_reader_that_fails_on_a_file_ends_nothing(source, task, monkeypatch):
     source.put(DEV_1)
     monkeypatch.setattr(ReleasedSource, "read", fail)
     (finding,) = make_part(task()).left_out
-    assert (finding.code, finding.detail) == ("reader_failed", "ZeroDivisionError: unheard of")
+    assert (finding.code, finding.message) == ("reader_failed", "ZeroDivisionError: unheard of")
 
 
 class _Giving:
@@ -134,7 +134,7 @@ def test_judgments_are_rows_by_judge_and_a_reply_takes_the_place_of_an_error(sou
         ("gpt-4o-noscreen", "error", None),
         ("nnetnav", "ok", 1),
     ]
-    assert [(f.code, f.name.split("/")[3:]) for f in part.left_out] == [
+    assert [(f.code, f.file.split("/")[3:]) for f in part.left_out] == [
         ("failed_judgment", ["aer", "shop.1_error.json"]),
         ("not_json", ["claude", "shop.1.json"]),
     ]

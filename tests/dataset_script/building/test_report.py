@@ -1,4 +1,4 @@
-from dataset_script.building.report import LEFT_OUT, NOTES, BuildReport, Finding, lines
+from dataset_script.building.report import LEFT_OUT, NOTES, BuildReport, finding, finding_line, lines
 
 
 def test_counts_are_kept_by_split_and_benchmark():
@@ -16,8 +16,8 @@ def test_a_clean_build_says_so():
 
 def test_reasons_are_counted_and_names_are_given_with_their_details():
     report = BuildReport("own")
-    report.left_out = [Finding("not_json", "a.json", "cut off"), Finding("missing", "x/y/z")]
-    report.notes = [Finding("no_goal", "x/y/a")]
+    report.left_out = [finding("not_json", "a.json", "cut off"), finding("missing", "x/y/z")]
+    report.notes = [finding("no_goal", "x/y/a")]
     text = "\n".join(lines(report))
     assert f"       1  {LEFT_OUT['not_json']}" in text
     assert "  a.json: cut off" in text
@@ -27,7 +27,7 @@ def test_reasons_are_counted_and_names_are_given_with_their_details():
 
 def test_more_than_twenty_names_are_counted_and_the_way_to_all_is_told():
     report = BuildReport("own")
-    report.left_out = [Finding("missing", f"id-{index}") for index in range(25)]
+    report.left_out = [finding("missing", f"id-{index}") for index in range(25)]
     text = list(lines(report))
     assert "      25  in the suite, but not in the source" in text
     assert sum(line.startswith("  id-") for line in text) == 20
@@ -37,7 +37,7 @@ def test_more_than_twenty_names_are_counted_and_the_way_to_all_is_told():
 
 def test_every_damaged_file_has_its_line_however_many_there_are():
     report = BuildReport("own")
-    report.left_out = [Finding("not_json", f"file-{index}.json", "cut off") for index in range(25)]
+    report.left_out = [finding("not_json", f"file-{index}.json", "cut off") for index in range(25)]
     text = list(lines(report))
     assert sum(line.startswith("  file-") for line in text) == 25
     assert (report.damaged(), sum("more" in line for line in text)) == (25, 0)
@@ -45,19 +45,19 @@ def test_every_damaged_file_has_its_line_however_many_there_are():
 
 def test_only_broken_files_are_damaged():
     report = BuildReport("own")
-    report.left_out = [Finding(code, "x") for code in ("missing", "duplicate", "invalid", "not_in_suite")]
+    report.left_out = [finding(code, "x") for code in ("missing", "duplicate", "invalid", "not_in_suite")]
     assert report.damaged() == 0
 
 
 def test_a_code_without_words_is_told_all_the_same():
     report = BuildReport("own")
-    report.left_out = [Finding("strange", "a.bin", "of another source")]
+    report.left_out = [finding("strange", "a.bin", "of another source")]
     text = "\n".join(lines(report))
     assert "       1  strange" in text and "  a.bin: of another source" in text
 
 
 def test_a_line_is_kept_short():
-    assert len(str(Finding("not_json", "a" * 5_000, "b" * 5_000))) == 400
+    assert len(finding_line(finding("not_json", "a" * 5_000, "b" * 5_000))) == 400
 
 
 def test_rows_are_told_by_configuration():
@@ -66,4 +66,4 @@ def test_rows_are_told_by_configuration():
 
 
 def test_control_characters_in_names_do_not_reach_the_terminal():
-    assert str(Finding("not_json", "a\x1b[31m\udcff.json")) == "a\ufffd[31m\ufffd.json"
+    assert finding_line(finding("not_json", "a\x1b[31m\udcff.json")) == "a\ufffd[31m\ufffd.json"
