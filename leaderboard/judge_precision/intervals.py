@@ -96,24 +96,6 @@ def _without_false_certainty(interval: list[float] | None, support: int) -> list
     return interval
 
 
-def paired_difference(
-    first: np.ndarray, second: np.ndarray, n_resamples: int = N_RESAMPLES, seed: int = 0
-) -> list[float] | None:
-    """Interval of precision(first) - precision(second) over the same resamples of the same clusters.
-
-    Both are (clusters, 2) with TP and FP of each cluster, clusters in one order. None when a precision is
-    undefined throughout, and over fewer than two clusters.
-    """
-    if len(first) < 2:
-        return None
-    totals = resampled_counts(np.concatenate([first, second], axis=1), n_resamples, seed)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        difference = totals[:, 0] / (totals[:, 0] + totals[:, 1]) - totals[:, 2] / (
-            totals[:, 2] + totals[:, 3]
-        )
-    return percentile_intervals(difference[:, None])[0]
-
-
 def approximate_interval(hits: int, total: int, design_effect: float) -> list[float] | None:
     """Wilson's 95 % interval of hits / total with the sample shrunk by the design effect of clustering.
 

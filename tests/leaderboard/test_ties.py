@@ -3,7 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.judge_precision.intervals import approximate_interval, paired_difference
+from leaderboard.judge_precision.intervals import (
+    approximate_interval,
+    percentile_intervals,
+    resampled_counts,
+)
 from leaderboard.ties import (
     Contender,
     Rank,
@@ -72,7 +76,9 @@ def test_paired_separation_agrees_with_the_interval_of_the_difference(close_judg
         second = first.copy()
         second[generator.permutation(200)[:more], 1] += 1
         second[generator.permutation(200)[:5], 0] += 1
-        low = paired_difference(first, second)[0]
+        tp, fp, other_tp, other_fp = resampled_counts(np.concatenate([first, second], axis=1), 10_000, 0).T
+        apart = tp / (tp + fp) - other_tp / (other_tp + other_fp)
+        low = percentile_intervals(apart[:, None])[0][0]
         if abs(low) > 1e-3:  # not on the edge itself
             assert is_separated(judge(first), judge(second)) == (low > 0)
             outcomes.add(low > 0)

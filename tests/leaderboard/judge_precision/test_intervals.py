@@ -10,7 +10,6 @@ from leaderboard.judge_precision.intervals import (
     approximate_interval,
     cluster_intervals,
     figure_samples,
-    paired_difference,
     percentile_intervals,
     resampled_counts,
     resampling_weights,
@@ -172,34 +171,6 @@ def test_intervals_over_tasks_are_wider_than_over_rows_when_runs_of_a_task_agree
     assert widths[0] == pytest.approx(
         2 * widths[1], rel=0.1
     )  # four equal runs count for one: sqrt(4) times wider
-
-
-def test_a_judge_does_not_differ_from_itself():
-    judge = COUNTS[:, 0, :2]
-    assert paired_difference(judge, judge, 500) == [0.0, 0.0]
-
-
-def test_a_paired_difference_is_narrower_than_an_unpaired_one():
-    generator = np.random.default_rng(1)
-    tp = generator.integers(0, 4, size=200)
-    first = np.stack([tp, generator.integers(0, 3, size=200)], axis=1)
-    second = first + np.array([0, 1]) * (
-        generator.random((200, 1)) < 0.1
-    )  # a false positive more on some tasks
-    low, high = paired_difference(first, second, 2_000)
-    assert 0 < low < high
-    shuffled = second[generator.permutation(200)]
-    unpaired = paired_difference(first, shuffled, 2_000)
-    assert unpaired[1] - unpaired[0] > 2 * (high - low)
-    back = paired_difference(second, first, 2_000)
-    assert back == pytest.approx([-high, -low])
-
-
-def test_a_paired_difference_needs_two_clusters_and_a_defined_precision():
-    judge, silent = COUNTS[:, 0, :2], np.zeros((6, 2), dtype=int)
-    assert paired_difference(judge, silent, 100) is None
-    assert paired_difference(judge[:1], judge[:1], 100) is None
-    assert paired_difference(judge[:0], judge[:0], 100) is None
 
 
 def test_with_a_design_effect_of_1_the_approximation_is_wilsons_interval():
