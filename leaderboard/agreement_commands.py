@@ -125,7 +125,7 @@ def ceiling(
 
 
 def _label_sets(suite: Suite, settings: Settings) -> dict[str, LabelSet]:
-    """The labels of each split that has some; what cannot be had is told, and stops where nothing can."""
+    """The labels of each split that has some; what cannot be had is reported; stops where nothing can."""
     from dataset_script.vocabulary import SPLITS
     from leaderboard.label_source import LabelsUnavailable
     from leaderboard.labels import LabelsInvalid, load_labels

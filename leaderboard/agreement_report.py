@@ -127,14 +127,14 @@ def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = N
     found = {name: value for name, value in vars(report).items() if name != "questions"}
     found["questions"] = {
         question: {
-            "overall": asdict(said.overall),
-            "by_benchmark": {name: asdict(cell) for name, cell in said.by_benchmark.items()},
-            "by_pair": [asdict(pair) for pair in said.by_pair],
-            "over_time": [asdict(period) for period in said.over_time],
+            "overall": asdict(result.overall),
+            "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
+            "by_pair": [asdict(pair) for pair in result.by_pair],
+            "over_time": [asdict(period) for period in result.over_time],
             "answers": list(ANSWERS[question]),
-            "confusion": [list(row) for row in said.confusion],
+            "confusion": [list(row) for row in result.confusion],
         }
-        for question, said in report.questions.items()
+        for question, result in report.questions.items()
     }
     fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
     found["items"] = items if items is None else [

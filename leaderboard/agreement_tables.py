@@ -34,11 +34,11 @@ def print_agreement(
         console.print("no trajectory has two annotators; assign some a second time to learn the agreement")
         return
     overall = text_table("question", figures=FIGURES)
-    for question, said in report.questions.items():
-        overall.add_row(QUESTION_TITLES[question], *_figures(said.overall))
+    for question, result in report.questions.items():
+        overall.add_row(QUESTION_TITLES[question], *_figures(result.overall))
     console.print(overall)
-    for question, said in report.questions.items():
-        console.print(_of_question(QUESTION_TITLES[question], said))
+    for question, result in report.questions.items():
+        console.print(_of_question(QUESTION_TITLES[question], result))
     console.print(_confusion(report.questions["optimality"]))
     console.print("kappa is Cohen's, alpha Krippendorff's (optimality: ordinal); left out: one was unsure")
     if items:
@@ -55,26 +55,26 @@ def _figures(found: Agreement) -> list[str]:
     ]
 
 
-def _of_question(title: str, said: QuestionAgreement) -> Table:
+def _of_question(title: str, result: QuestionAgreement) -> Table:
     table = text_table(title, figures=FIGURES)
-    for name, found in said.by_benchmark.items():
+    for name, found in result.by_benchmark.items():
         table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
     table.add_section()
-    for pair in said.by_pair:
+    for pair in result.by_pair:
         table.add_row(f"{pair.first} and {pair.second}", *_figures(pair.agreement))
     table.add_section()
-    for period in said.over_time:
+    for period in result.over_time:
         name = period.name if "W" in period.name else f"doubles {period.name}"
         table.add_row(name, *_figures(period.agreement))
     return table
 
 
-def _confusion(said: QuestionAgreement) -> Table:
+def _confusion(result: QuestionAgreement) -> Table:
     from leaderboard.annotations import ANSWERS, OPTIMALITY_TITLES
 
     grades = [f"{grade}. {OPTIMALITY_TITLES[grade]}" for grade in ANSWERS["optimality"]]
     table = text_table("optimality: first annotator \\ second", figures=grades)
-    for grade, row in zip(grades, said.confusion, strict=True):
+    for grade, row in zip(grades, result.confusion, strict=True):
         table.add_row(grade, *(f"{count:,}" for count in row))
     return table
 
@@ -82,10 +82,10 @@ def _confusion(said: QuestionAgreement) -> Table:
 def _items(items: Sequence[OpenItem]) -> Table:
     table = text_table("trajectories on which annotators differ", "question: answers in order")
     for item in items:
-        said = [
+        result = [
             f"{question}: {' / '.join(map(str, item.answers[question]))}" for question in item.disagreeing
         ]
-        table.add_row(item.trajectory_id, "; ".join(said))
+        table.add_row(item.trajectory_id, "; ".join(result))
     return table
 
 

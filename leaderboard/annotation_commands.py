@@ -81,14 +81,14 @@ def annotations(
     """
     from leaderboard.annotations import AnnotationsInvalid, with_opaque_annotators
     from leaderboard.labels import write_annotations
-    from leaderboard.suite_labels import said_twice
+    from leaderboard.suite_labels import repeated_rows
 
     if out.suffix not in (".csv", ".parquet"):
         stop(f"{out.name}: name the file to write .csv or .parquet")
     settings = read_settings()
     chosen = read_suite(suite, settings)
     read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
-    if problems := said_twice(read):
+    if problems := repeated_rows(read):
         stop("\n".join(["one person has two rows; keep one of them:", *(f"  {p}" for p in problems)]), code=1)
     found = [annotation for _, each in read for annotation in each]
     try:

@@ -11,12 +11,12 @@ from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 
 N_BINS: Final = 10
 FEWEST_SCORES: Final = 20
-"""Below this many scored runs neither a curve nor a threshold says anything."""
+"""Below this many scored trajectories neither a curve nor a threshold says anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Runs whose score lies in [``low``, ``high``), the last bin closed.
+    """Trajectories whose score lies in [``low``, ``high``), the last bin closed.
 
     ``mean_score`` and ``share`` (of runs whose label is true) are fractions, ``interval`` the 95 % one of the
     share over tasks; None where the bin is empty, or rests on one task.
@@ -46,11 +46,11 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores held against labels.
+    """Scores evaluated against labels.
 
-    ``n`` labelled runs have a score, ``without_score`` have none and are in no bin. ``brier`` is the mean
-    squared distance of score and label, 0 best; ``brier_of_base_rate`` what the share of positives as the
-    score of every run would reach. ``error`` is the mean distance of mean score and share over the bins,
+    ``n`` labelled trajectories have a score, ``without_score`` have none and are in no bin. ``brier`` is the
+    mean squared distance of score and label, 0 best; ``brier_of_base_rate`` what the share of positives as
+    the score of every trajectory would reach. ``error`` is the mean distance of mean score and share over the bins,
     weighted by runs (expected calibration error). ``auc`` is the chance that a positive run has the higher
     score of a random pair, ties counting half. Each is None where undefined.
     """
@@ -78,10 +78,10 @@ def calibrate(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Calibration | None:
-    """Hold scores (float of shape (n,), NaN for none) against labels (int8: 1, 0, -1 unsure).
+    """Evaluate scores (float of shape (n,), NaN for none) against labels (int8: 1, 0, -1 unsure).
 
-    ``tasks`` gives each row's task as a number from 0. None where fewer than 20 labelled runs have a score.
-    Raises ValueError for a score outside 0 to 1.
+    ``tasks`` gives each row's task as a number from 0. None where fewer than 20 labelled trajectories have a
+    score. Raises ValueError for a score outside 0 to 1.
     """
     _check(scores)
     scored = (labels >= 0) & ~np.isnan(scores)

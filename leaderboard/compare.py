@@ -1,4 +1,4 @@
-"""Two to five rows of the board held against each other: the pure part of the compare page.
+"""Two to five rows of the board side by side: the pure part of the compare page.
 
 Where the verdicts of both and the labels are at hand a pair is compared over the same tasks; else from the
 two rows' own cells, approximately (`leaderboard.differences` says how). Nothing that comes out of here tells

@@ -22,7 +22,7 @@ N_DRAWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Differing:
+class DisagreementCount:
     """``differing`` of ``doubles`` in which two annotators both answered; ``rate`` as a fraction."""
 
     differing: int
@@ -38,8 +38,8 @@ class Differing:
 class DisagreementRates:
     """How often two annotators differ on a label, overall and by benchmark."""
 
-    overall: Differing
-    by_benchmark: Mapping[str, Differing]
+    overall: DisagreementCount
+    by_benchmark: Mapping[str, DisagreementCount]
 
     def of(self, benchmark: str | None) -> float | None:
         """The rate to simulate with: the benchmark's own where it has enough doubles, else that of all."""
@@ -66,9 +66,11 @@ def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> Disagreeme
             found = counts.setdefault(labels.trajectories[place].benchmark, [0, 0])
             found[0] += int(first[place] != second[place])
             found[1] += 1
-    overall = Differing(*(sum(column) for column in zip(*counts.values(), strict=True))) if counts else None
-    by_benchmark = {name: Differing(*found) for name, found in sorted(counts.items())}
-    return DisagreementRates(overall or Differing(0, 0), MappingProxyType(by_benchmark))
+    overall = (
+        DisagreementCount(*(sum(column) for column in zip(*counts.values(), strict=True))) if counts else None
+    )
+    by_benchmark = {name: DisagreementCount(*found) for name, found in sorted(counts.items())}
+    return DisagreementRates(overall or DisagreementCount(0, 0), MappingProxyType(by_benchmark))
 
 
 def precision_under_noise(
@@ -80,15 +82,15 @@ def precision_under_noise(
     expected precision is sum(tp (1 - rate) + fp rate) / sum(tp + fp). Seeded. None where the judge never
     says yes.
     """
-    said_yes = int(np.sum(tp) + np.sum(fp))
-    if not said_yes:
+    called_successful = int(np.sum(tp) + np.sum(fp))
+    if not called_successful:
         return None
     generator = np.random.default_rng(seed)
     size = (n_draws, len(tp))
     kept = generator.binomial(tp, 1 - rates, size=size) + generator.binomial(fp, rates, size=size)
-    drawn = kept.sum(axis=1) / said_yes
+    drawn = kept.sum(axis=1) / called_successful
     low, high = percentile_intervals(drawn[:, None])[0]
-    return NoiseBand(float(np.sum(tp)) / said_yes, float(drawn.mean()), low, high)
+    return NoiseBand(float(np.sum(tp)) / called_successful, float(drawn.mean()), low, high)
 
 
 def noise_band(

@@ -53,8 +53,8 @@ class RunningCosts:
 def running_costs(expenses: Expenses, n: int) -> RunningCosts:
     """The costs of a judge that gave verdicts on ``n`` trajectories."""
     cost = cost_of(expenses.cost_usd)
-    seconds = _given(expenses.latency_s)
-    tokens = [_given(column) for column in (expenses.input_tokens, expenses.output_tokens)]
+    seconds = _known(expenses.latency_s)
+    tokens = [_known(column) for column in (expenses.input_tokens, expenses.output_tokens)]
     return RunningCosts(
         n=n,
         priced=int(cost["rows"]) if cost else 0,
@@ -65,6 +65,6 @@ def running_costs(expenses: Expenses, n: int) -> RunningCosts:
     )
 
 
-def _given(column: np.ndarray | None) -> np.ndarray:
-    """The numbers that are there."""
+def _known(column: np.ndarray | None) -> np.ndarray:
+    """Without the rows that have no number."""
     return np.empty(0) if column is None else column[~np.isnan(column)]

@@ -43,8 +43,8 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> tuple[DevL
     return tuple(found)
 
 
-def said_twice(files: Iterable[tuple[str, Iterable[Annotation]]]) -> list[str]:
-    """Where one person has a row on a trajectory in two files, given with their names; no answer is told."""
+def repeated_rows(files: Iterable[tuple[str, Iterable[Annotation]]]) -> list[str]:
+    """Where one person has a row on a trajectory in two files; no message repeats an answer."""
     seen: dict[tuple[str, str], str] = {}
     problems = []
     for name, annotations in files:

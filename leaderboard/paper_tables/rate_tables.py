@@ -174,13 +174,13 @@ def _why(name: str, rate: Rate, printed: float) -> str:
 def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
     if experts is None:
         return (f"{NO_LABELS}, so nothing can be computed.",)
-    said = "Test split, first annotator."
-    found = [(b, *pair) for b in BENCHMARKS if (pair := _said_yes(records, experts, b))]
+    basis = "Test split, first annotator."
+    found = [(b, *pair) for b in BENCHMARKS if (pair := _called_successful(records, experts, b))]
     agreeing = [f"{yes:,} on {BENCHMARK_TITLES[b]}" for b, yes, summed in found if yes == summed]
     contradicting = [
         f"{yes:,} against {summed:,} on {BENCHMARK_TITLES[b]}" for b, yes, summed in found if yes != summed
     ]
-    remarks = [said]
+    remarks = [basis]
     if agreeing:
         remarks.append(
             "GPT-4o (A)'s rates by agent add up to the runs called successful behind its figures in Table 8: "
@@ -191,7 +191,7 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _said_yes(records: Records, experts: Evaluator, benchmark: str) -> tuple[int, int] | None:
+def _called_successful(records: Records, experts: Evaluator, benchmark: str) -> tuple[int, int] | None:
     """Runs that GPT-4o (A) called successful behind Table 8 and behind Table 6; None if one is unknown."""
     fits = [
         runs_behind(line.llm_judge, experts.rate(benchmark, line.agent).n)

@@ -73,6 +73,6 @@ class PaperTable:
         known = [cell for _, cell in self.cells() if cell.agrees is not None]
         absent = sum(1 for _, cell in self.cells() if cell.printed is not None and cell.computed is None)
         agreeing = sum(1 for cell in known if cell.agrees)
-        said = [f"{agreeing:,} of {len(known):,} computed figures are the printed ones"] if known else []
-        said += [f"{absent:,} cannot be computed from what is here"] if absent else []
-        return "; ".join(said) or "no figure is printed to compare with"
+        parts = [f"{agreeing:,} of {len(known):,} computed figures are the printed ones"] if known else []
+        parts += [f"{absent:,} cannot be computed from what is here"] if absent else []
+        return "; ".join(parts) or "no figure is printed to compare with"

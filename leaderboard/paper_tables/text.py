@@ -48,11 +48,11 @@ def to_latex(table: PaperTable) -> str:
     for row in table.rows:
         cells = (_latex(_cell(cell, notes, "^{}".format)) for cell in row.cells)
         lines.append(" & ".join([*map(_latex, row.headings), *map(_raised, cells)]) + r" \\")
-    said = [
+    notes = [
         f"{READING} {_sentence(table.summary())}",
         *(f"({number}) {note}." for note, number in notes.items()),
     ]
-    caption = _latex(f"{table.title}. {' '.join((*said, *table.remarks))}")
+    caption = _latex(f"{table.title}. {' '.join((*notes, *table.remarks))}")
     ends = [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}"]
     return "\n".join([*lines, *ends]) + "\n"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dataset_script.suite import load_suite
 from leaderboard.label_noise import (
-    Differing,
+    DisagreementCount,
     DisagreementRates,
     disagreement_rates,
     noise_band,
@@ -57,7 +57,9 @@ def test_a_band_is_in_order_and_repeats_with_its_seed(cells):
         assert found.mean == pytest.approx(expected, abs=6 * spread / math.sqrt(200) + 1e-9)
 
 
-RATES = DisagreementRates(Differing(10, 100), {"webarena": Differing(8, 40), "workarena": Differing(0, 29)})
+RATES = DisagreementRates(
+    DisagreementCount(10, 100), {"webarena": DisagreementCount(8, 40), "workarena": DisagreementCount(0, 29)}
+)
 
 
 def test_a_benchmark_has_its_own_rate_only_with_30_doubles():
@@ -79,7 +81,7 @@ def test_a_row_is_simulated_by_benchmark_where_its_cells_hold_all_counts():
 
 def test_without_counts_or_doubles_there_is_no_band():
     row = {"overall": {"tp": 1, "fp": 1}, "by_benchmark": {}}
-    assert noise_band(row, DisagreementRates(Differing(0, 0), {})) is None
+    assert noise_band(row, DisagreementRates(DisagreementCount(0, 0), {})) is None
     assert noise_band({"overall": {"tp": None, "fp": None}, "by_benchmark": {}}, RATES) is None
     assert noise_band(None, RATES) is None
 
@@ -89,6 +91,9 @@ def test_the_official_annotators_differ_on_12_of_105(official_settings):
     sets = [load_labels(load_suite(), split, official_settings) for split in ("dev", "test")]
     rates = disagreement_rates(sets, "success")
     # 6 FP and 6 FN of the second annotator; one double of 106 has an Unsure; 3 doubles are WorkArena++'s
-    assert rates.overall == Differing(12, 105)
-    assert dict(rates.by_benchmark) == {"webarena": Differing(12, 102), "workarena++": Differing(0, 3)}
+    assert rates.overall == DisagreementCount(12, 105)
+    assert dict(rates.by_benchmark) == {
+        "webarena": DisagreementCount(12, 102),
+        "workarena++": DisagreementCount(0, 3),
+    }
     assert rates.of("workarena++") == 12 / 105

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dataset_script.dev_labels_file import render_dev_labels
 from dataset_script.suite import DevLabels, load_dev_labels, load_suite
 from leaderboard.annotations import Annotation, AnnotationsInvalid
-from leaderboard.suite_labels import dev_labels_of, said_twice
+from leaderboard.suite_labels import dev_labels_of, repeated_rows
 
 DEV, TEST = "webarena/agent-a/webarena.1", "webarena/agent-a/webarena.2"
 
@@ -57,7 +57,7 @@ def test_more_annotations_than_can_be_kept_are_refused(suite):
 def test_one_persons_rows_in_two_files_are_named_and_in_one_file_are_not():
     ada, bob = Annotation(DEV, "Ada", "yes"), Annotation(DEV, "Bob", "no")
     nobody = Annotation(DEV, None, "no")
-    assert said_twice([("a.csv", [ada, ada, nobody]), ("b.csv", [bob, nobody])]) == []
-    assert said_twice([("a.csv", [ada]), ("b.csv", [bob, Annotation(DEV, "Ada ", "no")])]) == [
+    assert repeated_rows([("a.csv", [ada, ada, nobody]), ("b.csv", [bob, nobody])]) == []
+    assert repeated_rows([("a.csv", [ada]), ("b.csv", [bob, Annotation(DEV, "Ada ", "no")])]) == [
         f"{DEV}: Ada has a row in a.csv and one in b.csv"
     ]
