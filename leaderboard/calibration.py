@@ -50,9 +50,9 @@ class Calibration:
 
     ``n`` labelled trajectories have a score, ``without_score`` have none and are in no bin. ``brier`` is the
     mean squared distance of score and label, 0 best; ``brier_of_base_rate`` what the share of positives as
-    the score of every trajectory would reach. ``error`` is the mean distance of mean score and share over the bins,
-    weighted by runs (expected calibration error). ``auc`` is the chance that a positive run has the higher
-    score of a random pair, ties counting half. Each is None where undefined.
+    the score of every trajectory would reach. ``error`` is the mean distance of mean score and share over the
+    bins, weighted by trajectories (expected calibration error). ``auc`` is the chance that a positive one has
+    the higher score of a random pair, ties counting half. Each is None where undefined.
     """
 
     n: int
