@@ -7,7 +7,7 @@ twice counts once, as the engine makes it once.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from judges.base import Call, Image, Judge, Message, ModelSettings, Reply, View
 from judges.engine.call_keys import call_key
@@ -113,16 +113,10 @@ class _Size(NamedTuple):
     images: int
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What one role's calls come to in one scenario."""
-
-    calls: int = 0
-    cached: int = 0
-    images: int = 0
-    input_tokens: float = 0.0
-    output_tokens: float = 0.0
-    usd: float = 0.0
+NO_CALLS: Final = {
+    "calls": 0, "cached": 0, "images": 0, "input_tokens": 0.0, "output_tokens": 0.0, "usd": 0.0,
+}  # fmt: skip
+"""What is added up for a role in each scenario; the names are fields of RolePlan."""
 
 
 class _Run:
@@ -142,7 +136,7 @@ class _Run:
             role: tokens_per_word(rules.counters.of(model).count) for role, model in models.items()
         }
         self._seen: set[str] = set()
-        self.tallies = {role: _Tally() for role in models}
+        self.totals: dict[str, dict[str, float]] = {role: dict(NO_CALLS) for role in models}
         self._seconds_of_calls = self._longest_call = 0.0
 
     def reply_to(self, call: Call) -> Reply:
@@ -154,7 +148,7 @@ class _Run:
         self._seen.add(key)
         known = self._cache.get(key) if self._cache is not None else None
         if known is not None:
-            self.tallies[call.role].cached += is_new
+            self.totals[call.role]["cached"] += is_new
             return known
         reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role])
         if is_new:
@@ -164,8 +158,8 @@ class _Run:
 
     @property
     def seconds(self) -> float:
-        calls = sum(tally.calls for tally in self.tallies.values())
-        tokens = sum(tally.input_tokens + tally.output_tokens for tally in self.tallies.values())
+        calls = sum(each["calls"] for each in self.totals.values())
+        tokens = sum(each["input_tokens"] + each["output_tokens"] for each in self.totals.values())
         return self._rules.pace.seconds_of_run(calls, tokens, self._seconds_of_calls, self._longest_call)
 
     def _count(self, call: Call, key: str, model: ModelSettings, output_tokens: int) -> None:
@@ -175,13 +169,13 @@ class _Run:
             self._sizes[key] = _Size(tokens, _number_of_images(call.messages))
         size = self._sizes[key]
         input_tokens = size.tokens * self._spread(model)
-        tally = self.tallies[call.role]
-        tally.calls += 1
-        tally.images += size.images
-        tally.input_tokens += input_tokens
-        tally.output_tokens += output_tokens
+        totals = self.totals[call.role]
+        totals["calls"] += 1
+        totals["images"] += size.images
+        totals["input_tokens"] += input_tokens
+        totals["output_tokens"] += output_tokens
         if (price := rules.prices.of(model)) is not None:
-            tally.usd += price.cost(input_tokens, output_tokens, is_batch=rules.is_batch)
+            totals["usd"] += price.cost(input_tokens, output_tokens, is_batch=rules.is_batch)
         seconds = rules.pace.seconds_of_call(output_tokens)
         self._seconds_of_calls += seconds
         self._longest_call = max(self._longest_call, seconds)
@@ -196,19 +190,14 @@ class _Run:
 def _role_plan(
     role: str, model: ModelSettings, rules: CountingRules, runs: Mapping[Scenario, _Run]
 ) -> RolePlan:
-    def of(name: str) -> Range:
-        return Range(*(getattr(run.tallies[role], name) for run in runs.values()))
-
+    counts = {name: Range(*(run.totals[role][name] for run in runs.values())) for name in NO_CALLS}
     price = rules.prices.of(model)
+    if price is None:
+        counts["usd"] = None
     return RolePlan(
         role=role,
         model=model,
-        calls=of("calls"),
-        cached=of("cached"),
-        images=of("images"),
-        input_tokens=of("input_tokens"),
-        output_tokens=of("output_tokens"),
-        usd=None if price is None else of("usd"),
+        **counts,
         text_rule=rules.counters.of(model).name,
         image_rule=image_rule(model.model).name,
         price_source=None if price is None else price.source,
