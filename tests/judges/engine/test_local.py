@@ -132,7 +132,7 @@ def test_pictures_are_seen(tiny_vision_model):
 
 
 def test_a_text_model_that_is_shown_a_picture_says_so(tiny_text_model):
-    with pytest.raises(CallFailed, match="takes text only"):
+    with pytest.raises(CallFailed, match="accepts text only"):
         ask(settings(tiny_text_model), (Message("user", ("What is this?", image(0))),))
 
 
