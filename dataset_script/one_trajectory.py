@@ -7,8 +7,8 @@ fetch the neighbours' screenshots.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,17 +54,6 @@ def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
         for group in range(metadata.num_row_groups)
         if _may_hold(metadata.row_group(group).column(column).statistics, trajectory_id)
     ]
-
-
-def first_with(trajectory_id: str, file_system: Any, paths: Iterable[str]) -> str | None:
-    """The first of a configuration's files that has rows of the trajectory: footers are read, no rows."""
-    import pyarrow.parquet as pq
-
-    for path in paths:
-        with file_system.open(path, "rb", block_size=BLOCK) as file:
-            if row_groups_of(trajectory_id, pq.read_metadata(file)):
-                return path
-    return None
 
 
 def _may_hold(statistics: pq.Statistics | None, trajectory_id: str) -> bool:
