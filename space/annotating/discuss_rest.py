@@ -7,10 +7,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.agreement_report import agreement_json
-from space.acting import NO_STORE, REFUSALS, wait_until_it_lasts
 from space.annotating.access import Access, Seat
-from space.annotating.refusals import refused_as_http
-from space.json_body import described, json_body
+from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.labelling.acts import REASON_LENGTH
 from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.discussion import talks
@@ -61,15 +59,14 @@ def build_discussing_router(desk: LabellingDesk, access: Access) -> APIRouter:
     @router.post(
         f"{API}/decisions",
         summary="Decide a question that annotators answered differently, or with Unsure",
-        openapi_extra=described(Decision),
         responses=REFUSALS,
     )
-    def decide(seat: Reader, said: Annotated[Decision, Depends(json_body(Decision))]) -> JSONResponse:
+    def decide(seat: Reader, body: Decision) -> JSONResponse:
         """A later decision stands; the earlier one stays in the records."""
-        with refused_as_http(service):
-            desk.acts.resolve(said.trajectory_id, said.question, said.answer, said.reason, seat.actor)
+        require_open(desk.service)
+        desk.acts.resolve(body.trajectory_id, body.question, body.answer, body.reason, seat.actor)
         return JSONResponse(
-            {"question": said.question, "lasts": wait_until_it_lasts(service)}, headers=NO_STORE
+            {"question": body.question, "lasts": wait_until_durable(service)}, headers=NO_STORE
         )
 
     return router

@@ -2,13 +2,12 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import NO_STORE, REFUSALS, recording, wait_until_it_lasts
 from space.auth.auth import Auth
-from space.json_body import described, json_body
+from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.accounts import Actor
 from submissions.disputes import Decision, Dispute, ToldDispute, told
 from submissions.reader_acts import REASON_LENGTH, TEXT_LENGTH, ReaderActs
@@ -68,15 +67,17 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
         "/api/disputes",
         summary="Dispute a label of a trajectory",
         status_code=201,
-        openapi_extra=described(NewDispute),
         responses=REFUSALS,
     )
-    def dispute(actor: Known, said: Annotated[NewDispute, Depends(json_body(NewDispute))]) -> JSONResponse:
+    def dispute(actor: Known, body: NewDispute) -> JSONResponse:
         """For any account, so many a day. Where a suite's labels are private, what is said of a test
         trajectory is read by maintainers alone."""
-        with recording(service, NO_TRAJECTORY):
-            record = acts.dispute(said.trajectory_id, said.question, said.text, actor)
-        found = {"dispute_id": record.body["dispute_id"], "lasts": wait_until_it_lasts(service)}
+        require_open(service)
+        try:
+            record = acts.dispute(body.trajectory_id, body.question, body.text, actor)
+        except KeyError:
+            raise HTTPException(404, NO_TRAJECTORY) from None
+        found = {"dispute_id": record.body["dispute_id"], "lasts": wait_until_durable(service)}
         return JSONResponse(found, 201, NO_STORE)
 
     @router.get("/api/disputes", summary="The disputes and what was decided of them, newest first")
@@ -95,18 +96,20 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
     @router.post(
         "/api/maintain/disputes/{dispute_id}",
         summary="Decide on a dispute: corrected, kept or declined",
-        openapi_extra=described(DisputeDecision),
         responses=REFUSALS,
     )
     def decide(
         dispute_id: str,
         actor: Maintainer,
-        said: Annotated[DisputeDecision, Depends(json_body(DisputeDecision))],
+        body: DisputeDecision,
     ) -> JSONResponse:
         """``corrected`` changes no label: publish a label set that holds the correction."""
-        with recording(service, NO_DISPUTE):
-            acts.decide(dispute_id, said.decision, said.reason, actor)
-        found = {"dispute_id": dispute_id, "decision": said.decision}
-        return JSONResponse({**found, "lasts": wait_until_it_lasts(service)}, headers=NO_STORE)
+        require_open(service)
+        try:
+            acts.decide(dispute_id, body.decision, body.reason, actor)
+        except KeyError:
+            raise HTTPException(404, NO_DISPUTE) from None
+        found = {"dispute_id": dispute_id, "decision": body.decision}
+        return JSONResponse({**found, "lasts": wait_until_durable(service)}, headers=NO_STORE)
 
     return router

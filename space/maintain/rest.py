@@ -6,10 +6,9 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import NO_STORE, REFUSALS, acting, wait_until_it_lasts
 from space.auth.auth import Auth
-from space.json_body import described, json_body
 from space.maintain.rescoring_job import RescoringJob
+from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, require_open, wait_until_durable
 from submissions.accounts import Actor
 from submissions.acts import REASON_LENGTH, Decision
 from submissions.audit import MOST, read_log
@@ -42,34 +41,32 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
     @router.post(
         "/api/maintain/submissions/{submission_id}",
         summary="Decide on a submission: hide, show, verify, reject, release, mark labels exposed",
-        openapi_extra=described(SubmissionDecision),
         responses=REFUSALS,
     )
     def decide(
         submission_id: str,
         actor: Maintainer,
-        said: Annotated[SubmissionDecision, Depends(json_body(SubmissionDecision))],
+        body: SubmissionDecision,
     ) -> JSONResponse:
         """Rejecting one that was held gives the file back to its account."""
-        with acting(service, actor):
-            service.decide(said.decision, submission_id, actor, said.reason)
-        return _done(submission_id=submission_id, decision=said.decision)
+        require_open(service, even_if_lost=True)
+        hide_unknown(actor, service.decide, body.decision, submission_id, actor, body.reason)
+        return _done(submission_id=submission_id, decision=body.decision)
 
     @router.post(
         "/api/maintain/accounts/{name:path}",
         summary="Close an account to submissions, or open it again",
-        openapi_extra=described(AccountDecision),
         responses=REFUSALS,
     )
     def close(
         name: str,
         actor: Maintainer,
-        said: Annotated[AccountDecision, Depends(json_body(AccountDecision))],
+        body: AccountDecision,
     ) -> JSONResponse:
         """What it submitted stays as it is."""
-        with acting(service, actor):
-            (service.acts.ban if said.decision == "banned" else service.acts.unban)(name, actor, said.reason)
-        return _done(account=name, decision=said.decision)
+        require_open(service, even_if_lost=True)
+        (service.acts.ban if body.decision == "banned" else service.acts.unban)(name, actor, body.reason)
+        return _done(account=name, decision=body.decision)
 
     @router.post(
         "/api/maintain/rescore",
@@ -80,8 +77,8 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
     def rescore(actor: Maintainer) -> JSONResponse:
         """Runs on its own, one at a time: ask GET until ``state`` is no longer ``running``. Old scores stay
         under their label version."""
-        with acting(service, actor):
-            job.begin(actor)
+        require_open(service, even_if_lost=True)
+        job.begin(actor)
         return JSONResponse({"state": "running"}, 202, NO_STORE)
 
     @router.get("/api/maintain/rescore", summary="How far re-scoring is, and what it changed")
@@ -100,6 +97,6 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
         return JSONResponse({"records": read_log(service, before, kind, most)}, headers=NO_STORE)
 
     def _done(**told: str) -> JSONResponse:
-        return JSONResponse({**told, "lasts": wait_until_it_lasts(service)}, headers=NO_STORE)
+        return JSONResponse({**told, "lasts": wait_until_durable(service)}, headers=NO_STORE)
 
     return router

@@ -2,15 +2,21 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import NO_STORE, NOT_YOURS, REFUSALS, acting, told_to, wait_until_it_lasts
 from space.auth.auth import Auth
-from space.json_body import described, json_body
 from space.own.allowance_told import allowance_json
 from space.standing_words import status_sentence
+from space.web.http_errors import (
+    NO_STORE,
+    NOT_YOURS,
+    REFUSALS,
+    hide_unknown,
+    require_open,
+    wait_until_durable,
+)
 from submissions.accounts import Actor, is_same_name
 from submissions.acts import REASON_LENGTH
 from submissions.declaration import NAME_LENGTH
@@ -59,55 +65,52 @@ def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
     def one(submission_id: str, actor: Known) -> JSONResponse:
         """For its owner and maintainers. ``report`` is null before there is a score; where a suite's labels
         are private its owner's figures carry noise."""
-        return JSONResponse(told_json(told_to(service, submission_id, actor)), headers=NO_STORE)
+        return _answer(submission_id, actor)
 
     @router.post(
         "/api/submissions/{submission_id}/withdraw",
         summary="Take a submission off the board for good",
-        openapi_extra=described(Withdrawal),
         responses=REFUSALS,
     )
     def withdraw(
-        submission_id: str, actor: Known, said: Annotated[Withdrawal, Depends(json_body(Withdrawal))]
+        submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
     ) -> JSONResponse:
         """Its record and its share of the limits stay."""
-        with acting(service, actor):
-            service.acts.withdraw(submission_id, actor, said.reason)
-        return _done(submission_id, actor)
+        require_open(service, even_if_lost=True)
+        hide_unknown(actor, service.acts.withdraw, submission_id, actor, body.reason)
+        wait_until_durable(service)
+        return _answer(submission_id, actor)
 
     @router.post(
         "/api/submissions/{submission_id}/publish",
         summary="Make a submission's row public, where a suite's labels are private",
-        openapi_extra=described(Nothing),
         responses=REFUSALS,
     )
     def publish(
-        submission_id: str, actor: Known, said: Annotated[Nothing, Depends(json_body(Nothing))]
+        submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
     ) -> JSONResponse:
         """It appears with the next round, on the day in ``appears_at``; so many rows a year."""
-        with acting(service, actor):
-            service.acts.publish(submission_id, actor)
-        return _done(submission_id, actor)
+        require_open(service, even_if_lost=True)
+        hide_unknown(actor, service.acts.publish, submission_id, actor)
+        wait_until_durable(service)
+        return _answer(submission_id, actor)
 
     @router.post(
         "/api/judges/rename",
         summary="Give a judge another name",
-        openapi_extra=described(Renaming),
         responses=REFUSALS,
     )
-    def rename(actor: Known, said: Annotated[Renaming, Depends(json_body(Renaming))]) -> JSONResponse:
+    def rename(actor: Known, body: Renaming) -> JSONResponse:
         """Its submissions stay its own, and the record keeps both names."""
-        account = said.account or actor.name
+        account = body.account or actor.name
         if not (actor.is_maintainer or is_same_name(account, actor.name)):
             raise HTTPException(403, NOT_YOURS)
+        require_open(service, even_if_lost=True)
         try:
-            with acting(service, actor):
-                record = service.acts.rename(account, said.judge, said.to, actor)
-        except HTTPException as refusal:
-            if refusal.detail != NOT_YOURS:
-                raise
-            raise HTTPException(404, f"there is no judge {said.judge!r} of {account}") from None
-        found = {"account": account, "judge": record.body["to"], "lasts": wait_until_it_lasts(service)}
+            record = service.acts.rename(account, body.judge, body.to, actor)
+        except KeyError:
+            raise HTTPException(404, f"there is no judge {body.judge!r} of {account}") from None
+        found = {"account": account, "judge": record.body["to"], "lasts": wait_until_durable(service)}
         return JSONResponse(found, headers=NO_STORE)
 
     @router.get("/api/allowance", summary="How many test files are left to you, and when the next may come")
@@ -120,8 +123,8 @@ def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
         found = allowance_json(service.allowance(actor.name), service.suite.rules)
         return JSONResponse({"account": actor.name, **found}, headers=NO_STORE)
 
-    def _done(submission_id: str, actor: Actor) -> JSONResponse:
-        wait_until_it_lasts(service)
-        return JSONResponse(told_json(told_to(service, submission_id, actor)), headers=NO_STORE)
+    def _answer(submission_id: str, actor: Actor) -> JSONResponse:
+        view = hide_unknown(actor, service.submission, submission_id, actor)
+        return JSONResponse(told_json(view), headers=NO_STORE)
 
     return router

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from space.rest_submissions import build_submission_router
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import SECRET_ANNOTATOR, settings_for, verdicts
+from tests.support.rest_app import rest_app
 
 DECLARED = {
     "account": "Ann", "judge": "Alpha", "kind": "LLM judge", "inputs": "tree", "test_labels_used": "false",
@@ -16,7 +16,7 @@ DECLARED = {
 
 
 def client_of(service) -> TestClient:
-    app = FastAPI()
+    app = rest_app(service)
     app.include_router(build_submission_router(service))
     return TestClient(app)
 

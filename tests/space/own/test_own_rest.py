@@ -100,7 +100,9 @@ def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
     [
         (b"not json", "no JSON"),
         (b"[]", "JSON object"),
+        (b"", "JSON object"),
         (b'{"judge": "x"}', "to: fill it in"),
+        (b"{}", "judge: fill it in; to: fill it in"),
         (b'{"judge": "x", "to": "y", "more": 1}', "there is no such field"),
         (b'{"judge": "x", "to": 7}', "to: "),
         (b"[" * 5000, "no JSON"),
@@ -115,12 +117,35 @@ def test_a_body_that_is_not_in_order_is_said(service, sent, body, said):
     assert said in answer.json()["detail"]
 
 
-def test_a_body_is_cut_off_at_the_limit_and_read_of_nobody_unknown(service, sent):
-    client, huge = people_client(service), b" " * 100_000
-    assert (
-        client.post("/api/judges/rename", content=huge, headers=signed_in(service, "Ada")).status_code == 413
+def test_a_body_over_the_limit_is_refused_before_it_is_read(service, sent):
+    client, headers = people_client(service), signed_in(service, "Ada")
+    sent_bytes = 0
+
+    def endless():
+        nonlocal sent_bytes
+        for _ in range(1_000):
+            sent_bytes += 1_000
+            yield b" " * 1_000
+
+    for content in (b" " * 100_000, endless()):
+        answer = client.post("/api/judges/rename", content=content, headers=headers)
+        assert (answer.status_code, answer.json()) == (413, {"detail": "the body is over 8,000 bytes"})
+
+
+def test_a_stranger_is_told_to_sign_in_whatever_the_body_says(service, sent):
+    for content in (b"", b"{}", b'{"judge": 7}', b'{"judge": "x", "to": "y"}'):
+        assert people_client(service).post("/api/judges/rename", content=content).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "application/json", "text/plain", "application/x-www-form-urlencoded"]
+)
+def test_a_body_is_json_whatever_its_content_type_says(service, sent, content_type):
+    headers = signed_in(service, "Ada") | ({"content-type": content_type} if content_type else {})
+    answer = people_client(service).post(
+        "/api/judges/rename", content=b'{"judge": "First judge", "to": "Better name"}', headers=headers
     )
-    assert client.post("/api/judges/rename", content=huge).status_code == 401
+    assert (answer.status_code, answer.json()["judge"]) == (200, "Better name")
 
 
 def test_rows_of_a_public_suite_need_not_be_made_public(service, sent):
