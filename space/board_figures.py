@@ -40,7 +40,7 @@ def figure_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell
 def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
     if cell is None:
         return ""
-    positives = f"{cell['positives']:,} positives in {cell['n']:,} runs"
+    positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
     if cell["tp"] is None:
         return f"{positives}; {cell.get('note') or 'counts not known'}"
     hover = f"{cell['tp']} of {cell['tp'] + cell['fp']} {CALLED[label]} are; {positives}"

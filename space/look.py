@@ -4,7 +4,7 @@ A template names what it needs beyond the common files::
 
     {% set assets = ["htmx", "sheet", "judge"] %}
 
-and gets ``static/sheet.css`` and ``static/judge.css`` as one file, and ``static/judge.js`` where there is one.
+and gets ``static/sheet.css`` and ``static/judge.css`` as one file, and ``static/judge.js`` where it exists.
 """
 
 import hashlib

@@ -1,18 +1,12 @@
 """``/api``: the REST answers described for people, from the same OpenAPI document that programs read."""
 
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from space.look import Look
-from space.operations.content_policy import content_policy, script_hashes
-from space.operations.security_headers import POLICY
-from space.page import Page
-from space.prepared import Prepared
-from space.templating import render
+from space.plain_page import PlainPages
 
 PATH: Final = "/api"
 TITLE: Final = "REST"
@@ -51,46 +45,24 @@ class Operation:
     answers: tuple[tuple[str, str], ...]
 
 
-def build_description_router(
-    app: FastAPI, name: str, look: Look, pages: Sequence[Page], on_space: bool
-) -> APIRouter:
+def build_description_router(app: FastAPI, pages: PlainPages) -> APIRouter:
     """The route of the page; it is made when it is first asked for, so of every route of the application."""
-    router, lock = APIRouter(), threading.Lock()
-    kept: list[tuple[Prepared, str]] = []
-
-    def page() -> tuple[Prepared, str]:
-        with lock:
-            if not kept:
-                html = description_html(app.openapi(), name, look, pages)
-                prepared = Prepared.of(html.encode(), "text/html; charset=utf-8")
-                kept.append((prepared, content_policy(on_space, script_hashes(html))))
-            return kept[0]
+    router = APIRouter()
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def describe(request: Request) -> Response:
-        prepared, policy = page()
-        return prepared.answer(request, {POLICY: policy})
+        return pages.cached(
+            request, PATH, "rest.html", TITLE, PATH, lambda: description_values(app.openapi())
+        )
 
     return router
 
 
-def description_html(document: Mapping[str, Any], name: str, look: Look, pages: Sequence[Page]) -> str:
-    """The whole page for an OpenAPI document."""
-    here = Page(TITLE, PATH, lambda services: None)
-    return render(
-        "rest.html",
-        title=f"{TITLE} · {name}",
-        name=name,
-        description=SAID,
-        style=look.style,
-        script=look.script,
-        menu=[page for page in pages if page.in_menu],
-        current=here,
-        about=_pieces(document["info"].get("description", "")),
-        groups=groups_of(document),
-        pieces=_pieces,
-    )
+def description_values(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page's template takes of an OpenAPI document."""
+    about = _pieces(document["info"].get("description", ""))
+    return {"description": SAID, "about": about, "groups": groups_of(document), "pieces": _pieces}
 
 
 def groups_of(document: Mapping[str, Any]) -> dict[str, list[Operation]]:

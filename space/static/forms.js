@@ -5,9 +5,9 @@ document.addEventListener("htmx:configRequest", (event) => {
   for (const name of new Set(formData.keys())) {
     const field = form?.elements[name];
     const first = field instanceof RadioNodeList ? field[0] : field;
-    const isList = first?.type === "checkbox" || first?.type === "select-multiple";
     const usual = first?.closest("[data-default]")?.dataset.default;
-    const values = formData.getAll(name).filter((value) => value !== "");
+    const values = [...new Set(formData.getAll(name))].filter((value) => value !== "");
+    const isList = values.length > 1 || first?.type === "checkbox";
     formData.delete(name);
     if (values.length === 0 || (values.length === 1 && values[0] === usual)) continue;
     // A comma within an item is not one between items.

@@ -1,4 +1,16 @@
-// Judges ticked in the table are compared on a page of their own; a bar tells how many are ticked.
+// Long tables and cards on a phone; judges ticked in the table are compared on a page of their own.
+document.addEventListener("click", (event) => {
+  const table = () => document.getElementById("board-table");
+  const figures = event.target.closest?.(".show-figures");
+  if (event.target.closest?.(".show-all")) {
+    table().classList.remove("short");
+    event.target.remove();
+  } else if (figures) {
+    figures.setAttribute("aria-pressed", String(table().classList.toggle("all-figures")));
+  }
+});
+
+// A bar tells how many judges are ticked.
 (() => {
   const MOST = 5;
   const picked = new Map(); // row id -> name
@@ -42,5 +54,5 @@
     tick();
     show();
   });
-  document.addEventListener("arb:board", tick);
+  document.addEventListener("htmx:afterSettle", tick); // another table: what is ticked stays ticked
 })();
