@@ -82,16 +82,18 @@ class PlainPages:
         title: str,
         path: str,
         values: Callable[[], Mapping[str, Any]],
+        evaluates: bool = False,
     ) -> Response:
         """A page that is the same for every reader: packed and tagged once for each ``key``.
 
         ``key`` must differ where the content does (the board's digest and the query); ``values`` is called
         only when the page is not in the cache. The answer has an ETag and is 304 where the reader has it.
+        ``evaluates`` is for the page with Gradio's form, see `content_policy`.
         """
 
         def make() -> CachedPage:
             html = self.html(template, title, path, **values())
-            return CachedPage(Prepared.of(html.encode(), HTML), self._policy(html))
+            return CachedPage(Prepared.of(html.encode(), HTML), self._policy(html, evaluates))
 
         page = self._cache.get((template, title, path, key), make)
         return page.prepared.answer(request, {POLICY: page.policy})
@@ -117,6 +119,6 @@ class PlainPages:
         menu = [page for page in PAGES if page.in_menu]
         return {"look": self.look, "name": NAME, "menu": menu, "current": {"path": path}}
 
-    def _policy(self, html: str) -> str:
+    def _policy(self, html: str, evaluates: bool = False) -> str:
         # Whatever people wrote is escaped, so that the scripts in it are ours.
-        return content_policy(self._on_space, script_hashes(html))
+        return content_policy(self._on_space, script_hashes(html), evaluates)
