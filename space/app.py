@@ -9,6 +9,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from gradio.utils import get_upload_folder
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import Mount
 
 from dataset_script.settings import Settings
 from space.annotating.rest import ANSWERS_PATH, MOST_ANSWER_BYTES
@@ -102,7 +103,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(SecurityHeaders, on_space=on_space)
     # the last one added is around all others
     app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)
-    return mount_gradio(app, services, settings, pages)
+    app = mount_gradio(app, services, settings, pages)
+    gradio_app = next(route.app for route in reversed(app.routes) if isinstance(route, Mount))
+    add_error_handlers(gradio_app, service, pages.problem)  # it answers every address that is not ours
+    return app
 
 
 @asynccontextmanager

@@ -104,6 +104,8 @@ class PlainPages:
 
     def problem(self, heading: str, said: str, status: int, path: str = "") -> HTMLResponse:
         """A page that says what is wrong (404, 500), with the ways on from there."""
+        if status == 404 and heading.casefold() == said.rstrip(".").casefold():  # nobody said more
+            heading, said = "There is no such page", "The address may be mistyped, or what it showed was removed."
         return self.answer("plain_problem.html", heading, path, status, heading=heading, said=said)
 
     def masthead(self, path: str) -> str:
