@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+TAKEN = "port {port} on {host} is taken: stop the program that uses it, or choose another with --port"
 app = new_command()
 app.command()(deploy_commands.deploy)
 
@@ -69,9 +70,7 @@ def _bind(host: str, port: int) -> "socket":
     except (OSError, OverflowError) as error:
         bound.close()
         if getattr(error, "errno", None) == errno.EADDRINUSE:
-            stop(
-                f"port {port} on {host} is taken: stop the program that uses it, or choose another with --port"
-            )
+            stop(TAKEN.format(port=port, host=host))
         stop(f"the Space cannot listen on {host}:{port}: {error}")
     return bound
 
@@ -97,8 +96,11 @@ def _serve(application: "ASGIApp", listener: "socket", host: str) -> None:
         server_header=False,
     )
     server = Server(config)
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[listener])
+    try:
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listener])
+    except OSError:  # another program, which held the address as we did, was faster to listen
+        stop(TAKEN.format(port=listener.getsockname()[1], host=host))
     if not server.started:
         stop("the Space did not start; the lines above say why", code=3)
 
