@@ -24,7 +24,7 @@ class Answers:
 
 
 class BoardAnswers:
-    """The board's bytes, prepared anew only when the board is another one."""
+    """The board's bytes, prepared again only when the board has changed."""
 
     def __init__(self, service: SubmissionService) -> None:
         self._service = service

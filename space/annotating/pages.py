@@ -8,10 +8,10 @@ from fastapi.responses import HTMLResponse
 from space.annotating.access import Access, Seat
 from space.annotating.discuss_view import view_agreement, view_boards, view_people, view_talks
 from space.annotating.item_view import PATH, view_item, view_queue
-from space.auth.problems import HubSilent, NotAllowedHere
 from space.explorer.explorer import Explorer
 from space.explorer.shown import TrajectoriesUnavailable
 from space.plain_page import PlainPages
+from space.web.http_errors import AccessRefused, HubUnavailable
 from submissions.label_versions import published_versions
 from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.discussion import talks
@@ -37,9 +37,9 @@ def build_annotating_pages(
     def seat_or_refusal(request: Request, heading: str) -> Seat | HTMLResponse:
         try:
             return access.seat(request)
-        except HubSilent as silent:
+        except HubUnavailable as silent:
             return pages.refusal(heading, silent.detail, request.url.path, 503)
-        except NotAllowedHere:  # a token that is none: as if nobody had signed in
+        except AccessRefused:  # a token that is none: as if nobody had signed in
             return pages.refusal(heading, SIGN_IN, request.url.path, 401)
         except HTTPException:
             return pages.refusal(heading, NOT_INVITED, request.url.path, 403)

@@ -11,13 +11,13 @@ class SignInPage:
     def __init__(self, pages: PlainPages) -> None:
         self._pages = pages
 
-    def form(self, wished: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
+    def form(self, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
         """Asks for a name."""
-        return self._page(status, wished=wished, problem=problem, is_form=True)
+        return self._page(status, next_path=next_path, problem=problem, is_form=True)
 
-    def problem(self, problem: str, wished: str, status: int) -> HTMLResponse:
+    def problem(self, problem: str, next_path: str, status: int) -> HTMLResponse:
         """Says why nobody was signed in."""
-        return self._page(status, wished=wished, problem=problem, is_form=False)
+        return self._page(status, next_path=next_path, problem=problem, is_form=False)
 
     def _page(self, status: int, **values) -> HTMLResponse:
         said = "Sign in to submit or to moderate."

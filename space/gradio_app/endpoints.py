@@ -16,11 +16,11 @@ from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 
 from space.auth.declaring import declare_as
-from space.auth.problems import NotAllowedHere
 from space.judges_answer import judges_answer
 from space.operations.check_limit import TooManyChecks
 from space.own.rest import told_json
 from space.page import Services
+from space.web.http_errors import AccessRefused
 from submissions.accounts import Actor
 from submissions.declaration import INPUTS, KINDS, Declaration, DeclarationError
 from submissions.predictions import Upload
@@ -81,7 +81,7 @@ class Endpoints:
         return self.check(content, name, split)
 
     def declare(self, fields: Mapping[str, Any], request: Request) -> tuple[Declaration, Actor]:
-        """The declaration and who makes it. Raises DeclarationError, NotAllowedHere, CallRefused."""
+        """The declaration and who makes it. Raises DeclarationError, AccessRefused, CallRefused."""
         connection = _connection(request)
         if connection.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise CallRefused(OTHER_SITE)
@@ -97,7 +97,7 @@ class Endpoints:
             view = self.service.submission(receipt.submission_id, actor)
         except DeclarationError as error:
             raise CallRefused("\n".join(message for _, message in error.problems)) from None
-        except NotAllowedHere as error:
+        except AccessRefused as error:
             raise CallRefused(str(error.detail)) from None
         except SubmissionRefused as error:
             raise CallRefused(str(error)) from None

@@ -11,16 +11,16 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
 
 from dataset_script.prediction_file.findings import counted
-from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
+from dataset_script.vocabulary import SPLITS
 from leaderboard.board import Board, BoardRow
-from leaderboard.report_tables import interval, percent
+from leaderboard.report_tables import percent
 from space.address import link_to
-from space.auth.problems import NotAllowedHere
+from space.web.http_errors import AccessRefused
 from space.columns_told import COLUMNS_TOLD
 from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
 from space.gradio_app.findings import view_upload
 from space.own.allowance_told import allowance_sentence, rules_sentence
-from space.own.receipt_link import receipt_link
+from space.own.receipt_link import receipt_link, report_html
 from space.page import Services
 from space.plain_page import PlainPages
 from space.standing_words import status_sentence
@@ -224,7 +224,7 @@ def submission_html(
         return receipt_html(service, receipt, service.submission(receipt.submission_id, declared[1])), {}
     except (CallRefused, SubmissionRefused) as refused:
         return problems_html("Nothing was submitted.", [str(refused)]), by_field
-    except NotAllowedHere as refused:
+    except AccessRefused as refused:
         return problems_html("Nothing was submitted.", [refused.detail]), by_field
     except Exception:
         logger.exception("submitting failed")
@@ -265,19 +265,6 @@ def _rank(board: Board, row: BoardRow) -> str:
     if success["best"]:
         return "It has no rank: a judge that never says yes has no precision."
     return "The judge has a better submission on the board."
-
-
-def report_html(report: Mapping[str, Any]) -> str:
-    """The metrics of a score report by benchmark, a table a label."""
-    labels = {label: report["labels"][label] for label in LABELS if label in report["labels"]}
-    return render(
-        "report.html",
-        report={"labels": labels},
-        titles=BENCHMARK_TITLES,
-        label_titles=LABEL_TITLES,
-        percent=percent,
-        interval=interval,
-    )
 
 
 def problems_html(title: str, problems: Sequence[str]) -> str:

@@ -8,11 +8,11 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from space.auth.auth import Auth
-from space.auth.problems import HubSilent, NotAllowedHere
 from space.own.allowance_told import allowance_sentence, rules_sentence
+from space.own.receipt_link import report_html
 from space.own.view import OwnView, overall_only, view_submission
 from space.plain_page import PlainPages
-from space.submit_html import report_html
+from space.web.http_errors import AccessRefused, HubUnavailable
 from submissions.accounts import Actor, age_problem
 from submissions.overview import own_submissions
 from submissions.refusals import NotAllowed
@@ -31,9 +31,9 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
     def known(request: Request) -> Actor | HTMLResponse:
         try:
             actor = auth.actor_of(request)
-        except HubSilent as silent:
+        except HubUnavailable as silent:
             return pages.refusal("Your submissions", silent.detail, request.url.path, 503)
-        except NotAllowedHere:  # a token that is none: as if nobody had signed in
+        except AccessRefused:  # a token that is none: as if nobody had signed in
             actor = None
         return actor or pages.refusal("Your submissions", SIGN_IN, request.url.path, 401)
 

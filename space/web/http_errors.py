@@ -35,6 +35,10 @@ NO_FILE: Final = "no file: send it as the form's part `file` (curl -F file=@FILE
 NOT_JSON: Final = "the body is no JSON: send an object in UTF-8"
 SUBMITTING: Final = "/api/submissions"
 """Its errors stand under ``error`` instead of ``detail``, since its first version."""
+HOW_TO_SIGN_IN: Final = (
+    "sign in on the page with Hugging Face, or send an access token: Authorization: Bearer hf_…, made at "
+    "https://huggingface.co/settings/tokens"
+)
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/metrics", "/look")
 REFUSALS: Final = {
     401: {"description": "Nobody is signed in."},
@@ -107,6 +111,35 @@ def require_open(service: SubmissionService, even_if_lost: bool = False) -> None
     lost = None if even_if_lost else nothing_lasts(service.settings)
     if closed := service.durability.closed or lost:
         raise HTTPException(503, f"nothing was done: {closed}")
+
+
+class AccessRefused(HTTPException):
+    """Why somebody may not do something now: ``status_code``, and ``detail`` as a sentence for people."""
+
+
+class NotSignedIn(AccessRefused):
+    """Nobody is known to make the request (401)."""
+
+    def __init__(self, detail: str = f"nobody is signed in: {HOW_TO_SIGN_IN}") -> None:
+        super().__init__(401, detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+class InvalidToken(NotSignedIn):
+    """A token that the Hub does not accept, or that belongs to no person (401)."""
+
+
+class HubUnavailable(AccessRefused):
+    """The Hub could not say whose token it is, so nobody is signed in by it (503)."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(503, detail, headers={"Retry-After": "60"})
+
+
+class NotAMaintainer(AccessRefused):
+    """Somebody is signed in, but is not among the maintainers (403)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(403, f"only a maintainer may do this, and {name} is not one (ARB_MAINTAINERS)")
 
 
 P, T = ParamSpec("P"), TypeVar("T")
