@@ -1,6 +1,6 @@
 """The compare page: is one judge better than another, and where?"""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
@@ -183,16 +183,20 @@ def _entrant(service: SubmissionService, row: BoardRow, label: str, labels: Labe
 
 def examples(board: Board, label: str, chosen: Sequence[BoardRow] = ()) -> list[BoardRow]:
     """Rows to begin with: what was chosen, then the best judges, first those with verdicts; three in all."""
-    leaders = _leaders(board, label, {row.judge for row in chosen})
-    return [*chosen, *sorted(leaders, key=lambda row: row.provenance != "scored")][:EXAMPLE_SIZE]
+    ranked = sorted(_ranked(board, label), key=lambda row: row.provenance != "scored")
+    names = {row.judge for row in chosen}
+    return [*chosen, *_best_of_each(row for row in ranked if row.judge not in names)][:EXAMPLE_SIZE]
 
 
-def _leaders(board: Board, label: str, without: Collection[str] = ()) -> list[BoardRow]:
-    """The ranked rows, of each judge (by its name) the best."""
+def _ranked(board: Board, label: str) -> list[BoardRow]:
+    return [row for row in board.ranking(label) if row.labels[label]["rank"]]
+
+
+def _best_of_each(rows: Iterable[BoardRow]) -> list[BoardRow]:
+    """The first row of each judge, by its name."""
     best: dict[str, BoardRow] = {}
-    for row in board.ranking(label):
-        if row.labels[label]["rank"] and row.judge not in without:
-            best.setdefault(row.judge, row)
+    for row in rows:
+        best.setdefault(row.judge, row)
     return list(best.values())
 
 
@@ -209,7 +213,7 @@ def _notices(rows: Sequence[BoardRow], answering: Sequence[BoardRow], label: str
 
 def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
     """(names, address) of comparisons: neighbours in the ranking, the first against the human reference."""
-    leaders = _leaders(board, label)
+    leaders = _best_of_each(_ranked(board, label))
     pairs = list(pairwise(leaders))[:3]
     human = next((row for row in board.rows if row.id == SECOND_ANNOTATOR), None)
     if leaders and human is not None and human.labels.get(label):

@@ -9,7 +9,7 @@ document.addEventListener("htmx:configRequest", (event) => {
     const values = [...new Set(formData.getAll(name))].filter((value) => value !== "");
     const isList = values.length > 1 || first?.type === "checkbox";
     formData.delete(name);
-    if (values.length === 0 || (values.length === 1 && values[0] === usual)) continue;
+    if (values.length === 0 || values.join(",") === usual) continue;
     // A comma within an item is not one between items.
     const escaped = (value) => (isList ? value.replaceAll("%", "%25").replaceAll(",", "%2C") : value);
     formData.append(name, values.map(escaped).join(","));
