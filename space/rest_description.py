@@ -19,7 +19,7 @@ DESCRIPTION: Final = "The REST API of the leaderboard: every address with its pa
 ABOUT_REST: Final = (
     "Answers are JSON unless stated otherwise. An error says in `detail` (or `error`) what is wrong and what "
     "to do. Reading needs no account. On a Space, submitting needs a Hugging Face access token, sent as "
-    "`Authorization: Bearer hf_…`. It is used once to ask the Hub for your name and is not stored."
+    "`Authorization: Bearer hf_…`. It is used to ask the Hub for your name and is not stored."
 )
 _TYPES: Final = {"integer": "whole number", "boolean": "true or false", "string": "text", "object": "object"}
 _FROM_FASTAPI: Final = ("Successful Response", "Validation Error")
@@ -137,7 +137,7 @@ def _merged(document: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str,
         if "$ref" in each and each is not schema:
             name = each["$ref"].rpartition("/")[2]
             each = _merged(document, document["components"]["schemas"][name])
-        properties = {**found["properties"], **each.get("properties", {})}
+        properties = {**each.get("properties", {}), **found["properties"]}
         required = [*found["required"], *each.get("required", [])]
         found = {**found, **each, "properties": properties, "required": required}
     return found
