@@ -36,7 +36,7 @@ Request = gr.Request | HTTPConnection
 
 DROP_AGAIN: Final = "Uploads are deleted after an hour at most: upload the file again."
 SUBMITTING_FAILED: Final = (
-    "If the file was recorded it is scored later. Sent again, it makes no second entry."
+    "If the file was recorded it will be scored; sending it again makes no second entry."
 )
 NOT_UPLOADED: Final = "The file is not an upload: send it with gradio_client.handle_file(PATH)."
 OTHER_SITE: Final = "a page of another site may not submit here"

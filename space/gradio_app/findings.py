@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from dataset_script.prediction_file.excerpts import excerpt, row_texts
-from dataset_script.prediction_file.findings import MAX_EXAMPLES, Finding
+from dataset_script.prediction_file.findings import Finding
 from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.report_tables import percent
 from submissions.predictions import Upload
@@ -41,8 +41,6 @@ _KIND_OF: Final = MappingProxyType(
         **dict.fromkeys(("no_verdicts", "low_coverage", "constant_verdicts"), "verdicts"),
     }
 )
-_LINE_CODES: Final = frozenset({"wrong_encoding", "nul_bytes"})
-"""Findings whose message counts lines: the file could not be taken apart into rows."""
 _TEMPLATE_COMMAND: Final = re.compile(r"`python -m submissions template --split (dev|test)`")
 _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
@@ -57,18 +55,12 @@ class ShownRow:
 
 @dataclass(frozen=True)
 class ShownFinding:
-    """A finding with the rows that its message does not already quote.
-
-    ``rows`` are the first ones with their text, ``numbers`` the first ones where no text can be shown or the
-    message names every id; ``more`` says how many follow.
-    """
+    """A finding with the first rows that its message does not quote; ``more`` follow."""
 
     finding: Finding
     message: Markup
     rows: tuple[ShownRow, ...]
-    numbers: tuple[int, ...]
     more: int
-    row_word: str
 
 
 @dataclass(frozen=True)
@@ -136,16 +128,11 @@ def _group(kind: str, findings: Sequence[Finding], texts: Mapping[int, str]) -> 
 
 
 def _shown(finding: Finding, kind: str, texts: Mapping[int, str]) -> ShownFinding:
-    numbers = finding.rows[:ROWS_SHOWN]
     rows: tuple[ShownRow, ...] = ()
     if kind != "ids":  # a message about ids quotes them itself
-        around = finding.column or ""
+        around, numbers = finding.column or "", finding.rows[:ROWS_SHOWN]
         rows = tuple(ShownRow(n, excerpt(texts[n], around)) for n in numbers if texts.get(n, "").strip())
-    if rows or finding.count <= MAX_EXAMPLES:  # what is quoted or named needs no second list of numbers
-        numbers = ()
-    more = max(0, finding.count - len(rows or numbers)) if rows or numbers else 0
-    word = "line" if finding.code in _LINE_CODES else "row"
-    return ShownFinding(finding, message_html(finding), rows, numbers, more, word)
+    return ShownFinding(finding, message_html(finding), rows, finding.count - len(rows) if rows else 0)
 
 
 def _texts(upload: Upload) -> Mapping[int, str]:

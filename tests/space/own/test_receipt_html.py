@@ -5,7 +5,7 @@ import re
 from html import unescape
 from urllib.parse import unquote
 
-from space.submit_html import allowance_html, receipt_html
+from space.gradio_app.submit_page import page_values, receipt_html
 from submissions.accounts import Actor
 from submissions.receipts import problem_of
 from tests.space.conftest import shown_text
@@ -23,7 +23,7 @@ def test_it_can_be_saved_and_checked_and_leads_to_its_page(service):
     found = json.loads(unquote(unescape(link)))
     assert problem_of(found, service.signer.public_key) is None
     assert f'href="/mine/{found["submission_id"]}"' in html
-    assert "Submitted and scored. It is accepted: its record lasts. Its place by" in shown_text(html)
+    assert "Submitted and scored. It is accepted: its record lasts. Its rank by" in shown_text(html)
     assert "Left to you: 999 of 1000 files today" in shown_text(html)
 
 
@@ -54,6 +54,5 @@ def test_figures_of_private_labels_are_said_to_be_noisy_and_for_the_owner_only(s
 
 def test_what_may_be_submitted_stands_on_the_page_before(service):
     with_rules(service, files_a_day=2, files_a_year=20)
-    html = allowance_html(service)
-    assert "An account may have 2 files scored on test in 24 hours and 20 in a year" in shown_text(html)
-    assert "data-allowance" in html
+    said = page_values(service)["allowance"]
+    assert "An account may have 2 files scored on test in 24 hours and 20 in a year" in said

@@ -2,11 +2,20 @@
 
 import pytest
 
-from space.page import Services
-from space.pages.submit import open_submit
-from space.submit_html import elsewhere_html
+from space.gradio_app.submit_page import page_values
+from space.look import Look
+from space.plain_page import PlainPages
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
+
+
+def page_html(service) -> str:
+    return PlainPages(Look()).html("submit.html", "Submit", "/submit", **page_values(service))
+
+
+def elsewhere(service) -> str:
+    """The lines to copy."""
+    return shown_text(page_html(service).partition('id="elsewhere-title"')[2])
 
 
 @pytest.fixture
@@ -20,7 +29,7 @@ def on_space(settings) -> SubmissionService:
 
 
 def test_on_a_space_the_lines_to_copy_send_a_token_and_no_name(on_space):
-    text = shown_text(elsewhere_html(on_space))
+    text = elsewhere(on_space)
     assert "Authorization: Bearer $HF_TOKEN" in text
     assert "export HF_TOKEN=" in text
     assert "SPACE=https://ada-board.hf.space " in text
@@ -28,7 +37,7 @@ def test_on_a_space_the_lines_to_copy_send_a_token_and_no_name(on_space):
 
 
 def test_elsewhere_they_send_a_name_and_no_token(service):
-    text = shown_text(elsewhere_html(service))
+    text = elsewhere(service)
     assert "--account 'Ada Lovelace'" in text
     assert "-F account='Ada Lovelace'" in text
     assert "HF_TOKEN" not in text
@@ -36,5 +45,5 @@ def test_elsewhere_they_send_a_name_and_no_token(service):
 
 def test_only_on_a_space_the_page_says_who_submits(service, on_space):
     line = 'data-account="anonymous"><a href="/sign-in"'
-    assert line in open_submit(Services(on_space, None), "").html
-    assert line not in open_submit(Services(service, None), "").html
+    assert line in page_html(on_space)
+    assert line not in page_html(service)

@@ -4,7 +4,7 @@ import pytest
 
 from dataset_script.vocabulary import PREDICTION_COLUMNS
 from space.columns_told import COLUMNS_TOLD
-from space.upload_view import KINDS, ROWS_SHOWN, view_upload
+from space.gradio_app.findings import KINDS, ROWS_SHOWN, view_upload
 from tests.submissions.synthetic import verdicts
 
 
@@ -41,7 +41,7 @@ def test_a_findings_rows_come_with_what_stands_in_them(service, rows):
     (group,) = viewed(service, rows).groups
     (shown,) = group.findings
     assert [(row.number, row.text) for row in shown.rows] == [(5, json.dumps(rows[4]))]
-    assert (shown.more, shown.row_word) == (0, "line")
+    assert shown.more == 0
 
 
 def test_of_many_rows_a_few_are_shown_and_the_others_counted(service, rows):
@@ -61,7 +61,7 @@ def test_what_was_understood_is_told_before_anything_is_spent(service, rows):
         "Success: 9 called successful, 18 not, 3 without a verdict (33.3 % of the verdicts say successful).",
         "A trajectory without a verdict counts as not successful in the ranking.",
         "Repetition: 5 of 30 verdicts say that it happened.",
-        "No verdicts on side effect: the judge will not stand on those boards.",
+        "No verdicts on side effect: the judge will not be on those boards.",
         "Scores for 30 trajectories: calibration is shown.",
         "Costs for 30 trajectories, $7.50 in all.",
         "Answers that did not end well: 3 refused.",
@@ -89,3 +89,40 @@ def test_a_file_that_is_nothing_that_is_read_has_a_finding_without_rows(service)
 
 def test_every_column_of_a_prediction_file_is_told():
     assert tuple(COLUMNS_TOLD) == PREDICTION_COLUMNS
+
+
+def findings(service, content: bytes, name="a.jsonl"):
+    view = view_upload(service.check(content, name, "test"))
+    return {shown.finding.code: shown for group in view.groups for shown in group.findings}
+
+
+def test_ids_that_the_message_names_are_not_shown_again_with_their_rows(service, rows):
+    unknown = {"trajectory_id": "webarena/nobody/webarena.1", "success": True}
+    shown = findings(service, "".join(f"{json.dumps(row)}\n" for row in [*rows, unknown]).encode())
+    assert shown["unknown_id"].message.count("webarena/nobody/webarena.1") == 1
+    assert shown["unknown_id"].rows == ()
+
+
+def test_a_template_is_a_link_on_the_page_and_not_a_command(service):
+    shown = findings(service, b'{"trajectory_id": "webarena/nobody/webarena.1", "success": true}\n')
+    message = shown["unknown_id"].message
+    assert '<a href="/api/template?split=test" download>the template of test</a>' in message
+    assert "python -m" not in message
+
+
+def test_another_split_is_named_as_the_page_names_it(service):
+    message = findings(service, verdicts(service.suite, "dev"))["wrong_split"].message
+    assert "choose dev above" in message
+    assert "--split" not in message
+
+
+def test_lines_of_a_binary_file_are_counted_and_not_shown(service):
+    shown = findings(service, bytes(range(256)) * 20)
+    assert shown["wrong_encoding"].rows == ()
+    assert "in 20 lines" in shown["wrong_encoding"].message
+
+
+def test_messages_are_escaped(service, hostile):
+    row = {"trajectory_id": "nowhere", "success": hostile}
+    for shown in findings(service, f"{json.dumps(row)}\n".encode()).values():
+        assert hostile not in shown.message or not set(hostile) & set("<>&\"'")
