@@ -24,7 +24,7 @@ def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: Pl
     """Add the page /submit, the MCP server and, after all other routes, Gradio at ``/``."""
     endpoints = Endpoints(services)
     app.include_router(build_submit_router(services, pages))
-    add_mcp(app, endpoints, settings, services.auth.space_hosts)
+    add_mcp(app, endpoints, settings)
     return gr.mount_gradio_app(
         app,
         build_blocks(services, endpoints),

@@ -169,7 +169,7 @@ def add_endpoints(endpoints: Endpoints, files_at_once: int) -> None:
             the receipt and the metrics that POST /api/submissions gives.
         """
         fields = {"account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model}
-        fields |= {"authors": authors, "link": link, "test_labels_used": _used(test_labels_used)}
+        fields |= {"authors": authors, "link": link, "test_labels_used": is_yes(test_labels_used)}
         with _gradio_errors():
             endpoints.count(request)
             return endpoints.submit(_upload(endpoints, file, "test"), fields, request)
@@ -205,7 +205,8 @@ def _upload(endpoints: Endpoints, file: Any, split: str) -> Upload:
     return endpoints.check_path(path, str(name or Path(str(path)).name), split)
 
 
-def _used(answer: str) -> bool | None:
+def is_yes(answer: str) -> bool | None:
+    """The answer; None for any other word."""
     return {"yes": True, "no": False}.get(answer)
 
 

@@ -14,7 +14,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI
 
 from dataset_script.settings import Settings
-from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo, _used
+from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo, is_yes
 
 MCP_PATH: Final = "/mcp"
 MCP_BODY_BYTES: Final = 4_194_304
@@ -28,8 +28,8 @@ Encoding = Literal["text", "base64"]
 T = TypeVar("T")
 
 
-def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, hosts: tuple[str, ...]) -> None:
-    """Serve the tools at ``/mcp``; ``hosts`` are the addresses of the Space, without which it is loopback."""
+def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings) -> None:
+    """Serve the tools at ``/mcp``."""
     from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.transport_security import TransportSecuritySettings
@@ -81,7 +81,7 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, hosts: tuple
         model, authors, link: the model behind it, who made it, an https:// address about it.
         """
         fields = {"account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model}
-        fields |= {"authors": authors, "link": link, "test_labels_used": _used(test_labels_used)}
+        fields |= {"authors": authors, "link": link, "test_labels_used": is_yes(test_labels_used)}
 
         def submitted() -> dict[str, Any]:
             request = context.request_context.request
@@ -106,7 +106,7 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, hosts: tuple
         json_response=True,
         stateless_http=True,
         max_request_body_size=MCP_BODY_BYTES,
-        transport_security=TransportSecuritySettings(**_allowed(settings, hosts)),
+        transport_security=TransportSecuritySettings(**_allowed(settings)),
     )
     app.router.routes.extend(served.routes)
     around = app.router.lifespan_context
@@ -119,19 +119,15 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, hosts: tuple
     app.router.lifespan_context = lifespan
 
 
-def _allowed(settings: Settings, hosts: tuple[str, ...]) -> dict[str, Any]:
-    """Host names and origins that may call: those of the Space, or this machine's own.
+def _allowed(settings: Settings) -> dict[str, Any]:
+    """Host names and origins that may call: on one's own machine only its own.
 
-    A page of another site whose name points here (DNS rebinding) has neither.
+    There whoever calls is believed their name, and a page of another site may let its own name point here (DNS
+    rebinding). A Space is public and submitting takes a token, so it is served under any name.
     """
-    if settings.space_id:
-        return {
-            "enable_dns_rebinding_protection": bool(hosts),
-            "allowed_hosts": list(hosts),
-            "allowed_origins": [f"https://{host}" for host in hosts],
-        }
     names = ("127.0.0.1", "localhost", "[::1]")
     return {
+        "enable_dns_rebinding_protection": settings.space_id is None,
         "allowed_hosts": [*names, *(f"{name}:*" for name in names)],
         "allowed_origins": [f"http://{name}{port}" for name in names for port in ("", ":*")],
     }

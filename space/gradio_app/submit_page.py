@@ -15,7 +15,6 @@ from dataset_script.vocabulary import SPLITS
 from leaderboard.board import Board, BoardRow
 from leaderboard.report_tables import percent
 from space.address import link_to
-from space.web.http_errors import AccessRefused
 from space.columns_told import COLUMNS_TOLD
 from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
 from space.gradio_app.findings import view_upload
@@ -25,6 +24,7 @@ from space.page import Services
 from space.plain_page import PlainPages
 from space.standing_words import status_sentence
 from space.templating import render
+from space.web.http_errors import AccessRefused
 from submissions.declaration import INPUTS, KINDS, DeclarationError
 from submissions.predictions import Upload
 from submissions.receipts import Receipt
