@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -30,7 +29,11 @@ from space.operations.requests import RequestLog
 from space.operations.security_headers import SecurityHeaders
 from space.page import Services
 from space.pages.about import build_about_router
+from space.pages.compare import build_compare_router
+from space.pages.judge import build_judge_router
 from space.pages.leaderboard import build_leaderboard_router
+from space.pages.paper import build_paper_router
+from space.pages.rates import build_rates_router
 from space.pages.trajectories import build_trajectories_router
 from space.people import build_people_router
 from space.plain_page import NAME, PlainPages
@@ -41,6 +44,17 @@ from space.web.body_limits import PAGE_UPLOAD, BodyLimits
 from space.web.http_errors import add_error_handlers
 from submissions.opening import open_service
 from submissions.service import SubmissionService
+
+PAGES = (
+    build_leaderboard_router,
+    build_compare_router,
+    build_judge_router,
+    build_rates_router,
+    build_trajectories_router,
+    build_paper_router,
+    build_about_router,
+)
+"""What builds the pages for readers from the services and the frame; the menu is in ``plain_page.PAGES``."""
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -70,13 +84,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     app.include_router(build_description_router(app, pages))
     app.include_router(look.router())
-    app.include_router(build_leaderboard_router(services, pages))
-    app.include_router(build_about_router(services, pages))
-    app.include_router(build_trajectories_router(services, pages))
-    for name in ("judge", "compare", "rates", "paper"):
-        build = getattr(import_module(f"space.pages.{name}"), f"build_{name}_router", None)
-        if build is not None:
-            app.include_router(build(services, pages))
+    for build in PAGES:
+        app.include_router(build(services, pages))
     app.include_router(build_people_router(services, pages))
     app.include_router(build_labelling_router(services, pages))
     sign_in_page = SignInPage(pages)

@@ -18,7 +18,6 @@ NAME: Final = "AgentRewardBench"
 DESCRIPTION: Final = (
     "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
 )
-SUBMIT_PATH: Final = "/submit"
 KEPT_BYTES: Final = 64_000_000
 HTML: Final = "text/html; charset=utf-8"
 
@@ -43,7 +42,7 @@ PAGES: Final = (
     MenuEntry("Disputes", "/disputes"),
     MenuEntry("Paper", "/paper"),
     MenuEntry("About", "/about"),
-    MenuEntry("Submit", SUBMIT_PATH),
+    MenuEntry("Submit", "/submit"),
 )
 """Every page, in the order of the menu."""
 
@@ -105,17 +104,11 @@ class PlainPages:
     def problem(self, heading: str, said: str, status: int, path: str = "") -> HTMLResponse:
         """A page that says what is wrong (404, 500), with the ways on from there."""
         if status == 404 and heading.casefold() == said.rstrip(".").casefold():  # nobody said more
-            heading, said = "There is no such page", "The address may be mistyped, or what it showed was removed."
+            heading, said = (
+                "There is no such page",
+                "The address may be mistyped, or what it showed was removed.",
+            )
         return self.answer("plain_problem.html", heading, path, status, heading=heading, said=said)
-
-    def masthead(self, path: str) -> str:
-        """The menu alone, for the page that Gradio makes."""
-        return render("masthead.html", **self._frame(path))
-
-    def head(self, title: str, assets: list[str]) -> str:
-        """What belongs into ``<head>``, for the page that Gradio makes."""
-        values = {"title": f"{title} · {NAME}", "description": DESCRIPTION, "assets": assets}
-        return render("head.html", **self._frame(""), **values)
 
     def _frame(self, path: str) -> dict[str, Any]:
         menu = [page for page in PAGES if page.in_menu]

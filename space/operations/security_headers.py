@@ -5,11 +5,9 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from space.operations.content_policy import content_policy, script_hashes
+from space.operations.content_policy import content_policy
 
 POLICY: Final = "Content-Security-Policy"
-SUBMIT_PATH: Final = "/submit"
-"""The one page that Gradio makes."""
 _FILES: Final = "/file="
 _NOTHING: Final = "default-src 'none'; sandbox"
 """The policy of a file that a stranger sent, in case one is opened as a page."""
@@ -20,7 +18,7 @@ class SecurityHeaders:
     """Middleware that adds the headers; a policy that an answer brings along stays."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
-        self._app, self._on_space = app, on_space
+        self._app = app
         self._headers = security_headers(on_space)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -29,9 +27,7 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
 
-        is_a_file, is_gradio_page = _FILES in scope["path"], scope["path"].rstrip("/") == SUBMIT_PATH
-        start: Message = {}
-        body: list[bytes] = []
+        is_a_file = _FILES in scope["path"]
 
         async def send_completed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -42,23 +38,7 @@ class SecurityHeaders:
                     headers.setdefault(name, value)
             await send(message)
 
-        async def send_page(message: Message) -> None:
-            """Hold Gradio's page back until its inline scripts are known: the policy names them."""
-            if message["type"] == "http.response.start":
-                start.update(message)
-                return
-            body.append(message.get("body", b""))
-            if message.get("more_body"):
-                return
-            html = b"".join(body)
-            hashes = script_hashes(html.decode("utf-8", "replace"))
-            MutableHeaders(scope=start).setdefault(
-                POLICY, content_policy(self._on_space, hashes, evaluates=True)
-            )
-            await send_completed(start)
-            await send({"type": "http.response.body", "body": html})
-
-        await self._app(scope, receive, send_page if is_gradio_page else send_completed)
+        await self._app(scope, receive, send_completed)
 
 
 def security_headers(on_space: bool) -> dict[str, str]:
