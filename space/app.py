@@ -91,7 +91,7 @@ def create_app(settings: Settings) -> FastAPI:
     sign_in_page = SignInPage(pages)
     app.include_router(
         build_auth_router(services.auth, sign_in_page, service.suite.rules, services.labelling.is_annotator),
-        tags=["Who is asking"],
+        tags=["Account"],
     )
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, sign_in_page))

@@ -9,11 +9,11 @@ from math import ceil
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException
+from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartException
 
 from leaderboard.error_tags import ErrorTagInvalid
@@ -89,7 +89,7 @@ def add_error_handlers(
             return problem(request, 422, message)
         return await request_validation_exception_handler(request, error)
 
-    async def http_error(request: Request, error: HTTPException) -> Response:
+    async def http_error(request: Request, error: StarletteHTTPException) -> Response:
         status, message = _unreadable_body(error) or (error.status_code, error.detail)
         if status >= 400 and wants_page(request.url.path, request.headers):
             return problem(request, status, str(message), error.headers)
@@ -100,7 +100,7 @@ def add_error_handlers(
     app.add_exception_handler(DeclarationError, invalid_declaration)
     app.add_exception_handler(ErrorTagInvalid, invalid_tag)
     app.add_exception_handler(RequestValidationError, invalid_request)
-    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(StarletteHTTPException, http_error)
 
 
 def require_open(service: SubmissionService, even_if_lost: bool = False) -> None:
@@ -170,7 +170,7 @@ def _sentence(message: str) -> str:
     return f"{message[:1].upper()}{message[1:]}{'' if message.endswith(('.', '!', '?')) else '.'}"
 
 
-def _unreadable_body(error: HTTPException) -> tuple[int, str] | None:
+def _unreadable_body(error: StarletteHTTPException) -> tuple[int, str] | None:
     """Status and message where FastAPI or Starlette could not read a body; None for every other error."""
     if error.status_code != 400:
         return None
