@@ -54,7 +54,7 @@ class RateSources:
                 found.append(self._evaluator(row_id, names.get(row_id, row_id), experts))
             except (KeyError, VerdictsUnavailable):
                 problems.append(
-                    f"No judge with verdicts here has the id {row_id[:60]!r}. Choose one from the list."
+                    f"No evaluator has the id {row_id[:60]!r}. Choose one from the list."
                 )
         return found, problems
 

@@ -6,10 +6,7 @@ import io
 import pytest
 
 from dataset_script.settings import Settings
-from space.errors.judge_columns import JudgeColumns
 from space.errors.rest import own_name
-from space.explorer.explorer import Explorer
-from space.judge_html import JudgePages
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.space.labels_client import labels_client
@@ -17,6 +14,7 @@ from tests.space.people import signed_in
 from tests.space.private_suite import make_public, private_service
 from tests.space.public_suite import public_service, send_three
 from tests.submissions.synthetic import is_success, send, verdicts
+from tests.support.pages import pages_client
 
 
 @pytest.fixture
@@ -150,8 +148,7 @@ def test_hidden_test_labels_admit_no_tag_and_no_question_whether_there_is_an_err
 
 def test_a_judge_page_leads_to_its_errors_only_where_they_may_be_seen(service, ids, private):
     def links(service, judge) -> bool:
-        columns = JudgeColumns(service, Explorer(service.settings, service))
-        return f'href="/errors?judge={judge}"' in JudgePages(service, columns).get(judge, "success").body
+        return f'href="/errors?judge={judge}"' in pages_client(service).get(f"/judge?id={judge}").text
 
     assert links(service, ids["Beta"])
     assert not links(*private)

@@ -6,6 +6,7 @@ from fastapi.testclient import TestClient
 from space.explorer.explorer import Explorer
 from space.look import Look
 from space.page import Services
+from space.pages.about import build_about_router
 from space.pages.compare import build_compare_router
 from space.pages.judge import build_judge_router
 from space.pages.paper import build_paper_router
@@ -13,7 +14,13 @@ from space.pages.rates import build_rates_router
 from space.plain_page import PlainPages
 from submissions.service import SubmissionService
 
-ROUTERS = (build_judge_router, build_compare_router, build_rates_router, build_paper_router)
+ROUTERS = (
+    build_judge_router,
+    build_compare_router,
+    build_rates_router,
+    build_paper_router,
+    build_about_router,
+)
 
 
 def pages_client(service: SubmissionService, columns=None) -> TestClient:
