@@ -1,4 +1,4 @@
-"""The boards of other label versions: scores stay under the labels that they were made with."""
+"""The boards of other label versions: a score stays under the labels it was made with."""
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
@@ -32,15 +32,16 @@ def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter
         with snapshot(service.engine) as session:
             return versions_scored(session, service.suite.name, POLICY), state_of_records(session)
 
-    @router.get("/api/boards", summary="The label versions that have a board, the oldest first")
+    @router.get("/api/boards", summary="The label versions that have a board, oldest first")
     def boards(request: Request) -> JSONResponse:
         require_access(request)
         found = {"label_versions": versions()[0], "current": service.label_version}
         return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
-    @router.get("/api/boards/{label_version}", summary="The board under a label version, as JSON")
+    @router.get("/api/boards/{label_version}", summary="The board of a label version, as JSON")
     def board(request: Request, label_version: str) -> Response:
-        """Like ``/api/board.json``: the scores made with those labels, and the actions until now."""
+        """Like ``/api/board.json``, with the scores made with those labels. Withdrawals, renames and the like
+        of later still count."""
         require_access(request)
         known, state = versions()
         if label_version not in known:

@@ -1,4 +1,4 @@
-"""Checking and submitting over HTTP: what the submit page does, for commands and scripts.
+"""Checking and submitting over HTTP: what the submit page does, for scripts.
 
 What is sent is bounded before it gets here (see `body_limits`).
 """
@@ -37,7 +37,7 @@ MEDIA_TYPES = {
 }
 
 
-TOO_OFTEN = "Too often; Retry-After says in how many seconds to ask again."
+TOO_OFTEN = "Too many requests; Retry-After says how many seconds to wait."
 CHECKED = {
     200: {"description": "Every finding, an error or a warning each, also where the file is not acceptable."},
     400: {"description": "The form cannot be read."},
@@ -52,10 +52,10 @@ SUBMITTED = {
     400: {"description": "The form cannot be read."},
     401: {"description": "Nobody is signed in."},
     403: {"description": "This account may not submit; the answer says why."},
-    409: {"description": "Not taken; the answer says why."},
+    409: {"description": "Not accepted; the answer says why."},
     413: {"description": "The file is too large."},
     422: {"description": "The file or the declaration is not valid; every problem is in the answer."},
-    429: {"description": "The account has no file left for now; `next_at` and Retry-After say until when."},
+    429: {"description": "The account's limit is reached until `next_at`; see Retry-After."},
 }
 File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL, CSV or Parquet.")]
 _REQUIRED = {"required": ["judge", "kind", "inputs", "test_labels_used"]}
@@ -65,18 +65,18 @@ class DeclarationForm(BaseModel):
     """The declaration as a form has it. Its fields are checked with the file, all at once, by `declare`."""
 
     model_config = ConfigDict(json_schema_extra=_REQUIRED)
-    account: str = Field("", description="Your name; on a Space that of the signed-in account counts.")
+    account: str = Field("", description="Your name. On a Space it is the name of the signed-in account.")
     judge: str = Field("", description="The judge's name.")
     kind: str = Field("", description="What kind of judge it is.", json_schema_extra={"enum": list(KINDS)})
     inputs: str = Field(
         "", description="What the judge sees of a trajectory.", json_schema_extra={"enum": list(INPUTS)}
     )
-    model: str = Field("", description="The model behind it.")
-    authors: str = Field("", description="Who made it.")
-    link: str = Field("", description="An https:// address about it.")
+    model: str = Field("", description="The model that the judge uses.")
+    authors: str = Field("", description="Who made the judge.")
+    link: str = Field("", description="A web page about the judge (https://).")
     test_labels_used: str = Field(
         "",
-        description="Whether test labels were used to build or tune it.",
+        description="Whether test labels were used to build or tune the judge.",
         json_schema_extra={"enum": ["yes", "no", "true", "false"]},
     )
 
@@ -94,7 +94,7 @@ def build_submission_router(service: SubmissionService, auth: Auth | None = None
             content = await file.read()
             return await run_in_threadpool(service.check, content, file.filename or "", split)
 
-    @router.get("/api/template", summary="A prediction file to fill in: every trajectory of a split")
+    @router.get("/api/template", summary="A prediction file to fill in, with every trajectory of a split")
     def fill_in(
         split: Literal["dev", "test"], format: Literal["jsonl", "csv", "parquet"] = "jsonl"
     ) -> Response:
@@ -105,14 +105,16 @@ def build_submission_router(service: SubmissionService, auth: Auth | None = None
         )
 
     @router.post(
-        "/api/check", summary="Every finding of a prediction file; nothing is recorded", responses=CHECKED
+        "/api/check",
+        summary="Check a prediction file and get every finding; nothing is recorded",
+        responses=CHECKED,
     )
     async def check(file: File, split: Literal["dev", "test"] = "test") -> JSONResponse:
         return JSONResponse((await checked(file, split)).check.to_json())
 
     @router.post(
         "/api/submissions",
-        summary="Submit a judge's test verdicts; the same file of the same judge is one submission",
+        summary="Submit a judge's test verdicts; sending the same file again is not a second submission",
         responses=SUBMITTED,
     )
     async def submit(

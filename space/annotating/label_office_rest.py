@@ -1,4 +1,4 @@
-"""REST of maintainers who have trajectories labelled: people, assignments, label sets."""
+"""REST of annotation for maintainers: annotators, assignments, label sets."""
 
 from typing import Annotated, Literal
 
@@ -22,21 +22,21 @@ class Invitation(BaseModel):
     """An account."""
 
     model_config = ConfigDict(extra="forbid")
-    account: str = Field(max_length=NAME_LENGTH, description="The account's name, as it signs in.")
+    account: str = Field(max_length=NAME_LENGTH, description="The name with which the account signs in.")
 
 
 class Assigning(BaseModel):
-    """What to assign to those who are invited."""
+    """What to assign to the invited annotators."""
 
     model_config = ConfigDict(extra="forbid")
-    split: Literal["test", "dev", "both"] = Field("test", description="Of which split.")
+    split: Literal["test", "dev", "both"] = Field("test", description="The split of the trajectories.")
     most: int | Literal[""] = Field(
-        "", description="At most so many trajectories that nobody has yet, evenly over the benchmarks."
+        "", description="How many unassigned trajectories, evenly over the benchmarks. Empty for all."
     )
     percent_twice: float = Field(
-        10, ge=0, le=100, description="Of all assigned trajectories, so many percent get a second annotation."
+        10, ge=0, le=100, description="The percentage of assigned trajectories that get a second annotation."
     )
-    seed: int = Field(1, ge=0, lt=2**31, description="Draws who gets what: the same seed, the same draw.")
+    seed: int = Field(1, ge=0, lt=2**31, description="Seed of the random assignment.")
 
 
 class Publication(BaseModel):
@@ -73,7 +73,7 @@ def _add_people_routes(router: APIRouter, desk: LabellingDesk, Maintainer) -> No
         responses=REFUSALS,
     )
     def uninvite(seat: Maintainer, body: Invitation) -> JSONResponse:
-        """What was finished stays; the next assignment gives the rest to others."""
+        """Finished annotations stay; the next assignment gives the rest to others."""
         require_open(desk.service)
         desk.acts.uninvite(body.account, seat.actor)
         return _done(desk, {})
@@ -82,11 +82,11 @@ def _add_people_routes(router: APIRouter, desk: LabellingDesk, Maintainer) -> No
 def _add_assigning_route(router: APIRouter, desk: LabellingDesk, explorer: Explorer, Maintainer) -> None:
     @router.post(
         f"{API}/assign",
-        summary="Assign trajectories to those who are invited; for maintainers",
+        summary="Assign trajectories to the invited annotators; for maintainers",
         responses=REFUSALS,
     )
     def assign(seat: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]) -> JSONResponse:
-        """What is assigned stays so. Trajectories that the shown dataset does not have are left out."""
+        """Assignments made before stay. Trajectories that the dataset does not have are left out."""
         ids = _new(desk, explorer, seat, body)
         wished = ids if body.most == "" else chosen(ids, max(0, body.most), body.seed)
         require_open(desk.service)
@@ -99,11 +99,11 @@ def _add_publishing_route(router: APIRouter, desk: LabellingDesk, Maintainer) ->
 
     @router.post(
         f"{API}/publish",
-        summary="Publish the label set as it stands as a new version; for maintainers",
+        summary="Publish the current label set as a new version; for maintainers",
         responses=REFUSALS,
     )
     def publish(seat: Maintainer, body: Publication) -> JSONResponse:
-        """Where the Space serves the labels in its records, every submission is scored again at once."""
+        """Where the Space scores with these labels, every submission is scored again at once."""
         require_open(desk.service)
         version = desk.publish(seat.actor, body.why)
         found = {

@@ -1,11 +1,11 @@
-"""REST for annotators: the queue, one's own answers, and the pictures and trees of what is to be judged.
+"""REST for annotators: their queue, their answers, and the screenshots and trees of their trajectories.
 
-Nothing that others said is behind these addresses: no label, no verdict, no other annotator's answer.
+These addresses give nothing that others said: no label, no verdict, no other annotator's answer.
 """
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,7 +13,7 @@ from leaderboard.annotations import COMMENT_LENGTH
 from space.annotating.access import Access, Seat
 from space.annotating.item_view import API, address_of, next_of
 from space.explorer.explorer import Explorer, Form
-from space.explorer.rest import picture_answer, tree_answer
+from space.explorer.rest import Id, Version, Width, picture_answer, tree_answer
 from space.web.http_errors import NO_STORE, REFUSALS, require_open
 from submissions.labelling.acts import NOT_YOURS
 from submissions.labelling.desk import LabellingDesk
@@ -25,32 +25,28 @@ ANSWERS_PATH = f"{API}/answers"
 MOST_ANSWER_BYTES = 6 * COMMENT_LENGTH + 4_000
 """JSON may spell a letter of the comment in six bytes."""
 
-Id = Annotated[str, Query(max_length=300)]
-Version = Annotated[str, Query(max_length=64, description="The dataset's version: then it keeps for good.")]
-Width = Annotated[int | None, Query(description="As `/api/screenshot` has it.")]
-
 
 class Answers(BaseModel):
-    """An annotation as it is now; what is not answered yet is left out."""
+    """An annotation so far; unanswered questions are left out."""
 
     model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300)
     answers: dict[str, str | None] = Field(
-        default_factory=dict, description="By question: yes, no, 1 to 4, or unsure."
+        default_factory=dict, description="The answer to each question: yes, no, 1 to 4, or unsure."
     )
-    comment: str = Field("", description="Anything that others should know.")
-    seconds: float = Field(0.0, description="How long it has taken so far.")
-    is_done: bool = Field(False, description="Whether it is finished: every question has an answer.")
-    seen: int = Field(0, description="`saved` of the answers that this was made from.")
+    comment: str = Field("", description="A comment for others.")
+    seconds: float = Field(0.0, description="Seconds spent on it so far.")
+    is_done: bool = Field(False, description="Whether it is finished; every question then needs an answer.")
+    seen: int = Field(0, description="The value of `saved` when the answers were loaded.")
 
 
 def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
-    """The routes; all ask for an annotator, pictures and trees also serve maintainers."""
+    """The routes, for annotators; screenshots and trees also for maintainers."""
     router = APIRouter()
     Annotator = Annotated[Seat, Depends(access.annotator)]
     Reader = Annotated[Seat, Depends(access.seat)]
 
-    @router.get(API, summary="Your queue: what is assigned to you, and how far it is", responses=REFUSALS)
+    @router.get(API, summary="Your queue: what is assigned to you, and your progress", responses=REFUSALS)
     def queue(seat: Annotator) -> JSONResponse:
         tasks = seat.state.queue(seat.annotator or "")
         found = {
@@ -76,8 +72,8 @@ def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Acc
         responses=REFUSALS,
     )
     def save(seat: Annotator, body: Answers) -> JSONResponse:
-        """``saved`` of the answer goes into ``seen`` of the next call: 409 tells that another window or
-        device saved in between. ``next`` is the trajectory to go on with."""
+        """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
+        saved in between. ``next`` is the trajectory to continue with."""
         draft = Draft(body.answers, body.comment, body.seconds, body.is_done)
         require_open(desk.service)
         saved = desk.acts.save(body.trajectory_id, draft, body.seen, seat.actor)

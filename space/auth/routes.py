@@ -67,7 +67,7 @@ def build_auth_router(
         auth.cookie.clear(response)
         return response
 
-    @router.get("/api/me", summary="Who is asking: by session or token, and whether as a maintainer")
+    @router.get("/api/me", summary="Your account, and whether you are a maintainer or annotator")
     def me(request: Request) -> JSONResponse:
         actor = auth.actor_of(request)
         is_invited = actor is not None and is_annotator(actor.name)

@@ -1,4 +1,4 @@
-"""REST for error analysis: tag an error, take all tags along as CSV."""
+"""REST for error analysis: tag an error, download all tags as CSV."""
 
 import re
 from typing import Annotated
@@ -19,21 +19,21 @@ from submissions.service import SubmissionService
 
 NOTE_LENGTH = 2_000
 OWN = "own"
-NO_ERROR = "no such error is known: the judge has no verdict there, or experts say the same"
+NO_ERROR = "this is not an error: the judge has no verdict there, or it agrees with the experts"
 
 
 class NewTag(BaseModel):
-    """What somebody says of an error."""
+    """The category of an error."""
 
     model_config = ConfigDict(extra="forbid")
     judge: str = Field(max_length=120, description="The judge's row on the board, or its name in the data.")
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
     category: str = Field(
         max_length=60, description="grounding_mismatch, misleading_reasoning, missed_instruction, "
-        "misunderstood_action, a name of your own, or own.",
+        "misunderstood_action, a custom name, or own.",
     )  # fmt: skip
-    own: str = Field("", max_length=60, description="The name of your own, where category is own.")
-    note: str = Field("", max_length=NOTE_LENGTH, description="What one sees; may be empty.")
+    own: str = Field("", max_length=60, description="The custom name, where category is own.")
+    note: str = Field("", max_length=NOTE_LENGTH, description="A note; optional.")
 
 
 def build_errors_router(
@@ -44,7 +44,7 @@ def build_errors_router(
 
     @router.post(
         "/api/errors",
-        summary="Tag an error of a judge with its kind",
+        summary="Tag an error of a judge with its category",
         status_code=201,
         responses=REFUSALS,
     )
@@ -52,8 +52,8 @@ def build_errors_router(
         actor: Annotated[Actor, Depends(auth.require_actor)],
         body: NewTag,
     ) -> JSONResponse:
-        """For any account, so many a day; your later tag of the same error counts in place of the first. Only
-        on dev, and on test where a suite's labels are public."""
+        """For any account, with a daily limit. Your latest tag of an error replaces the one before. Only on
+        dev, and on test where a suite's labels are public."""
         category = own_name(body.own) if body.category == OWN else body.category
         trajectory = service.suite.find(body.trajectory_id)
         # Hidden splits are refused by `acts`, before any label is asked for.
@@ -67,14 +67,14 @@ def build_errors_router(
             found = acts.tag(body.judge, body.trajectory_id, category, body.note, actor)
         except KeyError:
             raise HTTPException(404, NO_ERROR) from None
-        told = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
-        return JSONResponse({**told, "lasts": wait_until_durable(service)}, 201, NO_STORE)
+        fields = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
+        return JSONResponse({**fields, "lasts": wait_until_durable(service)}, 201, NO_STORE)
 
     @router.get("/api/errors.csv", summary="Every tag of judges' errors, as CSV")
     def as_csv(
-        judge: Annotated[str, Query(max_length=120, description="Only of this judge; empty: of all.")] = "",
+        judge: Annotated[str, Query(max_length=120, description="Only this judge; empty for all.")] = "",
     ) -> Response:
-        """In the order of time, earlier tags of one person too: the last one counts."""
+        """Oldest first, with tags that were replaced later: the last one of a person counts."""
         tags = error_tags(service.engine, service.suite.name)
         text = tags_to_csv(tag for tag in tags if not judge or tag.judge == judge)
         named = {"Content-Disposition": 'attachment; filename="errors.csv"'}

@@ -17,8 +17,8 @@ FOR_GOOD = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
 HTML = "text/html; charset=utf-8"
 Id = Annotated[str, Query(max_length=300)]
-Version = Annotated[str, Query(max_length=64, description="The dataset's version: then it keeps for good.")]
-Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; absent: as recorded.")]
+Version = Annotated[str, Query(max_length=64, description="The dataset's version; then cached forever.")]
+Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
 
 
 def build_explorer_router(explorer: Explorer) -> APIRouter:

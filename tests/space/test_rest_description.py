@@ -60,7 +60,7 @@ def test_a_form_lists_choices_and_what_is_required(document):
     ]  # fmt: skip
     assert check.fields[0].values == ["dev", "test"]
     assert check.fields[0].schema["default"] == "test"
-    assert ("429", "Too often; Retry-After says in how many seconds to ask again.") in check.answers
+    assert ("429", "Too many requests; Retry-After says how many seconds to wait.") in check.answers
     submit = operation(document, "POST", "/api/submissions")
     required = {field.name for field in submit.fields if field.is_required}
     assert required == {"file", "judge", "kind", "inputs", "test_labels_used"}
