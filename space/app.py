@@ -45,7 +45,7 @@ from space.web.http_errors import add_error_handlers
 from submissions.opening import open_service
 from submissions.service import SubmissionService
 
-PAGES = (
+PAGE_ROUTERS = (
     build_leaderboard_router,
     build_compare_router,
     build_judge_router,
@@ -84,7 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     app.include_router(build_description_router(app, pages))
     app.include_router(look.router())
-    for build in PAGES:
+    for build in PAGE_ROUTERS:
         app.include_router(build(services, pages))
     app.include_router(build_people_router(services, pages))
     app.include_router(build_labelling_router(services, pages))
@@ -103,8 +103,8 @@ def create_app(settings: Settings) -> FastAPI:
         folder=Path(get_upload_folder()),
         keep_seconds=TEMPORARY_FILES_SECONDS,
         gates={
-            PAGE_UPLOAD: CheckLimit(settings, metrics).take_or_429,
-            "/api/check": checks.take_or_429,
+            PAGE_UPLOAD: CheckLimit(settings, metrics).take,
+            "/api/check": checks.take,
             "/api/submissions": services.auth.submitter_of,
         },
         larger={ANSWERS_PATH: MOST_ANSWER_BYTES, MCP_PATH: MCP_BODY_BYTES},
