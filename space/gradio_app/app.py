@@ -1,5 +1,6 @@
 """The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win."""
 
+import warnings
 from typing import Final
 
 import gradio as gr
@@ -25,19 +26,21 @@ def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: Pl
     endpoints = Endpoints(services)
     app.include_router(build_submit_router(services, pages))
     add_mcp(app, endpoints, settings)
-    return gr.mount_gradio_app(
-        app,
-        build_blocks(services, endpoints),
-        path="/",
-        theme=build_theme(),
-        max_file_size=settings.max_upload_bytes,
-        show_error=False,
-        run_history=False,
-        ssr_mode=False,
-        mcp_server=False,
-        enable_monitoring=False,  # else /monitoring/summary tells anyone how the endpoints are used
-        footer_links=[],
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="SSR mode is not supported")  # nor is it asked for
+        return gr.mount_gradio_app(
+            app,
+            build_blocks(services, endpoints),
+            path="/",
+            theme=build_theme(),
+            max_file_size=settings.max_upload_bytes,
+            show_error=False,
+            run_history=False,
+            ssr_mode=False,
+            mcp_server=False,
+            enable_monitoring=False,  # else /monitoring/summary tells anyone how the endpoints are used
+            footer_links=[],
+        )
 
 
 def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:

@@ -5,7 +5,6 @@ a Space, a name on one's own machine.
 """
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +21,9 @@ from space.own.rest import told_json
 from space.page import Services
 from space.web.http_errors import AccessRefused
 from submissions.accounts import Actor
-from submissions.declaration import INPUTS, KINDS, Declaration, DeclarationError
+from submissions.declaration import INPUTS, KINDS, DeclarationError
 from submissions.predictions import Upload
 from submissions.refusals import SubmissionRefused
-
-logger = logging.getLogger(__name__)
 
 Split = Literal["dev", "test"]
 Kind = Literal[KINDS]
@@ -80,25 +77,26 @@ class Endpoints:
             raise CallRefused(DROP_AGAIN) from None
         return self.check(content, name, split)
 
-    def declare(self, fields: Mapping[str, Any], request: Request) -> tuple[Declaration, Actor]:
-        """The declaration and who makes it. Raises DeclarationError, AccessRefused, CallRefused."""
+    def submitter(self, request: Request) -> Actor | None:
+        """Who submits; None where the name in the declaration will do. Raises CallRefused."""
         connection = _connection(request)
         if connection.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise CallRefused(OTHER_SITE)
-        return declare_as(self._auth.submitter_of(connection), **fields)
+        try:
+            return self._auth.submitter_of(connection)
+        except AccessRefused as error:
+            raise CallRefused(str(error.detail)) from None
 
-    def submit(self, upload: Upload, fields: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    def submit(self, upload: Upload, fields: Mapping[str, Any], submitter: Actor | None) -> dict[str, Any]:
         """What ``POST /api/submissions`` gives. Raises CallRefused with every problem."""
         try:
-            declaration, actor = self.declare(fields, request)
+            declaration, actor = declare_as(submitter, **fields)
             if not upload.check.acceptable:
                 raise CallRefused(_findings_text(upload))
             receipt = self.service.submit(upload, declaration, actor)
             view = self.service.submission(receipt.submission_id, actor)
         except DeclarationError as error:
             raise CallRefused("\n".join(message for _, message in error.problems)) from None
-        except AccessRefused as error:
-            raise CallRefused(str(error.detail)) from None
         except SubmissionRefused as error:
             raise CallRefused(str(error)) from None
         return told_json(replace(view, receipt=receipt))
@@ -171,8 +169,9 @@ def add_endpoints(endpoints: Endpoints, files_at_once: int) -> None:
         fields = {"account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model}
         fields |= {"authors": authors, "link": link, "test_labels_used": is_yes(test_labels_used)}
         with _gradio_errors():
+            submitter = endpoints.submitter(request)
             endpoints.count(request)
-            return endpoints.submit(_upload(endpoints, file, "test"), fields, request)
+            return endpoints.submit(_upload(endpoints, file, "test"), fields, submitter)
 
     def board() -> dict:
         """The leaderboard as data: rows, metrics, intervals, digest; what GET /api/board.json gives."""

@@ -85,9 +85,10 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings) -> None:
 
         def submitted() -> dict[str, Any]:
             request = context.request_context.request
+            submitter = endpoints.submitter(request)
             endpoints.count(request)
             upload = endpoints.check(_decoded(content, encoding), "", "test")
-            return endpoints.submit(upload, fields, request)
+            return endpoints.submit(upload, fields, submitter)
 
         return await call(submitted)
 
@@ -122,8 +123,8 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings) -> None:
 def _allowed(settings: Settings) -> dict[str, Any]:
     """Host names and origins that may call: on one's own machine only its own.
 
-    There whoever calls is believed their name, and a page of another site may let its own name point here (DNS
-    rebinding). A Space is public and submitting takes a token, so it is served under any name.
+    There whoever calls is believed their name, and a page of another site may let its own name point here
+    (DNS rebinding). A Space is public and submitting takes a token, so it is served under any name.
     """
     names = ("127.0.0.1", "localhost", "[::1]")
     return {

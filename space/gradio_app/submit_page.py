@@ -15,6 +15,7 @@ from dataset_script.vocabulary import SPLITS
 from leaderboard.board import Board, BoardRow
 from leaderboard.report_tables import percent
 from space.address import link_to
+from space.auth.declaring import declare_as
 from space.columns_told import COLUMNS_TOLD
 from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
 from space.gradio_app.findings import view_upload
@@ -24,7 +25,6 @@ from space.page import Services
 from space.plain_page import PlainPages
 from space.standing_words import status_sentence
 from space.templating import render
-from space.web.http_errors import AccessRefused
 from submissions.declaration import INPUTS, KINDS, DeclarationError
 from submissions.predictions import Upload
 from submissions.receipts import Receipt
@@ -211,7 +211,7 @@ def submission_html(
             *texts, used = fields
             said = dict(zip(FIELDS, (*texts, {YES: True, NO: False}.get(used)), strict=True))
             try:
-                declared = endpoints.declare(said, request)
+                declared = declare_as(endpoints.submitter(request), **said)
             except DeclarationError as error:
                 by_field = dict(reversed(error.problems))
                 problems += [message for _, message in error.problems]
@@ -224,8 +224,6 @@ def submission_html(
         return receipt_html(service, receipt, service.submission(receipt.submission_id, declared[1])), {}
     except (CallRefused, SubmissionRefused) as refused:
         return problems_html("Nothing was submitted.", [str(refused)]), by_field
-    except AccessRefused as refused:
-        return problems_html("Nothing was submitted.", [refused.detail]), by_field
     except Exception:
         logger.exception("submitting failed")
         return problems_html("Something failed on our side.", [SUBMITTING_FAILED]), {}
