@@ -1,4 +1,4 @@
-"""The address of a page holds every choice: what it may say, how it is read, and links that are spelled the same.
+"""The address of a page holds every choice: what it may say, how it is read, links in one spelling.
 
 Forms are sent by GET; ``static/forms.js`` leaves defaults out, as `link_to` does.
 """

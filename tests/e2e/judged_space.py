@@ -62,7 +62,7 @@ def keep_picture(page, name: str) -> None:
 
 def wait_until_open(page) -> None:
     """Gradio has loaded and taken over what the page opened with."""
-    page.wait_for_function("!document.body.classList.contains('is-opening')")
+    page.wait_for_function("() => !document.body.classList.contains('is-opening')")
     page.wait_for_selector(".controls input")
 
 
