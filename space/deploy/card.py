@@ -9,8 +9,8 @@ SESSION_MINUTES: Final = 480
 
 _WORDS: Final = """# AgentRewardBench
 
-Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels. This Space takes
-prediction files for the suite `{suite}` and keeps its leaderboard.
+Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels. This Space
+takes prediction files for the suite `{suite}` and keeps its leaderboard.
 
 Trajectories: [{data}](https://huggingface.co/datasets/{data}). {board}REST: `/api`.
 
