@@ -114,9 +114,9 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
         )
 
     def open_page(request: gr.Request):
-        chosen = dict(request.query_params).get("split")
-        chosen = chosen if chosen in SPLITS else "test"
-        return chosen, *follow(chosen)
+        if dict(request.query_params).get("split") != "dev":
+            return [gr.skip()] * 4  # as it is drawn; an update could undo what a reader chose meanwhile
+        return "dev", *follow("dev")
 
     def check(path: str | None, chosen: str, request: gr.Request) -> str:
         return check_html(endpoints, path, chosen, request)

@@ -11,7 +11,6 @@ from gradio import processing_utils
 
 from dataset_script.suite import load_suite
 from space.app import create_app
-from space.explorer.explorer import Explorer
 from space.gradio_app.app import build_blocks
 from space.gradio_app.endpoints import Endpoints
 from space.page import Services
