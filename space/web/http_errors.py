@@ -86,7 +86,7 @@ def add_error_handlers(
         found = error.errors()
         message = "; ".join(dict.fromkeys(map(_invalid_field, found)))
         if all(each["loc"][0] == "body" for each in found) or wants_page(request.url.path, request.headers):
-            return problem(request, 422, message)
+            return await http_error(request, HTTPException(422, message))
         return await request_validation_exception_handler(request, error)
 
     async def http_error(request: Request, error: StarletteHTTPException) -> Response:

@@ -72,6 +72,9 @@ def test_without_a_file_the_answer_says_how_to_send_one(client):
     answer = client.post("/api/check", data={"split": "test"})
     assert answer.status_code == 422
     assert "curl -F file=@FILE" in answer.json()["detail"]
+    for form in ({"data": {"file": "text"}, "files": {"x": b""}}, {"files": {"other": b"{}"}}):
+        answer = client.post("/api/submissions", **form)
+        assert (answer.status_code, answer.json()["detail"][:8]) == (422, "no file:")
 
 
 def test_a_body_over_the_limit_is_cut_off_while_it_comes_in(suite_folder, tmp_path):
