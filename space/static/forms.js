@@ -3,7 +3,7 @@ document.addEventListener("htmx:configRequest", (event) => {
   const form = event.detail.elt.closest("form") ?? event.detail.elt.form;
   const { formData } = event.detail;
   for (const name of new Set(formData.keys())) {
-    const field = form?.elements[name];
+    const field = form?.elements.namedItem(name); // "length" is a name of a field, too
     const first = field instanceof RadioNodeList ? field[0] : field;
     const usual = first?.closest("[data-default]")?.dataset.default;
     const values = [...new Set(formData.getAll(name))].filter((value) => value !== "");
