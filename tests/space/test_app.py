@@ -224,7 +224,7 @@ def test_an_uploaded_file_stays_in_the_folder_for_uploads(client, uploads, name)
 
 def test_uploads_are_cleaned_away(settings):
     service = SubmissionService(settings)
-    services = Services(service, Explorer(settings, service))
+    services = Services(service, None)
     every, older_than = build_blocks(services, Endpoints(services)).delete_cache  # seconds
     assert 0 < every <= older_than <= 3600
 
