@@ -20,10 +20,10 @@ from submissions.rescoring import rescorings
 DISCUSS = "/discuss"
 SIGN_IN = "Sign in with the account that was invited."
 NOT_INVITED = (
-    "Only annotators and maintainers see this page. Whoever runs this Space invites annotators by the name "
-    "of their account."
+    "Only annotators and maintainers can see this page. Maintainers invite annotators by the name of "
+    "their account."
 )
-NOT_YOURS = "This trajectory is not assigned to you, or there is none of this name."
+NOT_YOURS = "This trajectory is not assigned to you, or it does not exist."
 Step = Annotated[str, Query(max_length=10)]
 Id = Annotated[str, Query(max_length=300)]
 
@@ -69,11 +69,13 @@ def build_annotating_pages(
             seat.must_be_shown(trajectory_id)
             story = explorer.blind_story(trajectory_id)
         except HTTPException:
-            return pages.refusal("There is no such page for you", NOT_YOURS, PATH, 403)
+            return pages.refusal("You cannot see this page", NOT_YOURS, PATH, 403)
         except KeyError:
-            return pages.refusal("It cannot be shown", "The dataset that is shown here lacks it.", PATH, 404)
+            return pages.refusal(
+                "This trajectory cannot be shown", "The dataset of this Space does not have it.", PATH, 404
+            )
         except TrajectoriesUnavailable as problem:
-            return pages.refusal("It cannot be shown now", f"{problem}.", PATH, 503)
+            return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
         view = view_item(story, seat.state, seat.annotator, step)
         return pages.answer("annotate_item.html", view.title, PATH, view=view, story=story)
 

@@ -20,8 +20,8 @@ from submissions.service import SubmissionService
 
 PATH = "/mine"
 ON_A_PAGE = 20
-SIGN_IN = "Sign in to see what you have submitted, what is left to you, and your receipts."
-NOT_YOURS = "Only the owner of a submission and maintainers see its page, or no submission has this id."
+SIGN_IN = "Sign in to see your submissions, your remaining quota and your receipts."
+NOT_YOURS = "Only the owner of a submission and maintainers can see its page, or no submission has this id."
 
 
 def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -> APIRouter:
@@ -51,7 +51,7 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
             view = view_submission(service, submission_id, actor)
         except (KeyError, NotAllowed):
             status = 404 if actor.is_maintainer else 403
-            return pages.refusal("There is no such page for you", NOT_YOURS, PATH, status)
+            return pages.refusal("You cannot see this page", NOT_YOURS, PATH, status)
         return pages.answer(
             "mine_submission.html", f"{view.judge}, submission", PATH, **_shown([view], is_whole=True)
         )

@@ -173,4 +173,4 @@ def test_a_wide_table_can_be_scrolled_by_keyboard(page, space):
     frame.focus()
     assert frame.evaluate("element => element === document.activeElement")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('.frame:has(table.pairs)').scrollLeft > 0")
+    page.wait_for_function("() => document.querySelector('.frame:has(table.pairs)').scrollLeft > 0")

@@ -54,7 +54,7 @@ def test_the_queue_holds_a_judges_errors_the_most_telling_first(client, service,
     assert "it takes 4 failures for success and 2 successes for failure; 0 of them are tagged" in text
     first_miss, second_miss = runs(service, True)[:2]
     # Others on its misses: Alpha misses the first too, Gamma none. On its false alarms Gamma errs as well.
-    assert "The judge says failure, the experts say success. 2 of 2 other judges say otherwise." in text
+    assert "The judge says failure, the experts say success. 2 of 2 other judges agree with the experts." in text
     assert text.index(second_miss) < text.index(first_miss) < text.index(runs(service, False)[0])
 
 
@@ -84,7 +84,7 @@ def test_tags_are_kept_counted_compared_and_exported(client, service, ids):
     text = shown_text(page)
     assert "2 of them are tagged" in text
     # Alike on 1 of 2. Ada has both kinds, Bob one: by chance (1 * 2 + 1 * 0) / 4 = 0.5 too, so kappa is 0.
-    assert "ada and bob: 2 errors tagged by both, 50.0 % alike, kappa 0.00." in text
+    assert "ada and bob: 2 errors tagged by both, 50.0 % equal, kappa 0.00." in text
     assert "Wrong page" in text and "it never pays" in text
     rows = list(csv.DictReader(io.StringIO(client.get("/api/errors.csv", params={"judge": beta}).text)))
     assert [(row["tagger"], row["category"]) for row in rows] == [

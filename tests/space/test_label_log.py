@@ -46,7 +46,7 @@ def test_versions_tell_what_changed_and_why_and_what_it_did_to_the_ranks(correct
     assert second == corrected_service.label_version
     assert f"{second} served" in text and "Success 1" in text and WHY in text and "as released" in text
     # Right is 10 of 10 and becomes 9 of 10, behind Bold, which is 9 of 9.
-    assert "2 of 2 rows have another place" in text
+    assert "2 of 2 rows have a different rank" in text
     assert (
         '<th scope="row">Bold (tree), by Ada</th><td class="number">2</td><td class="number">1</td>' in page
     )
@@ -55,8 +55,8 @@ def test_versions_tell_what_changed_and_why_and_what_it_did_to_the_ranks(correct
 
 def test_before_anything_was_published_the_page_says_so(service):
     text = shown_text(labels_client(service).get("/labels").text)
-    assert "None was published here yet" in text and "the labels that came with it" in text
-    assert "Nothing was scored again" in text
+    assert "No label set was published yet" in text and "the labels that came with it" in text
+    assert "No submission was scored under other labels" in text
 
 
 def test_private_labels_keep_changes_reasons_and_ranks_for_maintainers(corrected_service):
