@@ -27,7 +27,8 @@ def allowance_sentence(left: Allowance, rules: SuiteRules) -> str:
     used = "this year's files are used" if not left.left_this_year else "today's files are used"
     return (
         f"You have none left now: {used}. You may submit the next file from "
-        f"{left.next_at:%Y-%m-%d %H:%M} UTC; {left.left_this_year} of {rules.files_a_year} are left this year."
+        f"{left.next_at:%Y-%m-%d %H:%M} UTC; {left.left_this_year} of {rules.files_a_year} are left this "
+        "year."
     )
 
 

@@ -164,7 +164,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     sign_in(page, space, "bob", "/annotate")
     begin(page)
     label_all(page, state, "annotator-2", queues["annotator-2"], both)
-    page.get_by_text("2 of your runs wait for a decision").wait_for()
+    page.get_by_text("2 of your trajectories wait for a decision").wait_for()
 
     sign_in(page, space, "grace", "/discuss")
     cells = page.locator("[data-agreement=success] td").all_inner_texts()

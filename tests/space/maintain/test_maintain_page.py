@@ -44,7 +44,7 @@ def test_an_empty_place_says_so(service):
     text = shown_text(maintain(service))
     assert "There is nothing to review:" in text
     assert "There are no submissions yet." in text
-    assert "No such record." in text
+    assert "No event of this kind." in text
 
 
 def test_the_queue_tells_why_and_offers_what_makes_sense(service):
