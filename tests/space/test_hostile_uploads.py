@@ -89,6 +89,8 @@ def harmless_html(served) -> set[tuple[str, str]]:
     (trajectory, *_) = served.service.suite.split("test")
     files = (
         b'{"trajectory_id": "nowhere", "success": "perhaps", "extra": 1}\n' * 9,
+        b'{"trajectory_id": "a/b/c", "success": true}\n',
+        b"",
         b"%PDF",
         "".join(
             f'{{"trajectory_id": "{trajectory.trajectory_id}", "success": true}}\n'
