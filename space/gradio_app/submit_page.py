@@ -123,7 +123,7 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
 
     def submit(path: str | None, chosen: str, request: gr.Request, *fields):
         html, problems = submission_html(endpoints, path, chosen, fields, request)
-        return html, *(_with_problem(name, problems.get(name)) for name in FIELDS)
+        return html, *(_with_problem(problems.get(name)) for name in FIELDS)
 
     quiet = {"api_visibility": "private", "show_progress": "minimal"}
     at_once = {**quiet, "show_progress": "hidden", "trigger_mode": "always_last"}
@@ -173,9 +173,10 @@ def _declaration_fields(asks_name: bool) -> list[gr.Component]:
     return [account, judge, kind, inputs, model, authors, link, used]
 
 
-def _with_problem(name: str, problem: str | None) -> dict[str, Any]:
-    """An update that shows a problem at its field, or takes it away."""
-    return gr.update(info=problem, elem_classes=["field-problem"] if problem else [])
+def _with_problem(problem: str | None) -> dict[str, Any]:
+    """An update that shows a problem at its field, without the field's name, or takes it away."""
+    said = problem.partition(": ")[2] if problem else None
+    return gr.update(info=said, elem_classes=["field-problem"] if said else [])
 
 
 def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:

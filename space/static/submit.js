@@ -87,12 +87,14 @@
     if (event.target.closest("#account")) askSoon();
   });
 
-  // The form is there; then: each outcome is brought into view, and leaves less to the account.
+  // Gradio draws its parts one after the other: the form is shown when the last ones are there. Then each outcome
+  // is brought into view, and leaves less to the account.
+  const PARTS = ["#outcome", "#prediction-file input", "#inputs input", "#link input", "#test-labels input", "#submit-button"];
   const drawn = new MutationObserver(() => {
-    const outcome = form.querySelector("#outcome");
-    if (!outcome) return;
+    if (PARTS.some((part) => !form.querySelector(part))) return;
     drawn.disconnect();
-    form.classList.add("is-ready");
+    const outcome = form.querySelector("#outcome");
+    window.setTimeout(() => form.classList.add("is-ready"), 100);
     let shown = null;
     new MutationObserver(() => {
       const notice = outcome.querySelector(".notice");
