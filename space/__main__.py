@@ -45,7 +45,7 @@ def serve(
     host, port = (host or settings.host).strip("[]"), settings.port if port is None else port
     if refusal := why_not_on(host, settings):
         stop(refusal)
-    listener = _bind(host, port)  # first, so that a port that is taken is told at once
+    listener = _bind(host, port)  # first, so that a taken port is reported at once
 
     from space.app import create_app
     from submissions.database import DatabaseUnavailable

@@ -1,7 +1,7 @@
 """Signing in with Hugging Face: OpenID Connect by Authlib, mounted under ``/login``.
 
 Gradio has such routes of its own; they keep the account's access token in the session cookie. Here the token
-is forgotten as soon as it has told the name.
+is dropped as soon as the name is known.
 """
 
 import logging

@@ -20,5 +20,5 @@ class SignInPage:
         return self._page(status, next_path=next_path, problem=problem, is_form=False)
 
     def _page(self, status: int, **values) -> HTMLResponse:
-        said = "Sign in to submit or to moderate."
-        return self._pages.answer("sign_in.html", "Sign in", "", status, description=said, **values)
+        description = "Sign in to submit or to moderate."
+        return self._pages.answer("sign_in.html", "Sign in", "", status, description=description, **values)

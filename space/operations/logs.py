@@ -123,12 +123,12 @@ def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
     error = found[1] if isinstance(found, tuple) else found if isinstance(found, BaseException) else None
     if error is None:
         return event
-    told = []
-    while error is not None and len(told) < _MOST_FRAMES:
-        told.append(f"{type(error).__module__}.{type(error).__qualname__}")
-        told += _places(error.__traceback__)
+    lines = []
+    while error is not None and len(lines) < _MOST_FRAMES:
+        lines.append(f"{type(error).__module__}.{type(error).__qualname__}")
+        lines += _places(error.__traceback__)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return {**event, "exception": told}
+    return {**event, "exception": lines}
 
 
 def _places(traceback: TracebackType | None) -> list[str]:

@@ -78,7 +78,7 @@ class BodyLimits:
             await self._bounded(scope, receive, send, most, refusal)
 
     async def _checked(self, scope: Scope) -> tuple[Scope, float, str]:
-        """The scope to go on with, the most bytes, and what is said of more. Raises HTTPException."""
+        """The scope to go on with, the most bytes, and the message for more. Raises HTTPException."""
         request, path = Request(scope), scope["path"]
         content_type = request.headers.get("content-type", "")
         is_form_route, is_multipart = path in FORM_ROUTES, content_type.lower().startswith("multipart/")

@@ -43,7 +43,7 @@ _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/metrics", "/look")
 REFUSALS: Final = {
     401: {"description": "Nobody is signed in."},
     403: {"description": "Not yours. The same for an id that does not exist, so that ids cannot be guessed."},
-    404: {"description": "It does not exist. Only maintainers are told this of a submission."},
+    404: {"description": "It does not exist. For a submission, only maintainers get this answer."},
     409: {"description": "Not possible in the current state; the answer says why."},
     422: {"description": "The body is not valid; every problem is in the answer."},
     429: {"description": "The daily limit is reached; the answer says when the next one may come."},
