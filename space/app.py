@@ -20,7 +20,7 @@ from space.explorer.explorer import Explorer
 from space.explorer.rest import build_explorer_router
 from space.gradio_app.app import TEMPORARY_FILES_SECONDS, mount_gradio
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
-from space.look import Look
+from space.look import StaticAssets
 from space.operations.check_limit import CheckLimit
 from space.operations.closed_routes import ClosedRoutes
 from space.operations.metrics import Metrics
@@ -76,14 +76,14 @@ def create_app(settings: Settings) -> FastAPI:
     )
     on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
     services = Services(service, Explorer(settings, service), checks)
-    look = Look()
-    pages = PlainPages(look, on_space)
+    static = StaticAssets()
+    pages = PlainPages(static, on_space)
     app.include_router(build_router(service), tags=["The board"])
     app.include_router(build_submission_router(service, services.auth), tags=["Prediction files"])
     app.include_router(build_explorer_router(services.trajectories), tags=["Trajectories"])
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     app.include_router(build_description_router(app, pages))
-    app.include_router(look.router())
+    app.include_router(static.router())
     for build in PAGE_ROUTERS:
         app.include_router(build(services, pages))
     app.include_router(build_people_router(services, pages))

@@ -95,7 +95,7 @@ class BoardView:
     """The table: headings, rows, reference rows, axis, the human reference on it.
 
     ``benchmarks`` are the columns of parts, short and long titles: benchmarks, or where the reader chose one
-    agent, agents. Columns that would be empty are told by ``has_costs`` and ``has_attempts``.
+    agent, agents. ``has_costs`` and ``has_attempts`` say which other columns are not empty.
     """
 
     choice: Choice

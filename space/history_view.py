@@ -62,7 +62,7 @@ def view_history(history: History) -> HistoryView:
         lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in shown),
         days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if shown else (),
         places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
-        changes=tuple(_told(change) for change in later[:SHOWN_CHANGES]),
+        changes=tuple(_describe(change) for change in later[:SHOWN_CHANGES]),
         more_changes=max(0, len(later) - SHOWN_CHANGES),
     )
 
@@ -122,7 +122,7 @@ def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) ->
         path += f"H{x - 2 * bend:g}C{x - bend:g},{before:g} {x - bend:g},{y:g} {x:g},{y:g}"
     end = (across[last_day], points[-1][1])
     row = line.row
-    told = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
+    ranks = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
     return Drawn(
         path=f"{path}H{end[0]:g}",
         start=points[0],
@@ -131,11 +131,11 @@ def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) ->
         detail=row.account or row.inputs,
         row_id=row.id,
         is_scored=row.provenance == "scored",
-        hover=f"{row.judge}: rank {told}",
+        hover=f"{row.judge}: rank {ranks}",
     )
 
 
-def _told(change: Change) -> tuple[str, str, str, str]:
+def _describe(change: Change) -> tuple[str, str, str, str]:
     """Day, id and name of the judge's row, and what happened to it."""
     if change.before is None:
         what = f"entered at rank {change.after} of {change.judges}"

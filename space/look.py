@@ -25,7 +25,7 @@ FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 
 
-class Look:
+class StaticAssets:
     """The files in ``static/``, joined for the pages that ask for them. Safe for threads."""
 
     def __init__(self, folder: Path = STATIC) -> None:

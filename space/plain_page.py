@@ -7,7 +7,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
-from space.look import Look
+from space.look import StaticAssets
 from space.operations.content_policy import content_policy, script_hashes
 from space.operations.security_headers import POLICY
 from space.prepared import Prepared, size_of
@@ -58,8 +58,8 @@ class CachedPage:
 class PlainPages:
     """Makes whole pages from templates that extend ``plain.html``. Safe for threads."""
 
-    def __init__(self, look: Look, on_space: bool = False) -> None:
-        self.look, self._on_space = look, on_space
+    def __init__(self, static: StaticAssets, on_space: bool = False) -> None:
+        self._static, self._on_space = static, on_space
         self._cache: Shelf[CachedPage] = Shelf(KEPT_BYTES, lambda page: size_of(page.prepared))
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
@@ -112,7 +112,7 @@ class PlainPages:
 
     def _frame(self, path: str) -> dict[str, Any]:
         menu = [page for page in PAGES if page.in_menu]
-        return {"look": self.look, "name": NAME, "menu": menu, "current": {"path": path}}
+        return {"static": self._static, "name": NAME, "menu": menu, "current": {"path": path}}
 
     def _policy(self, html: str, evaluates: bool = False) -> str:
         # Whatever people wrote is escaped, so that the scripts in it are ours.

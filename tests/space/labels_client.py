@@ -4,7 +4,7 @@ from fastapi.testclient import TestClient
 
 from space.explorer.explorer import Explorer
 from space.labels_routes import build_labels_router
-from space.look import Look
+from space.look import StaticAssets
 from space.page import Services
 from space.plain_page import PlainPages
 from submissions.service import SubmissionService
@@ -18,5 +18,5 @@ def labels_client(service: SubmissionService) -> TestClient:
     """A client of it; nobody is signed in (see `people.signed_in`)."""
     services = Services(service, Explorer(service.settings, service))
     app = rest_app(service)
-    app.include_router(build_labels_router(services, PlainPages(Look())))
+    app.include_router(build_labels_router(services, PlainPages(StaticAssets())))
     return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)

@@ -5,7 +5,7 @@ from fastapi.testclient import TestClient
 
 from leaderboard.board import Board
 from space.board_view import Choice
-from space.look import Look
+from space.look import StaticAssets
 from space.page import Services
 from space.pages.leaderboard import build_leaderboard_router, choice_values
 from space.plain_page import PlainPages
@@ -16,7 +16,7 @@ from submissions.service import SubmissionService
 def leaderboard_client(service: SubmissionService) -> TestClient:
     """A client of the page at ``/``."""
     app = FastAPI()
-    app.include_router(build_leaderboard_router(Services(service, None), PlainPages(Look())))
+    app.include_router(build_leaderboard_router(Services(service, None), PlainPages(StaticAssets())))
     return TestClient(app)
 
 

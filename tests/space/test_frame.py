@@ -6,7 +6,7 @@ import pytest
 from fastapi import FastAPI, Request, Response
 from fastapi.testclient import TestClient
 
-from space.look import STATIC, Look
+from space.look import STATIC, StaticAssets
 from space.plain_page import PAGES, PlainPages
 from space.templating import FOLDER
 from tests.space.conftest import shown_text, tags_and_attributes
@@ -22,7 +22,7 @@ def content() -> dict:
 
 @pytest.fixture
 def client(content) -> TestClient:
-    app, look = FastAPI(), Look()
+    app, look = FastAPI(), StaticAssets()
     pages = PlainPages(look)
     app.include_router(look.router())
 
@@ -122,7 +122,7 @@ def test_hostile_words_stay_text(client, content, hostile):
 def test_a_page_gets_the_common_files_and_its_own(tmp_path):
     for name in ("style.css", "judge.css", "judge.js", "theme.js", "other.js", "forms.js"):
         (tmp_path / name).write_text(f"/* {name} */")
-    look = Look(tmp_path)
+    look = StaticAssets(tmp_path)
     app = FastAPI()
     app.include_router(look.router())
     client = TestClient(app)
@@ -141,11 +141,11 @@ def test_a_page_gets_the_common_files_and_its_own(tmp_path):
 def test_files_are_named_by_their_content(tmp_path):
     (tmp_path / "style.css").write_text("p {}")
     (tmp_path / "theme.js").write_text("1;")
-    first = Look(tmp_path)
-    assert first.styles() == Look(tmp_path).styles()
+    first = StaticAssets(tmp_path)
+    assert first.styles() == StaticAssets(tmp_path).styles()
     (tmp_path / "style.css").write_text("p { margin: 0 }")
-    assert Look(tmp_path).styles() != first.styles()
-    assert Look(tmp_path).scripts() == first.scripts()
+    assert StaticAssets(tmp_path).styles() != first.styles()
+    assert StaticAssets(tmp_path).scripts() == first.scripts()
 
 
 def test_our_styles_have_balanced_braces():

@@ -4,7 +4,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from space.explorer.explorer import Explorer
-from space.look import Look
+from space.look import StaticAssets
 from space.page import Services
 from space.pages.about import build_about_router
 from space.pages.compare import build_compare_router
@@ -28,7 +28,7 @@ def pages_client(service: SubmissionService, columns=None) -> TestClient:
     services = Services(service, Explorer(service.settings, service))
     if columns is not None:
         services.__dict__["judge_columns"] = columns
-    app, pages = FastAPI(), PlainPages(Look())
+    app, pages = FastAPI(), PlainPages(StaticAssets())
     for build in ROUTERS:
         app.include_router(build(services, pages))
     return TestClient(app, base_url="http://127.0.0.1:7860")

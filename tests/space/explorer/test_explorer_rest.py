@@ -9,7 +9,7 @@ from PIL import Image
 
 from space.explorer.explorer import Explorer
 from space.explorer.rest import build_explorer_router
-from space.look import Look
+from space.look import StaticAssets
 from space.page import Services
 from space.pages.trajectories import build_trajectories_router
 from space.plain_page import PlainPages
@@ -19,7 +19,7 @@ def app_over(explorer: Explorer) -> FastAPI:
     """The routes and the page, without the rest of the Space."""
     app = FastAPI()
     app.include_router(build_explorer_router(explorer))
-    app.include_router(build_trajectories_router(Services(None, explorer), PlainPages(Look())))
+    app.include_router(build_trajectories_router(Services(None, explorer), PlainPages(StaticAssets())))
     return app
 
 

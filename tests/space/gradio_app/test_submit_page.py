@@ -16,7 +16,7 @@ from space.gradio_app.submit_page import (
     problems_html,
     submission_html,
 )
-from space.look import Look
+from space.look import StaticAssets
 from space.page import Services
 from space.plain_page import PlainPages
 from submissions.scorer import Scorer
@@ -41,7 +41,7 @@ def submitted(service, path, split, fields) -> str:
 
 def page_html(service) -> str:
     """The page around the form."""
-    return PlainPages(Look()).html("submit.html", "Submit", "/submit", **page_values(service))
+    return PlainPages(StaticAssets()).html("submit.html", "Submit", "/submit", **page_values(service))
 
 
 @pytest.fixture
