@@ -107,7 +107,7 @@ def open_over_http(port: int, ids: Sequence[str]) -> list[float]:
         begun = time.perf_counter()
         query = {"trajectory_id": trajectory_id, "num": 0, "width": 960}
         for path in (
-            f"/trajectories/story?{urlencode({'id': trajectory_id})}",
+            f"/trajectories?{urlencode({'id': trajectory_id})}",
             f"/api/screenshot?{urlencode(query)}",
         ):
             connection.request("GET", path)

@@ -80,7 +80,6 @@ def addresses(ids: list[str]) -> dict[str, str]:
 def take(page: Page, url: str, path: Path) -> None:
     """One picture of what fits the window, in few colours: the pages have few."""
     page.goto(url)
-    page.wait_for_function("!document.body.classList.contains('is-opening')")
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(500)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")

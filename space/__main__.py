@@ -1,56 +1,108 @@
 """``python -m space``: the Space on this machine (``serve``), or on the Hub (``deploy``)."""
 
-from typing import Annotated
+import errno
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dataset_script.command_line import new_command, read_settings, read_suite, stop
 from space.deploy import commands as deploy_commands
 
+if TYPE_CHECKING:
+    from socket import socket
+
+    from starlette.types import ASGIApp
+
+TAKEN = "port {port} on {host} is taken: stop the program that uses it, or choose another with --port"
 app = new_command()
 app.command()(deploy_commands.deploy)
 
 
 @app.callback()
 def space() -> None:
-    """Serve the leaderboard, the submit page and the REST answers, here or on the Hub."""
+    """Serve the leaderboard, the submit page and the REST API, on this machine or on the Hub."""
 
 
 @app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Default: ARB_HOST, else 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option(help="Default: ARB_PORT, else 7860.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Default: ARB_PORT, else 7860; 0 takes any free port.")
+    ] = None,
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option(help="Default: text on a terminal, json on a Space and in a file or pipe."),
+    ] = None,
 ) -> None:
     """Start the Space; stop it with Ctrl-C."""
-    import uvicorn
-
-    from space.app import create_app
     from space.auth.loopback import under_own_names, why_not_on
     from space.operations.logs import configure_logs
+
+    settings = read_settings()
+    configure_logs(settings, log_format=log_format)
+    read_suite(None, settings)
+    host, port = (host or settings.host).strip("[]"), settings.port if port is None else port
+    if refusal := why_not_on(host, settings):
+        stop(refusal)
+    listener = _bind(host, port)  # first, so that a taken port is reported at once
+
+    from space.app import create_app
     from submissions.database import DatabaseUnavailable
     from submissions.opening import RepositoryMisnamed
 
-    settings = read_settings()
-    configure_logs(settings)
-    read_suite(None, settings)
-    address = (host or settings.host, settings.port if port is None else port)
-    if refusal := why_not_on(address[0], settings):
-        stop(refusal)
     try:
-        application = under_own_names(create_app(settings), settings, address[0])
+        application = under_own_names(create_app(settings), settings, host)
     except (DatabaseUnavailable, RepositoryMisnamed) as error:
         stop(str(error))
-    typer.echo(f"The Space is at http://{address[0]}:{address[1]} (stop it with Ctrl-C)", err=True)
-    uvicorn.run(
+    _serve(application, listener, host)
+
+
+def _bind(host: str, port: int) -> "socket":
+    """A socket that holds the address and does not listen yet; ends the command where that cannot be."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except (OSError, OverflowError) as error:
+        bound.close()
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            stop(TAKEN.format(port=port, host=host))
+        stop(f"the Space cannot listen on {host}:{port}: {error}")
+    return bound
+
+
+def _serve(application: "ASGIApp", listener: "socket", host: str) -> None:
+    """Answer requests until Ctrl-C; the address is printed once there is an answer at it."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets=None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                name = f"[{host}]" if ":" in host else host
+                port = listener.getsockname()[1]
+                typer.echo(f"The Space is at http://{name}:{port} (stop it with Ctrl-C)", err=True)
+
+    config = uvicorn.Config(
         application,
-        host=address[0],
-        port=address[1],
         log_config=None,  # ours is set up
         log_level="warning",
         access_log=False,
         proxy_headers=False,  # a client could name any address; `client_address` reads them where they count
         server_header=False,
     )
+    server = Server(config)
+    try:
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listener])
+    except OSError:  # another program, which held the address as we did, was faster to listen
+        stop(TAKEN.format(port=listener.getsockname()[1], host=host))
+    if not server.started:
+        stop("the Space did not start; the lines above say why", code=3)
 
 
 if __name__ == "__main__":

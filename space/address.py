@@ -1,18 +1,10 @@
-"""The address of a page holds every choice: read when it opens, rewritten in the browser when one chooses.
+"""The address of a page holds every choice: what it may say, how it is read, links in one spelling.
 
-A page wires its controls once::
-
-    ready = wire_address(page, {"label": label, "kinds": kinds}, {"label": "success"})
-    ready.then(draw, [label, kinds], table)              # once, with the choices of the address
-    gr.on([label.input, kinds.input], draw, ...)         # then whenever a reader chooses
-
-``input`` events, not ``change``: the address sets the controls too, and that is drawn by ``ready.then``.
-The other half is ``static/address.js``. Both write one spelling: a link equals the address it leads to.
+Forms are sent by GET; ``static/forms.js`` leaves defaults out, as `link_to` does.
 """
 
-import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import parse_qs, quote
 
@@ -24,7 +16,7 @@ LONGEST_QUERY, MOST_FIELDS = 8_000, 100
 """Of an address, what is read: browsers and proxies take little more."""
 
 PLAIN: Final = "/:,-_.~"
-"""Characters that stay as they are in an address; JavaScript's side writes the same ones."""
+"""Characters that stay as they are in an address."""
 
 
 @dataclass(frozen=True)
@@ -86,57 +78,6 @@ def choices_in(query: str, controls: Sequence[Choosable]) -> tuple[dict[str, Any
             except ValueError:
                 refused.append(control.name)
     return values, refused
-
-
-def wire_address(
-    page,
-    controls: Mapping[str, Any],
-    defaults: Mapping[str, Any] | None = None,
-    any_text: Collection[str] = (),
-):
-    """Let the address set the controls when the page opens, and follow them without a trip to the server.
-
-    ``page`` is the Blocks being built; ``controls`` maps names in the address to Gradio components (Radio,
-    Dropdown, CheckboxGroup, Checkbox, Textbox, Number, Slider; mounted ones: ``visible="hidden"``, not
-    False). A default (else the component's own value) is left out of the address. Values are held against
-    each control's choices; those named in ``any_text`` are not (their choices change later: the page's
-    function checks them). Gives the event that is over when the controls are set, for ``.then(draw, …)``.
-    """
-    spec = address_of(controls, defaults, any_text)
-    found = json.dumps([asdict(choosable) for choosable in spec]).replace("<", "\\u003c")
-    quiet = {"fn": None, "api_visibility": "private", "show_progress": "hidden", "queue": False}
-    ready = page.load(js=f"() => arbAddress.open({found})", outputs=list(controls.values()), **quiet)
-    for name, control in controls.items():
-        written = f"(value) => {{ arbAddress.choose({json.dumps(name)}, value); }}"
-        control.change(js=written, inputs=control, trigger_mode="always_last", **quiet)
-    return ready
-
-
-def address_of(
-    controls: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, any_text: Collection[str] = ()
-) -> list[Choosable]:
-    """What an address may say of these components, in their order."""
-    return [
-        _choosable(name, control, (defaults or {}).get(name, control.value), name in any_text)
-        for name, control in controls.items()
-    ]
-
-
-def _choosable(name: str, control: Any, default: Any, is_any_text: bool) -> Choosable:
-    kind = type(control).__name__
-    if kind == "Checkbox":
-        return Choosable(name, "flag", bool(default))
-    if kind in ("Number", "Slider"):
-        return Choosable(name, "number", default, low=control.minimum, high=control.maximum)
-    if kind == "Textbox":
-        return Choosable(name, "text", default or "", max_length=control.max_length or LONGEST_TEXT)
-    if kind not in ("Radio", "Dropdown", "CheckboxGroup"):
-        raise TypeError(f"an address cannot hold a {kind} ({name})")
-    is_open = is_any_text or getattr(control, "allow_custom_value", False)
-    choices = None if is_open else tuple(value for _, value in control.choices)
-    if kind == "CheckboxGroup" or getattr(control, "multiselect", False):
-        return Choosable(name, "many", list(default or []), choices)
-    return Choosable(name, "one", default, choices)
 
 
 def _text(value: Any) -> str:

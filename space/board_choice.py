@@ -1,11 +1,11 @@
-"""What the address of the leaderboard says: ``/?label=repetition&figure=recall&kind=LLM judge``."""
+"""What the address of the leaderboard says: ``/?label=repetition&figure=recall&sort=-cost``."""
 
 from dataclasses import dataclass
 
 from dataset_script.vocabulary import LABEL_TITLES
 from leaderboard.board import Board
-from space.address import Choosable, choices_in
-from space.board_view import FIGURES, PROVENANCES, Choice, agents_of, inputs_of, kinds_of
+from space.address import Choosable, choices_in, link_to
+from space.board_view import FIGURES, PROVENANCES, Choice, agents_of, inputs_of, kinds_of, sorts_of
 
 LONGEST_SEARCH = 80
 
@@ -20,6 +20,7 @@ class Options:
     kinds: dict[str, str]
     inputs: dict[str, str]
     provenances: dict[str, str]
+    sorts: tuple[str, ...]
 
 
 def options_of(board: Board) -> Options:
@@ -31,6 +32,7 @@ def options_of(board: Board) -> Options:
         kinds={kind: kind for kind in kinds_of(board)},
         inputs={inputs: inputs for inputs in inputs_of(board)},
         provenances={name: title for name, title in PROVENANCES.items() if name != "reference"},
+        sorts=sorts_of(board),
     )
 
 
@@ -45,13 +47,14 @@ def controls(options: Options) -> list[Choosable]:
         Choosable("from", "many", [], tuple(options.provenances)),
         Choosable("q", "text", "", max_length=LONGEST_SEARCH),
         Choosable("every", "flag", False),
+        Choosable("sort", "one", "", ("", *options.sorts)),
     ]
 
 
-def choice_in(query: str, options: Options) -> Choice:
-    """The choice that a query string makes; what it sets to no valid value stays at its default."""
-    values, _ = choices_in(query, controls(options))
-    return Choice(
+def choice_in(query: str, options: Options) -> tuple[Choice, list[str]]:
+    """The choice that a query string makes, and the names that it sets to no valid value."""
+    values, refused = choices_in(query, controls(options))
+    choice = Choice(
         label=values["label"],
         figure=values["figure"],
         search=values["q"],
@@ -60,4 +63,22 @@ def choice_in(query: str, options: Options) -> Choice:
         every_submission=values["every"],
         agent=values["agent"],
         inputs=tuple(sorted(values["inputs"])),
+        sort=values["sort"],
     )
+    return choice, refused
+
+
+def address_of_choice(choice: Choice, **changes: str) -> str:
+    """The address that shows the board at a choice, with some of it changed; defaults are left out."""
+    values = {
+        "label": "" if choice.label == "success" else choice.label,
+        "figure": "" if choice.figure == "precision" else choice.figure,
+        "agent": choice.agent,
+        "kind": choice.kinds,
+        "inputs": choice.inputs,
+        "from": choice.provenances,
+        "q": choice.search,
+        "every": choice.every_submission,
+        "sort": choice.sort,
+    }
+    return link_to("/", **{**values, **changes})

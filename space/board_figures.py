@@ -8,7 +8,7 @@ from typing import Any, Final
 from leaderboard.report_tables import percent
 
 FEW: Final = 20
-"""Cells whose figure rests on fewer runs than this are marked."""
+"""Cells whose metric rests on fewer trajectories than this are marked."""
 
 CALLED: Final = MappingProxyType(
     {
@@ -21,7 +21,7 @@ CALLED: Final = MappingProxyType(
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of a table: text to show, number to sort by, words on hover, whether it rests on few runs."""
+    """A metric as a table shows it: text, number to sort by, words on hover, whether it rests on little."""
 
     text: str
     value: float | None
@@ -40,7 +40,7 @@ def figure_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell
 def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
     if cell is None:
         return ""
-    positives = f"{cell['positives']:,} positives in {cell['n']:,} runs"
+    positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
     if cell["tp"] is None:
         return f"{positives}; {cell.get('note') or 'counts not known'}"
     hover = f"{cell['tp']} of {cell['tp'] + cell['fp']} {CALLED[label]} are; {positives}"
@@ -52,7 +52,7 @@ def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
 
 
 def _rests_on(cell: Mapping[str, Any], figure: str) -> int:
-    """How many runs the figure's denominator has; for F1 and kappa the smaller of their parts."""
+    """How many trajectories the metric's denominator has; for F1 and kappa the smaller of their parts."""
     if figure == "accuracy":
         return cell["n"]
     if cell["tp"] is None:  # printed figures without counts

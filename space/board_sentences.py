@@ -35,12 +35,12 @@ def _tie(ranked: list[BoardRow], label: str) -> str:
     (low, high), size = max(Counter(ranges).items(), key=lambda item: (item[1], -item[0][0]))
     if size < 2:
         open_places = sum(low < high for low, high in ranges)
-        return f"The test set leaves open the places of {open_places} of {len(ranked)} judges."
+        return f"The test set leaves the ranks of {open_places} of {len(ranked)} judges open."
     tied = [row for row, found in zip(ranked, ranges, strict=True) if found == (low, high)]
     first, last = (row.labels[label]["overall"]["precision"] for row in (tied[0], tied[-1]))
     return (
         f"From {_name(tied[0])} to {_name(tied[-1])}, {size} judges lie within {100 * (first - last):.1f} "
-        "points of precision, and the test set cannot order them: each may stand anywhere from place "
+        "points of precision, and the test set cannot order them: the rank of each may be anything from "
         f"{low} to {high}."
     )
 
@@ -50,7 +50,7 @@ def _first(row: BoardRow, label: str) -> str:
     if cell["recall"] is None:
         return ""
     return (
-        f"{_name(row)} leads: of 100 runs {CALLED[label]}, {round(100 * cell['precision'])} are; "
+        f"{_name(row)} leads: of 100 trajectories {CALLED[label]}, {round(100 * cell['precision'])} are; "
         f"it misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
     )
 
@@ -67,8 +67,8 @@ def _smallest_benchmark(ranked: list[BoardRow], label: str) -> str:
     name, cell = min(cells.items(), key=lambda item: item[1]["positives"])
     title = BENCHMARK_TITLES.get(name, name)
     return (
-        f"{title} has {cell['positives']} {POSITIVES[label]} in {cell['n']} runs: read its column as counts, "
-        "which every cell shows on hover."
+        f"{title} has {cell['positives']} {POSITIVES[label]} in {cell['n']} trajectories: read its column as "
+        "counts, which every cell shows on hover."
     )
 
 
@@ -78,6 +78,6 @@ def _human(board: Board, label: str) -> str:
         return ""
     cell = human.labels[label]["overall"]
     return (
-        f"A second expert, scored as a judge of the first on {cell['n']} runs, reaches a precision of "
-        f"{percent(cell['precision'])}: about there labels end and noise begins."
+        f"A second expert, scored as a judge of the first on {cell['n']} trajectories, reaches a precision "
+        f"of {percent(cell['precision'])}: about there labels end and noise begins."
     )

@@ -44,6 +44,24 @@ class Choice:
     every_submission: bool = False
     agent: str = ""
     inputs: Collection[str] = ()
+    sort: str = ""
+    """A column to sort by, with ``-`` before it from the highest down; empty: in the order of the board."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that sorts: its name in the address, its title, a hint, and classes for its look.
+
+    ``direction`` is what ``aria-sort`` says now, empty where the table is sorted by another column; ``next``
+    is the ``sort`` of the address that its heading leads to.
+    """
+
+    name: str
+    title: str
+    classes: str
+    hint: str
+    direction: str
+    next: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +95,7 @@ class BoardView:
     """The table: headings, rows, reference rows, axis, the human reference on it.
 
     ``benchmarks`` are the columns of parts, short and long titles: benchmarks, or where the reader chose one
-    agent, agents. Columns that would be empty are told by ``has_costs`` and ``has_attempts``.
+    agent, agents. ``has_costs`` and ``has_attempts`` say which other columns are not empty.
     """
 
     choice: Choice
@@ -92,6 +110,8 @@ class BoardView:
     has_attempts: bool = False
     is_filtered: bool = False
     noise: str = ""
+    before_axis: tuple[Column, ...] = ()
+    after_axis: tuple[Column, ...] = ()
 
 
 def view_board(board: Board, choice: Choice) -> BoardView:
@@ -104,7 +124,9 @@ def view_board(board: Board, choice: Choice) -> BoardView:
     views = [_view_row(row, choice, others, tuple(parts), axis) for row in chosen]
     if choice.agent:  # rows of papers have no figures by agent: after those that do
         views.sort(key=lambda view: view.main.value is None)
+    views = _sorted(views, choice, others, tuple(parts))
     human = next((view.whisker for view in views if view.row.id == SECOND_ANNOTATOR), None)
+    has_costs, has_attempts = any(row.cost for row in judges), any(row.attempts for row in judges)
     return BoardView(
         choice=choice,
         figure_title=FIGURES[choice.figure],
@@ -114,11 +136,83 @@ def view_board(board: Board, choice: Choice) -> BoardView:
         references=tuple(view for view in views if view.row.provenance == "reference"),
         axis=axis,
         human=human.dot if human and not human.is_off_axis else None,
-        has_costs=any(row.cost for row in judges),
-        has_attempts=any(row.attempts for row in judges),
+        has_costs=has_costs,
+        has_attempts=has_attempts,
         noise=noise_on_board(judges, choice.label),
         is_filtered=bool(choice.search.strip() or choice.kinds or choice.inputs or choice.provenances),
+        before_axis=tuple(_columns(choice, _FIRST_COLUMNS)),
+        after_axis=tuple(_columns(choice, _other_columns(choice, others, parts, has_costs, has_attempts))),
     )
+
+
+_Heading = tuple[str, str, str, str]
+_FIRST_COLUMNS: Final[tuple[_Heading, ...]] = (
+    ("rank", "Rank", "number", "by precision; a range where the intervals leave the order open"),
+    ("judge", "Judge", "judge", ""),
+    ("figure", "", "number main", ""),
+)
+_LOWEST_FIRST: Final = ("rank", "judge", "cost", "date")
+"""Columns whose first click sorts from the lowest; all others from the highest."""
+
+
+def sorts_of(board: Board) -> tuple[str, ...]:
+    """Every column of a board that an address may sort by, both ways."""
+    found = {
+        name
+        for row in board.rows
+        for label in row.labels.values()
+        if label
+        for name in (*label["by_benchmark"], *label["by_agent"])
+    }
+    names = ("rank", "judge", "figure", *FIGURES, "cost", "submissions", "date", *sorted(found))
+    return tuple(sign + name for name in names for sign in ("", "-"))
+
+
+def _other_columns(choice: Choice, others, parts, has_costs: bool, has_attempts: bool) -> list[_Heading]:
+    found = [(name, FIGURES[name], "number other", "") for name in others]
+    shown = FIGURES[choice.figure].lower()
+    found += [(name, short, "number part", f"{title}: {shown}") for name, (short, title) in parts.items()]
+    if has_costs:
+        hint = "US dollars for 1,000 trajectories, where the file says what its rows cost"
+        found.append(("cost", "$/1k", "number cost", hint))
+    if has_attempts:
+        hint = "submissions of the judge that were scored; its best one is ranked"
+        found.append(("submissions", "Submissions", "number tries", hint))
+    return [*found, ("date", "Source", "from", "sorts by date")]
+
+
+def _columns(choice: Choice, headings: Sequence[_Heading]):
+    for name, title, classes, hint in headings:
+        is_lowest_first = name in _LOWEST_FIRST
+        first, second = (name, f"-{name}") if is_lowest_first else (f"-{name}", name)
+        direction = {name: "ascending", f"-{name}": "descending"}.get(choice.sort, "")
+        following = second if choice.sort == first else first
+        yield Column(name, title or FIGURES[choice.figure], classes, hint, direction, following)
+
+
+def _sorted(views: list["ViewRow"], choice: Choice, others, parts) -> list["ViewRow"]:
+    """The rows by the column that the address names; what is not known stays last."""
+    name = choice.sort.removeprefix("-")
+
+    def key(view: ViewRow) -> Any:
+        if name in others:
+            return view.others[others.index(name)].value
+        if name in parts:
+            return view.benchmarks[parts.index(name)].value
+        values = {
+            "rank": view.rank_value,
+            "judge": view.row.judge.casefold(),
+            "cost": view.cost.value,
+            "submissions": view.row.attempts or None,
+            "date": None if view.row.provenance == "reference" else view.row.date,
+        }
+        return values.get(name, view.main.value if name in ("figure", choice.figure) else None)
+
+    if not choice.sort:
+        return views
+    known = [view for view in views if key(view) is not None]
+    known.sort(key=key, reverse=choice.sort.startswith("-"))
+    return known + [view for view in views if key(view) is None]
 
 
 def kinds_of(board: Board) -> list[str]:
@@ -212,10 +306,10 @@ def _rank_text(rank: Mapping[str, int] | None) -> str:
 
 def _rank_hover(rank: Mapping[str, int] | None, row: BoardRow) -> str:
     if rank is None:
-        return "self-reported figures are shown, not ranked" if row.provenance == "self-reported" else ""
+        return "self-reported metrics are shown, not ranked" if row.provenance == "self-reported" else ""
     if rank["low"] == rank["high"]:
-        return f"place {rank['place']} by precision, separated from its neighbours"
-    return f"place {rank['place']} by precision; a tie for any place from {rank['low']} to {rank['high']}"
+        return f"rank {rank['place']} by precision, separated from its neighbours"
+    return f"rank {rank['place']} by precision; tied for any rank from {rank['low']} to {rank['high']}"
 
 
 def _whisker(cell: Mapping[str, Any], figure: str, axis: tuple[float, float]) -> Whisker | None:

@@ -54,7 +54,7 @@ def eval_results_yaml(board: Board, row: BoardRow) -> str:
 def judge_bibtex(row: BoardRow) -> str:
     """A BibTeX entry for the judge's row, then the paper's; whatever people wrote is escaped for LaTeX."""
     if row.provenance in ("published", "reference") and row.id.startswith(("paper/", "reference/")):
-        return PAPER_BIBTEX  # its figures are the paper's own
+        return PAPER_BIBTEX  # its metrics are those of the paper
     lines = [
         f"  title        = {{{{{_latex(short_name(row))}, a judge of web agents}}}},",
         f"  author       = {{{_authors(row.authors or row.account)}}},",

@@ -30,11 +30,11 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     if overall.value is None:
         return f"{first} and {second} cannot be compared by {figure}: it is undefined for one of them."
     if pair.runs is not None and pair.runs.agreement.percent == 1:
-        return f"{first} and {second} gave the same verdict on every run."
+        return f"{first} and {second} gave the same verdict on every trajectory."
     if overall.interval is None:
         return (
-            f"{first} lies {_apart(overall)} {second} in {figure}; of rows without verdicts there is no "
-            "interval for this figure, so nothing says whether that is chance."
+            f"{first} is {_apart(overall)} {second} in {figure}. Without verdicts there is no "
+            "interval for this metric, so the difference may be chance."
         )
     better, worse = (_benchmarks(found, pair, favours) for favours in (1, -1))
     if overall.favours == 0:
@@ -65,21 +65,23 @@ def basis_sentence(found: Comparison) -> str:
         return "Every interval is paired: the judges are compared on the same resamples of tasks."
     if not paired:
         return (
-            "No interval here is paired. Without verdicts on the same runs, two separate intervals are put "
-            "together: approximate, and wider than verdicts would make it."
+            "No interval here is paired. Without verdicts on the same trajectories, two separate intervals "
+            "are combined: approximate, and wider than with verdicts."
         )
     return (
         f"{paired} of {len(found.pairs)} pairs have verdicts and are compared on the same tasks (filled "
-        "dots). Of the others only counts are known (hollow dots): approximate, and wider than verdicts "
-        "would make it."
+        "dots). Only counts are known of the others (hollow dots): approximate, and wider than with "
+        "verdicts."
     )
 
 
 def apart_sentence(found: Comparison) -> str:
-    """That the second annotator's figures come from other runs, where it is compared."""
+    """That the second annotator's metrics come from other trajectories, where it is compared."""
     if all(entrant.row.id != SECOND_ANNOTATOR for entrant in found.entrants):
         return ""
-    return "The second annotator saw only the runs that two experts annotated, not the whole test split."
+    return (
+        "The second annotator saw only the trajectories that two experts annotated, not the whole test split."
+    )
 
 
 def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
@@ -92,7 +94,7 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
     ]
     known = [(cell, name) for cell, name in alone if cell["precision"] is not None]
     if unanimous["precision"] is None or not known:
-        return "They agree on no yes at all."
+        return "There is no trajectory on which all say yes."
     best, name = max(known, key=lambda pair: pair[0]["precision"])
     gained = 100 * (unanimous["precision"] - best["precision"])
     lost = 100 * (best["recall"] - unanimous["recall"]) if best["recall"] is not None else 0
@@ -105,23 +107,23 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
 
 
 def fooled_sentence(found: Comparison) -> str:
-    """How many runs fool every judge: what no vote of theirs can mend."""
+    """How many trajectories every judge gets wrong: no ensemble of them can fix those."""
     if found.fooled is None:
         return ""
     alarms, misses = found.fooled.negatives[-1], found.fooled.positives[-1]
     who = "Both judges are" if len(found.voters) == 2 else f"All {len(found.voters)} judges are"
     return (
-        f"{who} wrong on {alarms + misses:,} runs ({alarms:,} false alarms, {misses:,} misses): no vote of "
-        "theirs mends those."
+        f"{who} wrong on {alarms + misses:,} trajectories ({alarms:,} false alarms, {misses:,} misses): no "
+        "ensemble of them fixes those."
     )
 
 
 def _benchmarks(found: Comparison, pair: Pair, favours: int) -> list[str]:
-    """The benchmarks on which the whole interval lies on one side, those on few runs marked so."""
+    """The benchmarks on which the whole interval lies on one side, those on few trajectories marked so."""
     told = []
     for name in ordered(set(pair.by_benchmark), BENCHMARK_TITLES):
         if pair.by_benchmark[name].favours == favours:
-            few = " (few runs)" if rests_on_few(found, pair, "by_benchmark", name) else ""
+            few = " (few trajectories)" if rests_on_few(found, pair, "by_benchmark", name) else ""
             told.append(f"{BENCHMARK_TITLES.get(name, name)}{few}")
     return told
 

@@ -62,7 +62,7 @@ def view_history(history: History) -> HistoryView:
         lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in shown),
         days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if shown else (),
         places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
-        changes=tuple(_told(change) for change in later[:SHOWN_CHANGES]),
+        changes=tuple(_describe(change) for change in later[:SHOWN_CHANGES]),
         more_changes=max(0, len(later) - SHOWN_CHANGES),
     )
 
@@ -74,7 +74,7 @@ def _sentence(history: History) -> str:
     first = f"{at_first} {'judge' if at_first == 1 else 'judges'}"
     if len(history.days) == 1:
         return (
-            f"All places date from {_day(history.days[0])}, when the board began with {first}. "
+            f"All ranks date from {_day(history.days[0])}, when the board began with {first}. "
             "The history goes on with the next submission."
         )
     led = len({line.row.id for line in history.lines if any(place == 1 for _, place in line.places)})
@@ -122,7 +122,7 @@ def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) ->
         path += f"H{x - 2 * bend:g}C{x - bend:g},{before:g} {x - bend:g},{y:g} {x:g},{y:g}"
     end = (across[last_day], points[-1][1])
     row = line.row
-    told = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
+    ranks = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
     return Drawn(
         path=f"{path}H{end[0]:g}",
         start=points[0],
@@ -131,18 +131,18 @@ def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) ->
         detail=row.account or row.inputs,
         row_id=row.id,
         is_scored=row.provenance == "scored",
-        hover=f"{row.judge}: place {told}",
+        hover=f"{row.judge}: rank {ranks}",
     )
 
 
-def _told(change: Change) -> tuple[str, str, str, str]:
+def _describe(change: Change) -> tuple[str, str, str, str]:
     """Day, id and name of the judge's row, and what happened to it."""
     if change.before is None:
-        what = f"came in at place {change.after} of {change.judges}"
+        what = f"entered at rank {change.after} of {change.judges}"
     elif change.before == change.after:
-        what = f"has a better submission and stays at place {change.after}"
+        what = f"has a better submission and stays at rank {change.after}"
     else:
-        what = f"went from place {change.before} to {change.after} of {change.judges}"
+        what = f"moved from rank {change.before} to {change.after} of {change.judges}"
     return _day(change.day), change.row.id, change.row.judge, what
 
 

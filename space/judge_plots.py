@@ -1,7 +1,7 @@
-"""The two plots of a judge's scores as plain geometry; ``templates/score_plots.html`` draws them.
+"""The two plots of a judge's scores as plain geometry; ``templates/judge_scores.html`` draws them.
 
-They are SVG of our own: the colours follow the page, light or dark, they need no script, and every mark says
-in words what it is.
+They are SVG of our own: the colours follow the page, light or dark, they need no script, and every mark has
+a title that says what it is.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from leaderboard.report_tables import interval, percent
 WIDTH, HEIGHT = 460, 340
 LEFT, RIGHT, TOP, BOTTOM = 46, 78, 12, 44
 HISTOGRAM: Final = 46
-"""Height of the bars under the reliability plot, which tell how many runs a point rests on."""
+"""Height of the bars under the reliability plot, which tell how many trajectories a point rests on."""
 CLEARANCE: Final = 15
 """Between the names of two lines, so that they can be read."""
 
@@ -88,7 +88,7 @@ def reliability_plot(found: Calibration) -> ReliabilityPlot:
     for b in full:
         low, high = b.interval or (b.share, b.share)
         words = (
-            f"score {b.low:g} to {b.high:g}: {b.n:,} runs, mean score {percent(b.mean_score)}, "
+            f"score {b.low:g} to {b.high:g}: {b.n:,} trajectories, mean score {percent(b.mean_score)}, "
             f"{percent(b.share)} of them successful"
         )
         if b.interval:
@@ -98,7 +98,7 @@ def reliability_plot(found: Calibration) -> ReliabilityPlot:
     bars = tuple(
         Bar(_x(b.low) + 1, _x(b.high) - _x(b.low) - 2, round(HISTOGRAM * b.n / most, 1)) for b in full
     )
-    words = f"Reliability of the score: {len(full)} groups of runs, {found.n:,} runs in all"
+    words = f"Reliability of the score: {len(full)} groups, {found.n:,} trajectories in all"
     return ReliabilityPlot(_ticks(_x), _ticks(_y), tuple(marks), bars, words)
 
 

@@ -1,4 +1,4 @@
-"""What a judge's figures say, in sentences made from them."""
+"""What a judge's metrics say, in sentences made from them."""
 
 from types import MappingProxyType
 from typing import Final
@@ -6,7 +6,8 @@ from typing import Final
 from leaderboard.calibration import Calibration
 from leaderboard.report_tables import percent
 from leaderboard.running_costs import RunningCosts
-from space.judge_view import JudgeView, Line
+from space.board_figures import figure_cell
+from space.judge_view import BY_AGENT, BY_BENCHMARK, JudgeView
 
 ASKED: Final = MappingProxyType(
     {
@@ -16,37 +17,37 @@ ASKED: Final = MappingProxyType(
     }
 )
 NEAR: Final = 0.02
-"""Two shares of yes that are nearer than this are told as alike."""
+"""Two shares of yes that are nearer than this are called the same."""
 
 
 def lead(view: JudgeView) -> str:
-    """One or two sentences for the head of the page: right and missed of 100, and its place."""
-    overall = view.sections[0].lines[0].rates
+    """One or two sentences for the head of the page: right and missed of 100, and its rank."""
     said, positives = ASKED[view.label]
-    precision, recall = overall["precision"].value, overall["recall"].value
+    precision, recall = view.overall["precision"], view.overall["recall"]
     if precision is None:
         found = "It never says yes, so its precision is undefined."
     else:
-        found = f"Of 100 runs that it {said}, {round(100 * precision)} are."
+        found = f"Of 100 trajectories that it {said}, {round(100 * precision)} are."
     if recall is not None:
         found += f" Of 100 {positives} it finds {round(100 * recall)}."
-    return f"{found} {place(view)}".strip()
+    return f"{found} {rank_sentence(view)}".strip()
 
 
-def place(view: JudgeView) -> str:
+def rank_sentence(view: JudgeView) -> str:
     """Its rank by precision, a range where the test set leaves the order open; why it has none otherwise."""
-    if view.rank is None:
+    rank = view.found["rank"]
+    if rank is None:
         reasons = {
-            "reference": "A reference: it stands beside the judges and has no rank.",
-            "self-reported": "Its figures are its authors' own: shown, not ranked.",
+            "reference": "It is a reference: it is shown beside the judges and has no rank.",
+            "self-reported": "Its metrics are reported by its authors: they are shown, not ranked.",
             "scored": "Another submission of this judge is ranked.",
         }
         return reasons.get(view.row.provenance, "")
-    low, high = view.rank["low"], view.rank["high"]
+    low, high = rank["low"], rank["high"]
     if low == high:
-        return f"By precision it stands in place {low} of {view.n_ranked}, apart from its neighbours."
+        return f"By precision its rank is {low} of {view.n_ranked}, separate from its neighbours."
     return (
-        f"By precision it may stand anywhere from place {low} to {high} of {view.n_ranked}: "
+        f"By precision its rank is between {low} and {high} of {view.n_ranked}: "
         "the test set cannot tell those judges apart."
     )
 
@@ -55,44 +56,44 @@ def reading(view: JudgeView) -> list[str]:
     """How often it says yes, where it is best and worst, on which agent, and what it left unanswered."""
     found = [
         _share_of_yes(view),
-        _spread(view, "By benchmark", "on"),
-        _spread(view, "By agent", "on runs of"),
+        _spread(view, BY_BENCHMARK, "on"),
+        _spread(view, BY_AGENT, "on trajectories of"),
     ]
-    if view.confusion and view.confusion.no_verdict:
-        runs = "run" if view.confusion.no_verdict == 1 else "runs"
-        found.append(f"It gave no verdict on {view.confusion.no_verdict:,} {runs}; that counts as a no.")
+    missing = view.overall["no_verdict"]
+    if view.overall["tp"] is not None and missing:
+        trajectories = "trajectory" if missing == 1 else "trajectories"
+        found.append(f"It gave no verdict on {missing:,} {trajectories}; that counts as a no.")
     return [sentence for sentence in found if sentence]
 
 
 def _share_of_yes(view: JudgeView) -> str:
-    counts = view.confusion
-    if counts is None or counts.said_yes_share is None or counts.true_share is None:
+    if view.yes_shares is None:
         return ""
-    apart = counts.said_yes_share - counts.true_share
+    judge, experts = view.yes_shares
+    apart = judge - experts
     verdict = (
         "about as often as" if abs(apart) < NEAR else "more often than" if apart > 0 else "less often than"
     )
     return (
-        f"It says yes to {percent(counts.said_yes_share)} % of the runs, {verdict} the experts, who do to "
-        f"{percent(counts.true_share)} %."
+        f"It says yes to {percent(judge)} % of the trajectories, {verdict} the experts, who say yes to "
+        f"{percent(experts)} %."
     )
 
 
-def _spread(view: JudgeView, section: str, preposition: str) -> str:
-    """The best and the worst line by precision, of those that rest on enough runs."""
-    lines = next((found.lines for found in view.sections if found.title == section), ())
-    known: list[Line] = [
-        line
-        for line in lines
-        if line.rates["precision"].value is not None and not line.rates["precision"].is_few
+def _spread(view: JudgeView, heading: str, preposition: str) -> str:
+    """The best and the worst cell by precision, of those that rest on enough trajectories."""
+    cells = next((cells for title, cells in view.sections if title == heading), ())
+    shown = [(title, figure_cell(cell, "precision", view.label)) for title, cell in cells]
+    known = [
+        (cell.value, title, cell.text) for title, cell in shown if cell.value is not None and not cell.is_few
     ]
     if len(known) < 2:
         return ""
-    ordered = sorted(known, key=lambda line: line.rates["precision"].value)
+    ordered = sorted(known, key=lambda found: found[0])
     worst, best = ordered[0], ordered[-1]
     return (
-        f"Its precision is highest {preposition} {best.title} ({best.rates['precision'].text}) and lowest "
-        f"{preposition} {worst.title} ({worst.rates['precision'].text})."
+        f"Its precision is highest {preposition} {best[1]} ({best[2]}) and lowest {preposition} {worst[1]} "
+        f"({worst[2]})."
     )
 
 
@@ -130,9 +131,9 @@ def calibration_in_words(found: Calibration) -> list[str]:
     if found.brier_of_base_rate:
         better = found.brier < found.brier_of_base_rate
         sentences.append(
-            f"Its Brier score is {found.brier:.3f}; one and the same score for every run would reach "
+            f"Its Brier score is {found.brier:.3f}; the same score for every trajectory would reach "
             f"{found.brier_of_base_rate:.3f}, so the score says {'something' if better else 'nothing'} about "
-            "a run."
+            "a trajectory."
         )
     if found.auc is not None:
         sentences.append(
@@ -140,5 +141,7 @@ def calibration_in_words(found: Calibration) -> list[str]:
             f"{100 * found.auc:.0f} of 100 pairs."
         )
     if found.without_score:
-        sentences.append(f"{found.without_score:,} runs have no score; in the sweep they are a no.")
+        sentences.append(
+            f"{found.without_score:,} trajectories have no score; in the sweep they count as a no."
+        )
     return sentences

@@ -1,93 +1,65 @@
-"""A judge's page in words and numbers: figures by benchmark and agent, counts, submissions. Pure."""
+"""What a judge's page shows for a label: cells of the board in their order, on common axes. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
+from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board import Board, BoardRow
 from leaderboard.published_rows import SECOND_ANNOTATOR
-from leaderboard.report_tables import interval
-from space.axis import Axis, Span
-from space.board_figures import Cell, figure_cell
-from space.row_names import short_name
+from space.axis import Axis
 
-RATES: Final = MappingProxyType(
-    {"precision": "Precision", "recall": "Recall", "f1": "F1", "kappa": "Kappa", "accuracy": "Accuracy"}
+Section = tuple[str, tuple[tuple[str, Mapping[str, Any]], ...]]
+"""A heading, and the cells under it with their titles."""
+
+ON_AN_AXIS: Final = ("precision", "recall")
+COUNTS: Final = MappingProxyType(
+    {
+        "tp": ("TP", "true positives: the judge and the experts say yes"),
+        "fp": ("FP", "false positives, false alarms: the judge says yes, the experts say no"),
+        "fn": ("FN", "false negatives, misses: the judge says no, the experts say yes"),
+        "tn": ("TN", "true negatives: the judge and the experts say no"),
+        "no_verdict": ("None", "trajectories without a verdict, which count as a no"),
+    }
 )
-WITH_WHISKERS: Final = ("precision", "recall")
-COUNTS: Final = MappingProxyType({"tp": "TP", "fp": "FP", "fn": "FN", "tn": "TN", "no_verdict": "None"})
-GROUPS: Final = (
-    ("by_benchmark", "By benchmark", BENCHMARK_TITLES),
-    ("by_agent", "By agent", AGENT_TITLES),
+BY_BENCHMARK: Final = "By benchmark"
+BY_AGENT: Final = "By agent"
+_GROUPS: Final = (
+    ("by_benchmark", BY_BENCHMARK, BENCHMARK_TITLES),
+    ("by_agent", BY_AGENT, AGENT_TITLES),
 )
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of the table: a cell of the report; ``words`` tells the intervals."""
-
-    title: str
-    n: int
-    positives: int
-    rates: Mapping[str, Cell]
-    spans: Mapping[str, Span | None]
-    words: Mapping[str, str]
-    counts: Mapping[str, str]
-    note: str
-
-
-@dataclass(frozen=True)
-class Section:
-    """Lines under a heading; the first section is the overall line, without one."""
-
-    title: str
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
-class Confusion:
-    """The overall counts: what the judge said against what experts said; a missing verdict is a no."""
-
-    tp: int
-    fp: int
-    fn: int
-    tn: int
-    no_verdict: int
-    said_yes_share: float | None
-    true_share: float | None
-
-
-@dataclass(frozen=True)
-class Try:
-    """A submission of the judge: how it did, and whether the board ranks it."""
-
-    row_id: str
-    date: str
-    precision: Cell
-    recall: Cell
-    is_ranked: bool
-    is_this: bool
 
 
 @dataclass(frozen=True)
 class JudgeView:
-    """Everything that follows from the board; ``answers`` are the labels that the judge gives verdicts on."""
+    """A row under one label; ``human`` is the second annotator's overall cell, where there is one."""
 
     row: BoardRow
-    name: str
     label: str
-    answers: tuple[str, ...]
     sections: tuple[Section, ...]
     axes: Mapping[str, Axis]
-    human: Mapping[str, float | None]
-    confusion: Confusion | None
-    rank: Mapping[str, int] | None
+    human: Mapping[str, Any] | None
     n_ranked: int
-    intervals: str | None
-    note: str
-    tries: tuple[Try, ...]
+    submissions: tuple[BoardRow, ...]
+
+    @property
+    def found(self) -> Mapping[str, Any]:
+        """What the board holds of the row under the label."""
+        return self.row.labels[self.label]
+
+    @property
+    def overall(self) -> Mapping[str, Any]:
+        """The cell over all trajectories."""
+        return self.found["overall"]
+
+    @property
+    def yes_shares(self) -> tuple[float, float] | None:
+        """How often the judge and the experts say yes; None where the counts are not known."""
+        cell = self.overall
+        if cell["tp"] is None or not cell["n"]:
+            return None
+        return (cell["tp"] + cell["fp"]) / cell["n"], cell["positives"] / cell["n"]
 
 
 def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
@@ -95,94 +67,40 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
     found = row.labels.get(label)
     if not found:
         return None
-    human = _human(board, label)
-    axes = {figure: _axis(found, human, figure) for figure in WITH_WHISKERS}
-    sections = [Section("", (_line("All trajectories", found["overall"], label, axes),))]
-    for key, title, titles in GROUPS:
+    human = next((other.labels.get(label) for other in board.rows if other.id == SECOND_ANNOTATOR), None)
+    reference = human["overall"] if human else None
+    sections: list[Section] = [("", (("All trajectories", found["overall"]),))]
+    for key, heading, titles in _GROUPS:
         names = [*(name for name in titles if name in found[key]), *sorted(set(found[key]) - set(titles))]
-        lines = tuple(_line(titles.get(name, name), found[key][name], label, axes) for name in names)
-        if lines:
-            sections.append(Section(title, lines))
+        if names:
+            sections.append((heading, tuple((titles.get(name, name), found[key][name]) for name in names)))
     return JudgeView(
         row=row,
-        name=short_name(row),
         label=label,
-        answers=tuple(name for name in LABEL_TITLES if row.labels.get(name)),
         sections=tuple(sections),
-        axes=axes,
-        human={
-            figure: None if human is None or human[figure] is None else axes[figure].place(human[figure])
-            for figure in WITH_WHISKERS
-        },
-        confusion=_confusion(found["overall"]),
-        rank=found["rank"],
+        axes={metric: _axis(found, reference, metric) for metric in ON_AN_AXIS},
+        human=reference,
         n_ranked=sum(1 for other in board.rows if (other.labels.get(label) or {}).get("rank")),
-        intervals=found["intervals"],
-        note=found["note"],
-        tries=_tries(board, row, label),
+        submissions=_submissions(board, row),
     )
 
 
-def _human(board: Board, label: str) -> Mapping[str, Any] | None:
-    row = next((row for row in board.rows if row.id == SECOND_ANNOTATOR), None)
-    found = row.labels.get(label) if row else None
-    return found["overall"] if found else None
-
-
-def _axis(found: Mapping[str, Any], human: Mapping[str, Any] | None, figure: str) -> Axis:
-    """One that holds every value; intervals on few runs may run off it, where they would stretch it."""
+def _axis(found: Mapping[str, Any], human: Mapping[str, Any] | None, metric: str) -> Axis:
+    """One that holds every value; intervals of benchmarks and agents may run off it."""
     cells = [found["overall"], *found["by_benchmark"].values(), *found["by_agent"].values()]
-    values = [cell[figure] for cell in cells]
-    values += found["overall"].get(f"{figure}_ci") or ()
-    values += [human[figure]] if human else []
+    values = [cell[metric] for cell in cells]
+    values += found["overall"].get(f"{metric}_ci") or ()
+    values += [human[metric]] if human else []
     return Axis.around(values)
 
 
-def _line(title: str, cell: Mapping[str, Any], label: str, axes: Mapping[str, Axis]) -> Line:
-    return Line(
-        title=title,
-        n=cell["n"],
-        positives=cell["positives"],
-        rates={figure: figure_cell(cell, figure, label) for figure in RATES},
-        spans={figure: axes[figure].span(cell[figure], cell.get(f"{figure}_ci")) for figure in WITH_WHISKERS},
-        words={
-            figure: f"95 %: {interval(ends)}" if (ends := cell.get(f"{figure}_ci")) else ""
-            for figure in (*WITH_WHISKERS, "f1")
-        },
-        counts={name: "–" if cell.get(name) is None else f"{cell[name]:,}" for name in COUNTS},
-        note=cell.get("note") or "",
-    )
-
-
-def _confusion(cell: Mapping[str, Any]) -> Confusion | None:
-    if cell["tp"] is None:
-        return None
-    n = cell["n"]
-    return Confusion(
-        *(cell[name] for name in COUNTS),
-        said_yes_share=(cell["tp"] + cell["fp"]) / n if n else None,
-        true_share=cell["positives"] / n if n else None,
-    )
-
-
-def _tries(board: Board, row: BoardRow, label: str) -> tuple[Try, ...]:
+def _submissions(board: Board, row: BoardRow) -> tuple[BoardRow, ...]:
     """Every submission of the same judge by the same account, the newest first."""
     if row.provenance != "scored":
         return ()
-    same: Sequence[BoardRow] = [
+    same = [
         other
         for other in board.rows
         if other.provenance == "scored" and (other.account, other.judge) == (row.account, row.judge)
     ]
-    found = []
-    for other in sorted(same, key=lambda other: (other.date, other.id), reverse=True):
-        answers = other.labels.get(label)
-        cell = answers["overall"] if answers else None
-        found.append(
-            Try(
-                other.id, other.date,
-                figure_cell(cell, "precision", label), figure_cell(cell, "recall", label),
-                bool(answers and answers["best"]), other.id == row.id,
-            )
-        )  # fmt: skip
-    return tuple(found)
+    return tuple(sorted(same, key=lambda other: (other.date, other.id), reverse=True))

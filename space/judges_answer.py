@@ -7,7 +7,7 @@ from dataset_script.vocabulary import LABELS
 from leaderboard.board import Board, BoardRow
 
 FIGURES: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
-"""What is told of a label's overall cell; the board has the others."""
+"""The fields of a label's overall cell that are given; the board has the others."""
 
 
 def judges_answer(board: Board) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _best(rows: Sequence[BoardRow], label: str) -> BoardRow | None:
 def _figures(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
     if row is None:
         return None
-    told = row.labels[label]
-    overall = told.get("overall") or {}
-    found = {"row": row.id, "rank": told.get("rank"), **{name: overall.get(name) for name in FIGURES}}
+    cell = row.labels[label]
+    overall = cell.get("overall") or {}
+    found = {"row": row.id, "rank": cell.get("rank"), **{name: overall.get(name) for name in FIGURES}}
     return {**found, "noise": overall["noise"]} if "noise" in overall else found

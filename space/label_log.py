@@ -13,7 +13,7 @@ from space.auth.auth import Auth
 from space.plain_page import PlainPages
 from space.row_names import origin, short_name
 from submissions.chain import Record
-from submissions.label_versions import LabelVersion, published_versions
+from submissions.label_versions import published_versions
 from submissions.rescoring import rescorings
 from submissions.service import SubmissionService
 
@@ -22,21 +22,8 @@ MOST_RESCORINGS: Final = 10
 
 
 @dataclass(frozen=True)
-class VersionLine:
-    """A label set on the page; ``changes`` and ``why`` are None where they are for maintainers."""
-
-    version: str
-    at: datetime
-    by: str
-    labelled: int
-    is_served: bool
-    changes: tuple[tuple[str, int], ...] | None
-    why: str | None
-
-
-@dataclass(frozen=True)
 class RankLine:
-    """A row's place before and after; None where it had none."""
+    """The rank of a row before and after; None where it had none."""
 
     name: str
     before: int | None
@@ -45,7 +32,7 @@ class RankLine:
 
 @dataclass(frozen=True)
 class RescoringLine:
-    """A re-scoring that followed a new label set; ``moved`` of ``ranks`` have another place than before."""
+    """A re-scoring that followed a new label set; ``moved`` of ``ranks`` differ from before."""
 
     before: str
     after: str
@@ -54,23 +41,8 @@ class RescoringLine:
     ranks: tuple[RankLine, ...]
 
 
-def version_line(found: LabelVersion, served: str | None, tells_all: bool) -> VersionLine:
-    """A label set in words. Counts of changes and the reason speak of single labels, so that they are for
-    maintainers where labels are private."""
-    changes = tuple((QUESTION_TITLES[name], count) for name, count in found.changes.items())
-    return VersionLine(
-        version=found.version,
-        at=found.at,
-        by=found.by,
-        labelled=found.labelled,
-        is_served=found.version == served,
-        changes=changes if tells_all else None,
-        why=found.why if tells_all else None,
-    )
-
-
 def rescoring_line(record: Record, rows: Mapping[str, BoardRow]) -> RescoringLine:
-    """A re-scoring with the names that its rows have now, in the order of the newer places."""
+    """A re-scoring with the names that its rows have now, in the order of the newer ranks."""
     ranks = [
         RankLine(f"{short_name(row)}, {origin(row)}" if row else row_id, *places)
         for row_id, places in record.body["ranks"].items()
@@ -82,8 +54,8 @@ def rescoring_line(record: Record, rows: Mapping[str, BoardRow]) -> RescoringLin
 
 
 def build_label_log(service: SubmissionService, auth: Auth, pages: PlainPages) -> APIRouter:
-    """The route. Where labels are private, changes, reasons and ranks under other labels are for
-    maintainers: a change of one label and a dispute of it together would tell the label."""
+    """The route. Where labels are private, only maintainers see changes, reasons and ranks under other
+    labels: a change of one label and a dispute of it together would disclose the label."""
     router = APIRouter()
 
     @router.get(PATH, include_in_schema=False)
@@ -100,7 +72,8 @@ def build_label_log(service: SubmissionService, auth: Auth, pages: PlainPages) -
             suite=service.suite.name,
             served=served,
             is_served_published=any(each.version == served for each in versions),
-            versions=[version_line(each, served, tells_all) for each in reversed(versions)],
+            versions=versions[::-1],
+            titles=QUESTION_TITLES,
             rescorings=[rescoring_line(record, rows) for record in reversed(found)],
             tells_all=tells_all,
         )

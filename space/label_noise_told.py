@@ -16,17 +16,19 @@ class LabelNoise:
     left: float
     width: float
     words: str
-    told: str
+    sentence: str
     caveat: str
 
 
 CAVEAT = (
-    "The draws do not look at the judge. Where people and judges stumble over the same runs, other people’s "
-    "labels would cost it less than this: the loss is overstated."
+    "The draws do not depend on the judge. Where people and judges find the same trajectories hard, "
+    "other people’s labels would cost it less than this: the loss is overstated."
 )
 
 
-def label_noise_told(service: SubmissionService, row: BoardRow, label: str, axis: Axis) -> LabelNoise | None:
+def describe_label_noise(
+    service: SubmissionService, row: BoardRow, label: str, axis: Axis
+) -> LabelNoise | None:
     """The noise of a row's label. None for references, where labels are private, and where
     no two annotators are known to differ."""
     test = service.labels_for_public_figures()
@@ -42,9 +44,9 @@ def label_noise_told(service: SubmissionService, row: BoardRow, label: str, axis
         left=left,
         width=round(right - left, 2),
         words=f"another person's labels: {ends}",
-        told=(
-            f"Two annotators differ on {rates.overall.differing} of the {rates.overall.doubles} runs that "
-            "both answered. With every label given by another person, who differs as often, its precision of "
+        sentence=(
+            f"Two annotators differ on {rates.overall.differing} of the {rates.overall.doubles} trajectories "
+            "that both labelled. If another person, who differs as often, gave every label, its precision of "
             f"{percent(band.precision)} % would be about {percent(band.mean)} %, and within {ends} in 95 of "
             "100 draws: the pale band below the interval."
         ),

@@ -1,4 +1,4 @@
-"""The boards of other label versions: scores stay under the labels that they were made with."""
+"""The boards of other label versions: a score stays under the labels it was made with."""
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
@@ -12,7 +12,7 @@ from submissions.scorer import POLICY
 from submissions.service import SubmissionService
 
 KEPT_BYTES = 16_000_000
-NONE_SUCH = "there is no board under this label version"
+NO_BOARD = "there is no board for this label version"
 
 
 def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter:
@@ -24,27 +24,28 @@ def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter
     router = APIRouter()
     shelf: Shelf[Prepared] = Shelf(KEPT_BYTES, size_of)
 
-    def may(request: Request) -> None:
+    def require_access(request: Request) -> None:
         if not (service.suite.labels_are_public or auth.is_maintainer(request)):
-            raise HTTPException(404, NONE_SUCH)
+            raise HTTPException(404, NO_BOARD)
 
     def versions() -> tuple[list[str], int]:
         with snapshot(service.engine) as session:
             return versions_scored(session, service.suite.name, POLICY), state_of_records(session)
 
-    @router.get("/api/boards", summary="The label versions that have a board, the oldest first")
+    @router.get("/api/boards", summary="The label versions that have a board, oldest first")
     def boards(request: Request) -> JSONResponse:
-        may(request)
+        require_access(request)
         found = {"label_versions": versions()[0], "current": service.label_version}
         return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
-    @router.get("/api/boards/{label_version}", summary="The board under a label version, as JSON")
+    @router.get("/api/boards/{label_version}", summary="The board of a label version, as JSON")
     def board(request: Request, label_version: str) -> Response:
-        """Like ``/api/board.json``: the scores made with those labels, and the acts until now."""
-        may(request)
+        """Like ``/api/board.json``, with the scores made with those labels. Withdrawals, renames and the like
+        of later still count."""
+        require_access(request)
         known, state = versions()
         if label_version not in known:
-            raise HTTPException(404, NONE_SUCH)
+            raise HTTPException(404, NO_BOARD)
         day = service.clock().date()  # with a new round, rows of a private suite appear
         prepared = shelf.get(
             (label_version, state, day),

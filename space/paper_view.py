@@ -1,69 +1,39 @@
-"""A table of the paper as the page shows it: cells with their notes numbered. Pure."""
-
-from dataclasses import dataclass
+"""How a cell of a paper's table is shown: the metric, the printed one where it differs, its note. Pure."""
 
 from leaderboard.paper_tables.table import PaperTable, TableCell
 from leaderboard.report_tables import percent
 
-
-@dataclass(frozen=True)
-class ShownCell:
-    """A cell: the figure, the printed one where it says something else, the note's number, words on hover."""
-
-    text: str
-    printed: str
-    note: int | None
-    kind: str
-    hover: str
+KINDS = {True: "same", False: "other", None: "computed"}
 
 
-@dataclass(frozen=True)
-class ShownRow:
-    """A row; ``is_first_of`` tells whether its first heading is another one than in the row above."""
-
-    headings: tuple[str, ...]
-    cells: tuple[ShownCell, ...]
-    is_first_of: bool
-
-
-@dataclass(frozen=True)
-class ShownTable:
-    """A table with its notes in the order of their numbers."""
-
-    table: PaperTable
-    rows: tuple[ShownRow, ...]
-    notes: tuple[str, ...]
-
-
-def show_table(table: PaperTable) -> ShownTable:
-    """Every cell in words, and the notes that cells point to."""
-    notes: dict[str, int] = {}
-    rows, above = [], ""
-    for row in table.rows:
-        cells = tuple(_show(cell, notes) for cell in row.cells)
-        rows.append(ShownRow(row.headings, cells, len(row.headings) > 1 and row.headings[0] != above))
-        above = row.headings[0]
-    return ShownTable(table, tuple(rows), tuple(notes))
-
-
-def _show(cell: TableCell, notes: dict[str, int]) -> ShownCell:
-    if cell.printed is None and cell.computed is None:
-        return ShownCell("–", "", None, "nothing", "")
-    number = None
-    if cell.note and not cell.agrees:
-        number = notes.setdefault(cell.note, len(notes) + 1)
+def kind_of(cell: TableCell) -> str:
+    """``same`` and ``other`` than printed, ``computed`` or ``printed`` alone, ``nothing``."""
     if cell.computed is None:
-        return ShownCell("", percent(cell.printed), number, "printed", cell.note)
-    printed = percent(cell.printed)
-    text = printed if cell.agrees else percent(cell.computed)
-    if cell.agrees is False and text == printed:
-        text = f"{100 * cell.computed:.2f}"
-    kind = {True: "same", False: "other", None: "computed"}[cell.agrees]
-    return ShownCell(text, printed if kind == "other" else "", number, kind, _hover(cell))
+        return "nothing" if cell.printed is None else "printed"
+    return KINDS[cell.agrees]
 
 
-def _hover(cell: TableCell) -> str:
+def text_of(cell: TableCell) -> str:
+    """The metric with one decimal; with two where rounding would hide a difference to the printed one."""
+    if kind_of(cell) == "other" and percent(cell.computed) == percent(cell.printed):
+        return f"{100 * cell.computed:.2f}"
+    return percent(cell.printed if cell.agrees or cell.computed is None else cell.computed)
+
+
+def numbered_notes(table: PaperTable) -> dict[str, int]:
+    """The notes of cells that do not agree, each once, with their numbers in the order of the table."""
+    notes: dict[str, int] = {}
+    for _, cell in table.cells():
+        if cell.note and not cell.agrees and kind_of(cell) != "nothing":
+            notes.setdefault(cell.note, len(notes) + 1)
+    return notes
+
+
+def describe_cell(cell: TableCell) -> str:
+    """What it was computed from, for hovering."""
+    if cell.computed is None:
+        return cell.note
     parts = [f"printed {percent(cell.printed)}" if cell.printed is not None else "nothing printed"]
     parts.append(f"computed {100 * cell.computed:.2f} from {cell.basis}")
-    parts += [f"{cell.n:,} runs"] if cell.n is not None else []
+    parts += [f"{cell.n:,} trajectories"] if cell.n is not None else []
     return ", ".join(parts)

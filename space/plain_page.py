@@ -1,40 +1,119 @@
-"""Pages that are another one for every reader: in the frame of the others, without Gradio, never kept."""
+"""The frame of every page: style, menu, title and policy around a template that extends ``plain.html``."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
+from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
-from space.look import Look
+from space.look import StaticAssets
 from space.operations.content_policy import content_policy, script_hashes
 from space.operations.security_headers import POLICY
-from space.page import Page
+from space.prepared import Prepared, size_of
+from space.shelf import Shelf
 from space.templating import render
+
+NAME: Final = "AgentRewardBench"
+DESCRIPTION: Final = (
+    "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
+)
+KEPT_BYTES: Final = 64_000_000
+HTML: Final = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class MenuEntry:
+    """A page as the menu names it."""
+
+    title: str
+    path: str
+    in_menu: bool = True
+
+
+PAGES: Final = (
+    MenuEntry("Leaderboard", "/"),
+    MenuEntry("Compare", "/compare"),
+    MenuEntry("Judge", "/judge", in_menu=False),
+    MenuEntry("Success rates", "/rates"),
+    MenuEntry("Trajectories", "/trajectories"),
+    MenuEntry("Errors", "/errors"),
+    MenuEntry("Labels", "/labels"),
+    MenuEntry("Disputes", "/disputes"),
+    MenuEntry("Paper", "/paper"),
+    MenuEntry("About", "/about"),
+    MenuEntry("Submit", "/submit"),
+)
+"""Every page, in the order of the menu."""
+
+
+@dataclass(frozen=True)
+class CachedPage:
+    """A page as bytes, with the policy for the scripts in it."""
+
+    prepared: Prepared
+    policy: str
 
 
 class PlainPages:
-    """Makes whole pages from templates that extend ``plain.html``."""
+    """Makes whole pages from templates that extend ``plain.html``. Safe for threads."""
 
-    def __init__(self, look: Look, name: str, menu: Sequence[Page], on_space: bool) -> None:
-        self._look, self._name, self._menu, self._on_space = look, name, menu, on_space
+    def __init__(self, static: StaticAssets, on_space: bool = False) -> None:
+        self._static, self._on_space = static, on_space
+        self._cache: Shelf[CachedPage] = Shelf(KEPT_BYTES, lambda page: size_of(page.prepared))
+
+    def html(self, template: str, title: str, path: str, **values: Any) -> str:
+        """The text of a page; ``path`` is the menu's entry that is marked as the current one."""
+        return render(
+            template, **{"description": title, **self._frame(path), "title": f"{title} · {NAME}", **values}
+        )
 
     def answer(self, template: str, title: str, path: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """The page as an answer that no cache keeps; its policy allows the scripts of the frame only."""
-        html = render(
-            template,
-            title=f"{title} · {self._name}",
-            description=title,
-            style=self._look.style,
-            script=self._look.script,
-            name=self._name,
-            menu=self._menu,
-            current={"path": path},
-            **values,
-        )
-        # Whatever people wrote is escaped, so that the scripts in it are ours.
-        policy = content_policy(self._on_space, script_hashes(html))
-        return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: policy})
+        """A page that is another one for every reader, so that no cache keeps it."""
+        html = self.html(template, title, path, **values)
+        return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: self._policy(html)})
+
+    def cached(
+        self,
+        request: Request,
+        key: Hashable,
+        template: str,
+        title: str,
+        path: str,
+        values: Callable[[], Mapping[str, Any]],
+        evaluates: bool = False,
+    ) -> Response:
+        """A page that is the same for every reader: packed and tagged once for each ``key``.
+
+        ``key`` must differ where the content does (the board's digest and the query); ``values`` is called
+        only when the page is not in the cache. The answer has an ETag and is 304 where the reader has it.
+        ``evaluates`` is for the page with Gradio's form, see `content_policy`.
+        """
+
+        def make() -> CachedPage:
+            html = self.html(template, title, path, **values())
+            return CachedPage(Prepared.of(html.encode(), HTML), self._policy(html, evaluates))
+
+        page = self._cache.get((template, title, path, key), make)
+        return page.prepared.answer(request, {POLICY: page.policy})
 
     def refusal(self, heading: str, said: str, path: str, status: int) -> HTMLResponse:
         """A page that says why there is nothing to see, and how to sign in."""
         return self.answer("plain_refusal.html", heading, path, status, heading=heading, said=said)
+
+    def problem(self, heading: str, said: str, status: int, path: str = "") -> HTMLResponse:
+        """A page that says what is wrong (404, 500), with the ways on from there."""
+        if status == 404 and heading.casefold() == said.rstrip(".").casefold():  # nobody said more
+            heading, said = (
+                "There is no such page",
+                "The address may be mistyped, or what it showed was removed.",
+            )
+        return self.answer("plain_problem.html", heading, path, status, heading=heading, said=said)
+
+    def _frame(self, path: str) -> dict[str, Any]:
+        menu = [page for page in PAGES if page.in_menu]
+        return {"static": self._static, "name": NAME, "menu": menu, "current": {"path": path}}
+
+    def _policy(self, html: str, evaluates: bool = False) -> str:
+        # Whatever people wrote is escaped, so that the scripts in it are ours.
+        return content_policy(self._on_space, script_hashes(html), evaluates)

@@ -1,62 +1,88 @@
-"""Plots in the table's colours. They name their points directly and carry their intervals."""
+"""Precision against recall as plain geometry; ``templates/precision_recall.html`` draws it as SVG.
+
+Points carry their intervals and, where there is room, their names; lines of equal F1 stand behind. It needs
+no script, and its colours follow the page.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import plotly.graph_objects as go
+from dataclasses import dataclass
+from typing import Any, Final
 
 from leaderboard.board import Board, BoardRow
 from leaderboard.report_tables import interval, percent
 from space.board_view import SECOND_ANNOTATOR, Choice, cell_of, is_chosen
-from space.point_names import Point, place_names
+from space.point_names import HEIGHT, WIDTH, Label, Point, place_names, to_pixels
 
-ACCENT, REFERENCE, MUTED, LINES = "#1f8a83", "#d0744d", "#8a95a1", "rgba(138,149,161,0.25)"
-WHISKERS = {ACCENT: "rgba(31,138,131,0.5)", REFERENCE: "rgba(208,116,77,0.6)"}
-ISO_F1 = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
-CROWD = 40
+ISO_F1: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
+STEPS: Final = 40
+"""Pieces of a line of equal F1."""
+CROWD: Final = 40
 """More judges than this are drawn smaller and paler: what tells is their cloud."""
+TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2)
+MOST_TICKS: Final = 7
 
 Cell = Mapping[str, Any]
 
 
-def precision_recall_plot(board: Board, label: str, choice: Choice | None = None) -> go.Figure:
-    """Precision against recall of the judges that the choice shows, 95 % whiskers, lines of equal F1 behind.
+@dataclass(frozen=True)
+class Mark:
+    """A judge: its point and interval in pixels, its name where there is room, what hovering tells."""
 
-    Each point's id is the row's id, so that a click can lead to the judge.
-    """
+    row_id: str
+    x: float
+    y: float
+    high: float
+    low: float
+    group: str
+    hover: str
+    label: Label | None
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is the human reference, which has no page of its own."""
+        return self.group == "reference"
+
+
+@dataclass(frozen=True)
+class IsoLine:
+    """A line of equal F1: an SVG path, and where its name stands."""
+
+    value: float
+    path: str
+    end: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PlotView:
+    """The plot in pixels; ``x_ticks`` and ``y_ticks`` are (pixel, percentage)."""
+
+    marks: tuple[Mark, ...]
+    lines: tuple[IsoLine, ...]
+    x_ticks: tuple[tuple[float, int], ...]
+    y_ticks: tuple[tuple[float, int], ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there are too many judges for marks of full size."""
+        return len(self.marks) > CROWD
+
+
+def precision_recall_plot(board: Board, label: str, choice: Choice | None = None) -> PlotView:
+    """Precision against recall of the judges that the choice shows, with 95 % intervals."""
     choice = choice or Choice(label=label)
     drawn = [(row, cell) for row in board.ranking(label) if (cell := _drawn(row, choice)) is not None]
     window = _window([cell for _, cell in drawn])
-    figure = go.Figure()
-    for value in ISO_F1:
-        _add_iso_f1(figure, value, window)
-    names = _names(drawn, window)
-    for is_member, colour, symbol in (
-        (lambda row: row.provenance in ("scored", "published"), ACCENT, "circle"),
-        (lambda row: row.provenance == "self-reported", ACCENT, "circle-open"),
-        (lambda row: row.provenance == "reference", REFERENCE, "diamond"),
-    ):
-        group = [(row, cell) for row, cell in drawn if is_member(row)]
-        _add_points(figure, group, names, colour, symbol, is_crowded=len(drawn) > CROWD)
-    return _laid_out(figure, window)
-
-
-def _laid_out(figure: go.Figure, window: tuple[float, float]) -> go.Figure:
-    figure.update_layout(
-        margin={"l": 48, "r": 16, "t": 8, "b": 44},
-        height=460,
-        showlegend=False,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": MUTED, "size": 12},
-        hoverlabel={"align": "left"},
-        hovermode="closest",
+    labels = _labels(drawn, window)
+    left, bottom = window
+    return PlotView(
+        marks=tuple(_mark(row, cell, window, name) for (row, cell), name in zip(drawn, labels, strict=True)),
+        lines=tuple(line for value in ISO_F1 if (line := _iso_line(value, window))),
+        x_ticks=tuple((to_pixels(tick, 1.0, window)[0], round(100 * tick)) for tick in _ticks(left)),
+        y_ticks=tuple((to_pixels(left, tick, window)[1], round(100 * tick)) for tick in _ticks(bottom)),
     )
-    axis = {"gridcolor": LINES, "zeroline": False, "tickformat": ".0%", "fixedrange": True}
-    figure.update_xaxes(title="recall", range=[window[0], 1.02], **axis)
-    figure.update_yaxes(title="precision", range=[window[1], 1.0], **axis)
-    return figure
 
 
 def _drawn(row: BoardRow, choice: Choice) -> Cell | None:
@@ -81,30 +107,30 @@ def _precision_interval(cell: Cell) -> list[float]:
     return cell["precision_ci"] or [cell["precision"], cell["precision"]]
 
 
-def _add_iso_f1(figure: go.Figure, value: float, window: tuple[float, float]) -> None:
-    """The line precision = F1 * recall / (2 * recall - F1)."""
-    steps = [value / 2 + 0.002 + step * (1 - value / 2) / 120 for step in range(121)]
-    points = [(r, value * r / (2 * r - value)) for r in steps if r <= 1]
-    points = [(r, p) for r, p in points if p <= 1 and r >= window[0] and p >= window[1]]
+def _ticks(low: float) -> list[float]:
+    """Round fractions from ``low`` up to 1, a few of them."""
+    step = next((step for step in TICK_STEPS if (1 - low) / step <= MOST_TICKS), TICK_STEPS[-1])
+    number = round(1 / step)
+    return [place * step for place in range(number + 1) if place * step >= low - 1e-9]
+
+
+def _iso_line(value: float, window: tuple[float, float]) -> IsoLine | None:
+    """The line precision = F1 * recall / (2 * recall - F1), as far as it lies within the window."""
+    first = max(value / (2 - value), window[0])  # the recall at which the precision is 1
+    points = []
+    for step in range(STEPS + 1):
+        recall = first + (1 - first) * step / STEPS
+        precision = value * recall / (2 * recall - value) if 2 * recall > value else 2.0
+        if window[1] <= precision <= 1 + 1e-9:
+            points.append(to_pixels(recall, min(precision, 1.0), window))
     if len(points) < 2:
-        return
-    recall, precision = zip(*points, strict=True)
-    figure.add_scatter(
-        x=recall, y=precision, mode="lines", line={"color": LINES, "width": 1}, hoverinfo="skip"
-    )
-    figure.add_annotation(
-        x=recall[-1],
-        y=precision[-1],
-        text=f"F1 {value:g}",
-        showarrow=False,
-        xanchor="right",
-        yanchor="bottom",
-        font={"size": 10, "color": MUTED},
-    )
+        return None
+    path = "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
+    return IsoLine(value, path, points[-1])
 
 
-def _names(drawn: Sequence[tuple[BoardRow, Cell]], window) -> dict[str, tuple[str, str]]:
-    """By row id, the name beside its point and its side; what was scored here is named first."""
+def _labels(drawn: Sequence[tuple[BoardRow, Cell]], window: tuple[float, float]) -> list[Label | None]:
+    """The name beside each point; what was scored here is named first."""
     counts = Counter(row.judge for row, _ in drawn)
     points = [
         Point(
@@ -116,46 +142,24 @@ def _names(drawn: Sequence[tuple[BoardRow, Cell]], window) -> dict[str, tuple[st
         )
         for row, cell in drawn
     ]
-    return {row.id: found for (row, _), found in zip(drawn, place_names(points, window), strict=True)}
+    return place_names(points, window)
 
 
-def _add_points(figure: go.Figure, drawn, names, colour: str, symbol: str, is_crowded: bool) -> None:
-    if not drawn:
-        return
-    cells = [cell for _, cell in drawn]
-    figure.add_scatter(
-        x=[cell["recall"] for cell in cells],
-        y=[cell["precision"] for cell in cells],
-        ids=[row.id for row, _ in drawn],
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [_precision_interval(cell)[1] - cell["precision"] for cell in cells],
-            "arrayminus": [cell["precision"] - _precision_interval(cell)[0] for cell in cells],
-            "color": WHISKERS[colour],
-            "thickness": 0.5 if is_crowded else 1,
-            "width": 0,
-        },
-        mode="markers+text",
-        marker={"color": colour, "size": 6 if is_crowded else 9, "symbol": symbol},
-        text=[_escape(names[row.id][0]) for row, _ in drawn],
-        textposition=[names[row.id][1] for row, _ in drawn],
-        textfont={"size": 11},
-        cliponaxis=False,
-        customdata=[_hover(row, cell) for row, cell in drawn],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-
-
-def _hover(row: BoardRow, cell: Cell) -> str:
+def _mark(row: BoardRow, cell: Cell, window: tuple[float, float], label: Label | None) -> Mark:
+    x, y = to_pixels(cell["recall"], cell["precision"], window)
+    low, high = _precision_interval(cell)
     name = f"{row.judge} · {row.inputs}" if row.inputs else row.judge
     whisker = f" ({interval(cell['precision_ci'])})" if cell["precision_ci"] else ""
-    return (
-        f"<b>{_escape(name)}</b><br>precision {percent(cell['precision'])}{whisker}"
-        f"<br>recall {percent(cell['recall'])}<br>F1 {percent(cell['f1'])}"
+    return Mark(
+        row_id=row.id,
+        x=x,
+        y=y,
+        high=to_pixels(cell["recall"], high, window)[1],
+        low=to_pixels(cell["recall"], low, window)[1],
+        group=row.provenance,
+        hover=(
+            f"{name}\nprecision {percent(cell['precision'])}{whisker}"
+            f"\nrecall {percent(cell['recall'])}\nF1 {percent(cell['f1'])}"
+        ),
+        label=label,
     )
-
-
-def _escape(text: str) -> str:
-    """Plotly reads a little HTML in names and hover texts; they are shown as they were written."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,7 +1,6 @@
-"""Who can be asked for success rates: experts, the paper's printed evaluators, scored submissions."""
+"""Who evaluates the agents: experts, the evaluators printed in the paper, scored submissions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dataset_script.suite import OFFICIAL
 from leaderboard.paper_tables.rate_tables import LLM_JUDGE, RULE_BASED, printed_evaluator
@@ -12,15 +11,7 @@ from submissions.verdicts import VerdictsUnavailable
 
 EXPERTS = "Experts"
 PRINTED = ((LLM_JUDGE, "llm_judge", "GPT-4o (A), paper"), (RULE_BASED, "rule_based", "Rule-based, paper"))
-MOST_CHOSEN = 5
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The evaluators that were found, experts first, and what is to be said of those that were not."""
-
-    evaluators: tuple[Evaluator, ...]
-    problems: tuple[str, ...]
+MOST_EVALUATORS = 5
 
 
 class RateSources:
@@ -46,17 +37,26 @@ class RateSources:
             return None
         return evaluate_agents(EXPERTS, "labels", labels.primary["success"], labels.trajectories, "published")
 
-    def ask(self, ids: Sequence[str]) -> Asked:
-        """The experts, where they may be shown, and the evaluators with these ids, five at most."""
+    def default(self) -> list[str]:
+        """Who is shown beside the experts at first: the paper's evaluators on the official suite."""
+        return [row_id for row_id, _, _ in PRINTED] if self._is_official else []
+
+    def find(self, ids: Sequence[str]) -> tuple[list[Evaluator], list[str]]:
+        """The experts, where they may be shown, and the evaluators with these ids, five at most.
+
+        The second list holds a message for each id that is none.
+        """
         experts = self.experts()
         found, problems = [experts] if experts else [], []
         names = {row_id: words for words, row_id in self.choices()}
-        for row_id in dict.fromkeys(ids[:MOST_CHOSEN]):
+        for row_id in dict.fromkeys(ids[:MOST_EVALUATORS]):
             try:
                 found.append(self._evaluator(row_id, names.get(row_id, row_id), experts))
             except (KeyError, VerdictsUnavailable):
-                problems.append(f"There are no rates by {row_id[:60]!r}: choose from the list.")
-        return Asked(tuple(found), tuple(problems))
+                problems.append(
+                    f"No evaluator has the id {row_id[:60]!r}. Choose one from the list."
+                )
+        return found, problems
 
     def _evaluator(self, row_id: str, name: str, experts: Evaluator | None) -> Evaluator:
         for printed_id, column, title in PRINTED:

@@ -1,7 +1,8 @@
-"""The success rates page in words and numbers: who says how often agents succeed, and what follows. Pure."""
+"""The success rates page: who says how often agents succeed, and what follows for training. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board import Board, BoardRow
@@ -10,104 +11,81 @@ from leaderboard.report_tables import percent
 from space.axis import Axis, Span
 from space.row_names import distinct_names
 
-HOW_MANY_KEPT = 12
-"""Judges in the table on training, best precision first."""
-
-
-@dataclass(frozen=True)
-class RateCell:
-    """A rate as a table shows it: figure, whisker, words."""
-
-    text: str
-    span: Span | None
-    words: str
-
-
-@dataclass(frozen=True)
-class AgentLine:
-    """An agent on the chosen benchmark, with a cell for each evaluator."""
-
-    agent: str
-    n: int
-    cells: tuple[RateCell, ...]
-
-
-@dataclass(frozen=True)
-class Order:
-    """The agents as an evaluator ranks them, and the pairs that it puts the other way round than experts."""
-
-    evaluator: str
-    agents: tuple[str, ...]
-    swaps: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class KeptLine:
-    """What training on the runs that a judge keeps means."""
-
-    row_id: str
-    name: str
-    kept: Kept
-    span: Span
-    words: str
+MOST_KEPT: Final = 12
+"""Judges in the table on rejection fine-tuning, the fewest wrong trajectories first."""
 
 
 @dataclass(frozen=True)
 class RatesView:
-    """The whole page for a benchmark and a choice of evaluators; the first evaluator is the reference."""
+    """The rates of a choice of evaluators on a benchmark; the first evaluator is the reference.
+
+    ``orders`` are (evaluator, agents from best to worst, the pairs that it swaps against the reference).
+    """
 
     benchmark: str
-    title: str
     evaluators: tuple[Evaluator, ...]
+    agents: tuple[str, ...]
     axis: Axis
-    lines: tuple[AgentLine, ...]
-    orders: tuple[Order, ...]
+    orders: tuple[tuple[Evaluator, tuple[str, ...], tuple[str, ...]], ...]
     sentences: tuple[str, ...]
+
+    def n(self, agent: str) -> int:
+        """How many trajectories an agent has on the benchmark."""
+        rates = (evaluator.rate(self.benchmark, agent) for evaluator in self.evaluators)
+        return max((rate.n for rate in rates if rate), default=0)
 
 
 def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> RatesView:
     """The page's tables for a benchmark, or for ``overall``."""
-    agents = _agents(evaluators, benchmark)
+    reference = evaluators[0]
+    ordered = ranking(reference, benchmark)  # the reference's order, then who it has no rate for
+    others = {agent for evaluator in evaluators for cell, agent in evaluator.rates if cell == benchmark}
+    agents = (*ordered, *sorted(others - set(ordered)))
     rates = [evaluator.rate(benchmark, agent) for evaluator in evaluators for agent in agents]
     ends = [end for rate in rates if rate for end in (rate.value, *(rate.interval or ()))]
-    axis = Axis.around(ends, include=(0.0,))
-    lines = [
-        AgentLine(
-            agent_title(agent),
-            max((rate.n for e in evaluators if (rate := e.rate(benchmark, agent))), default=0),
-            tuple(_cell(evaluator.rate(benchmark, agent), axis) for evaluator in evaluators),
-        )
-        for agent in agents
-    ]
-    reference = evaluators[0]
     orders = tuple(
-        Order(
-            evaluator.name,
-            tuple(map(agent_title, ranking(evaluator, benchmark))),
-            tuple(
-                f"{agent_title(swap.worse)} above {agent_title(swap.better)}"
-                for swap in swapped_pairs(reference, evaluator, benchmark)
-            ),
-        )
+        (evaluator, ranking(evaluator, benchmark), _swaps(reference, evaluator, benchmark))
         for evaluator in evaluators
     )
+    sentences = tuple(_sentences(evaluators, benchmark))
     return RatesView(
-        benchmark, benchmark_title(benchmark), tuple(evaluators), axis, tuple(lines), orders,
-        tuple(_sentences(evaluators, benchmark)),
-    )  # fmt: skip
-
-
-def view_training(board: Board, label: str = "success") -> tuple[Axis, tuple[KeptLine, ...]]:
-    """Judges by how many of 1,000 trajectories that they keep are wrong, the fewest first."""
-    found = [(row, kept) for row in board.ranking(label) if (kept := _kept(row, label))]
-    found = sorted(found, key=lambda pair: pair[1].wrong)[:HOW_MANY_KEPT]
-    ends = [end / 1000 for _, kept in found for end in (kept.wrong, *(kept.wrong_interval or ()))]
-    axis = Axis.around(ends)
-    names = distinct_names([row for row, _ in found])
-    return axis, tuple(
-        KeptLine(row.id, name, kept, axis.span(kept.wrong / 1000, _thousandths(kept)), _kept_words(kept))
-        for name, (row, kept) in zip(names, found, strict=True)
+        benchmark, tuple(evaluators), agents, Axis.around(ends, include=(0.0,)), orders, sentences
     )
+
+
+def view_training(board: Board, label: str = "success") -> tuple[Axis, list[tuple[BoardRow, str, Kept]]]:
+    """(row, name, effect) of the judges with the fewest wrong trajectories, and the axis of their shares."""
+    found = [(row, kept) for row in board.ranking(label) if (kept := _kept(row, label))]
+    found = sorted(found, key=lambda pair: pair[1].wrong)[:MOST_KEPT]
+    ends = [end / 1000 for _, kept in found for end in (kept.wrong, *(kept.wrong_interval or ()))]
+    names = distinct_names([row for row, _ in found])
+    return Axis.around(ends), [(row, name, kept) for name, (row, kept) in zip(names, found, strict=True)]
+
+
+def kept_span(axis: Axis, kept: Kept) -> Span | None:
+    """The share of wrong trajectories on the axis."""
+    ends = kept.wrong_interval
+    return axis.span(kept.wrong / 1000, ends and (ends[0] / 1000, ends[1] / 1000))
+
+
+def describe_kept(kept: Kept) -> str:
+    """``162 of 1,000 are wrong, 95 % interval 110 to 220``."""
+    text = f"{kept.wrong:,.0f} of 1,000 are wrong"
+    if kept.wrong_interval:
+        text += f", 95 % interval {kept.wrong_interval[0]:,.0f} to {kept.wrong_interval[1]:,.0f}"
+    return text
+
+
+def describe_rate(rate: Rate | None) -> str:
+    """``8 of 10 trajectories, 80.0 %, 95 % interval 49.0 to 94.3``."""
+    if rate is None or rate.value is None:
+        return "no trajectories"
+    text = f"{percent(rate.value)} %"
+    if rate.successes is not None:
+        text = f"{rate.successes} of {rate.n} trajectories, {text}"
+    if rate.interval:
+        text += f", 95 % interval {percent(rate.interval[0])} to {percent(rate.interval[1])}"
+    return text
 
 
 def agent_title(agent: str) -> str:
@@ -120,24 +98,6 @@ def benchmark_title(benchmark: str) -> str:
     return "All benchmarks" if benchmark == OVERALL else BENCHMARK_TITLES.get(benchmark, benchmark)
 
 
-def _agents(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
-    """The agents that ran there, in the reference's order, best first."""
-    ordered = list(ranking(evaluators[0], benchmark))
-    others = {agent for evaluator in evaluators for cell, agent in evaluator.rates if cell == benchmark}
-    return [*ordered, *sorted(others - set(ordered))]
-
-
-def _cell(rate: Rate | None, axis: Axis) -> RateCell:
-    if rate is None or rate.value is None:
-        return RateCell("–", None, "no runs")
-    words = f"{percent(rate.value)} %"
-    if rate.successes is not None:
-        words = f"{rate.successes} of {rate.n} runs, {words}"
-    if rate.interval:
-        words += f", 95 % interval {percent(rate.interval[0])} to {percent(rate.interval[1])}"
-    return RateCell(percent(rate.value), axis.span(rate.value, rate.interval), words)
-
-
 def _kept(row: BoardRow, label: str) -> Kept | None:
     cell = row.labels[label]["overall"]
     if cell["tp"] is None or (row.provenance == "scored" and not row.labels[label]["best"]):
@@ -145,15 +105,11 @@ def _kept(row: BoardRow, label: str) -> Kept | None:
     return rejection_finetuning(*(cell[name] for name in ("tp", "fp", "fn", "tn")), cell["precision_ci"])
 
 
-def _thousandths(kept: Kept) -> tuple[float, float] | None:
-    return kept.wrong_interval and (kept.wrong_interval[0] / 1000, kept.wrong_interval[1] / 1000)
-
-
-def _kept_words(kept: Kept) -> str:
-    words = f"{kept.wrong:,.0f} of 1,000 are wrong"
-    if kept.wrong_interval:
-        words += f", 95 % interval {kept.wrong_interval[0]:,.0f} to {kept.wrong_interval[1]:,.0f}"
-    return words
+def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> tuple[str, ...]:
+    return tuple(
+        f"{agent_title(swap.worse)} above {agent_title(swap.better)}"
+        for swap in swapped_pairs(reference, other, benchmark)
+    )
 
 
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
@@ -180,10 +136,11 @@ def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
             if gap
             else f"{other.name} gives every agent the rate of {reference.name.lower()} {where}."
         )
-        swaps = swapped_pairs(reference, other, benchmark)
-        if swaps:
-            said = ", ".join(f"{agent_title(s.worse)} above {agent_title(s.better)}" for s in swaps)
-            found.append(f"Its ranking is another one: it puts {said}, {reference.name.lower()} the reverse.")
+        if swaps := _swaps(reference, other, benchmark):
+            found.append(
+                f"It ranks the agents differently: it puts {', '.join(swaps)}, {reference.name.lower()} "
+                "the reverse."
+            )
     return found
 
 

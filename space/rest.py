@@ -24,7 +24,7 @@ class Answers:
 
 
 class BoardAnswers:
-    """The board's bytes, prepared anew only when the board is another one."""
+    """The board's bytes, prepared again only when the board has changed."""
 
     def __init__(self, service: SubmissionService) -> None:
         self._service = service
@@ -59,27 +59,27 @@ def build_router(service: SubmissionService) -> APIRouter:
     answers = BoardAnswers(service)
 
     @router.head("/api/board.json", include_in_schema=False)
-    @router.get("/api/board.json", summary="The board: rows, figures, intervals, digest")
+    @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
     async def board_json(request: Request) -> Response:
-        """Everything that the leaderboard shows, with the SHA-256 of it. Has an ETag: ask with
-        ``If-None-Match`` and get 304 while nothing changed."""
+        """Everything that the leaderboard shows, with its SHA-256. Has an ETag: send it as ``If-None-Match``
+        to get 304 while nothing has changed."""
         return (await answers.get()).whole.answer(request)
 
     @router.head("/api/board.csv", include_in_schema=False)
-    @router.get("/api/board.csv", summary="The board as CSV, a line a row and label")
+    @router.get("/api/board.csv", summary="The board as CSV, one line per row and label")
     async def board_csv(request: Request) -> Response:
         disposition = {"Content-Disposition": 'attachment; filename="agent-reward-bench-board.csv"'}
         return (await answers.get()).table.answer(request, disposition)
 
     @router.head("/api/judges", include_in_schema=False)
-    @router.get("/api/judges", summary="The judges: who they are, their best row, its figures")
+    @router.get("/api/judges", summary="The judges: who submitted them, their best row, its metrics")
     async def judges(request: Request) -> Response:
         """In the order of the leaderboard. ``figures`` has for each label the judge's best row, its rank and
-        its overall figures as fractions; null where the judge gives no such verdicts. Has an ETag."""
+        its overall metrics as fractions; null where the judge gives no such verdicts. Has an ETag."""
         return (await answers.get()).judges.answer(request)
 
     @router.head("/healthz", include_in_schema=False)
-    @router.get("/healthz", summary="Whether the Space serves, and whether it takes submissions")
+    @router.get("/healthz", summary="Health check, and whether submissions are open")
     def health() -> JSONResponse:
         board = service.board()
         return JSONResponse(

@@ -1,180 +1,143 @@
-"""``/api``: the REST answers described for people, from the same OpenAPI document that programs read."""
+"""``/api``: the REST API for people to read, made from the OpenAPI document that programs read.
 
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+Not by Swagger UI or ReDoc: those are scripts of more than a megabyte, without which nothing is drawn.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from markupsafe import Markup, escape
 
-from space.look import Look
-from space.operations.content_policy import content_policy, script_hashes
-from space.operations.security_headers import POLICY
-from space.page import Page
-from space.prepared import Prepared
-from space.templating import render
+from space.plain_page import PlainPages
 
 PATH: Final = "/api"
-TITLE: Final = "REST"
-SAID: Final = "Every REST answer of the leaderboard: addresses, parameters, forms, answers."
+TITLE: Final = "API"
+DESCRIPTION: Final = "The REST API of the leaderboard: every address with its parameters, body and answers."
 ABOUT_REST: Final = (
-    "Answers are JSON where nothing else is said, and a refusal says in `error` or `detail` what to do. "
-    "Reading needs no account. On a Space, submitting takes an access token of Hugging Face as "
-    "`Authorization: Bearer hf_…`; it is used to ask the Hub for your name, and not kept."
+    "Answers are JSON unless stated otherwise. An error says in `detail` (or `error`) what is wrong and what "
+    "to do. Reading needs no account. On a Space, submitting needs a Hugging Face access token, sent as "
+    "`Authorization: Bearer hf_…`. It is used to ask the Hub for your name and is not stored."
 )
-_OTHER: Final = "This Space"
+_TYPES: Final = {"integer": "whole number", "boolean": "true or false", "string": "text", "object": "object"}
+_FROM_FASTAPI: Final = ("Successful Response", "Validation Error")
+"""Descriptions that say nothing."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A parameter of an address, or a field of a form."""
+    """A parameter of an address (``place`` is "address"), or a field of a body ("form", "JSON")."""
 
     name: str
-    kind: str
+    place: str
+    type: str
     is_required: bool
-    said: str
-    values: tuple[str, ...]
-    is_of_form: bool
+    schema: Mapping[str, Any]
+
+    @property
+    def values(self) -> list[str]:
+        """What it may be, where that is a list."""
+        return [str(value) for each in _choices(self.schema) for value in each.get("enum", [])]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One address with a method; ``body`` is what its body is: ``form``, ``JSON``, or nothing."""
+    """One method of one address."""
 
+    tag: str
     method: str
     path: str
-    anchor: str
-    title: str
-    said: str
+    details: Mapping[str, Any]
     fields: tuple[Field, ...]
-    body: str
-    answers: tuple[tuple[str, str], ...]
+
+    @property
+    def anchor(self) -> str:
+        """Its id on the page."""
+        return f"{self.method}{self.path}".replace("/", "-").translate(str.maketrans("", "", "{}"))
+
+    @property
+    def answers(self) -> list[tuple[str, str]]:
+        """What each status means, where the route says so."""
+        found = [(status, each["description"]) for status, each in self.details["responses"].items()]
+        return sorted(pair for pair in found if pair[1] not in _FROM_FASTAPI)
 
 
-def build_description_router(
-    app: FastAPI, name: str, look: Look, pages: Sequence[Page], on_space: bool
-) -> APIRouter:
-    """The route of the page; it is made when it is first asked for, so of every route of the application."""
-    router, lock = APIRouter(), threading.Lock()
-    kept: list[tuple[Prepared, str]] = []
-
-    def page() -> tuple[Prepared, str]:
-        with lock:
-            if not kept:
-                html = description_html(app.openapi(), name, look, pages)
-                prepared = Prepared.of(html.encode(), "text/html; charset=utf-8")
-                kept.append((prepared, content_policy(on_space, script_hashes(html))))
-            return kept[0]
+def build_description_router(app: FastAPI, pages: PlainPages) -> APIRouter:
+    """The route of the page; it is made at the first request, when every route is there."""
+    router = APIRouter()
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def describe(request: Request) -> Response:
-        prepared, policy = page()
-        return prepared.answer(request, {POLICY: policy})
+        return pages.cached(request, PATH, "rest.html", TITLE, PATH, lambda: page_values(app.openapi()))
 
     return router
 
 
-def description_html(document: Mapping[str, Any], name: str, look: Look, pages: Sequence[Page]) -> str:
-    """The whole page for an OpenAPI document."""
-    here = Page(TITLE, PATH, lambda services: None)
-    return render(
-        "rest.html",
-        title=f"{TITLE} · {name}",
-        name=name,
-        description=SAID,
-        style=look.style,
-        script=look.script,
-        menu=[page for page in pages if page.in_menu],
-        current=here,
-        about=_pieces(document["info"].get("description", "")),
-        groups=groups_of(document),
-        pieces=_pieces,
+def page_values(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the template takes of an OpenAPI document."""
+    by_tag = {tag: list(found) for tag, found in groupby(operations_of(document), lambda each: each.tag)}
+    about = document["info"]["description"]
+    return {"description": DESCRIPTION, "about": about, "groups": by_tag, "code": with_code}
+
+
+def operations_of(document: Mapping[str, Any]) -> list[Operation]:
+    """The operations of a document, sorted by tag in the order in which tags first appear."""
+    found = [
+        Operation(each["tags"][0], method.upper(), path, each, tuple(_fields(document, each)))
+        for path, methods in document["paths"].items()
+        for method, each in methods.items()
+    ]
+    order = list(dict.fromkeys(each.tag for each in found))
+    return sorted(found, key=lambda each: order.index(each.tag))
+
+
+def with_code(text: str) -> Markup:
+    """The text on one line as HTML, with what stands in backquotes as code."""
+    pieces = " ".join(text.split()).replace("``", "`").split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if number % 2 else escape(piece)
+        for number, piece in enumerate(pieces)
     )
 
 
-def groups_of(document: Mapping[str, Any]) -> dict[str, list[Operation]]:
-    """The operations of a document under their tags, in its order."""
-    groups: dict[str, list[Operation]] = {}
-    for path, methods in document["paths"].items():
-        for method, found in methods.items():
-            group = (found.get("tags") or [_OTHER])[0]
-            groups.setdefault(group, []).append(_operation(document, method, path, found))
-    return groups
-
-
-def _operation(document: Mapping[str, Any], method: str, path: str, found: Mapping[str, Any]) -> Operation:
-    body, form = _body_of(found)
-    fields = [_parameter(document, each) for each in found.get("parameters", [])]
-    required = form.get("required", ())
-    for name, schema in form.get("properties", {}).items():
-        said = schema.get("description", "")
-        fields.append(_field(document, name, schema, name in required, said, is_of_form=True))
-    answers = [(status, each.get("description", "")) for status, each in found.get("responses", {}).items()]
-    return Operation(
-        method=method.upper(),
-        path=path,
-        anchor=f"{method}{path}".replace("/", "-").translate(str.maketrans("", "", "{}")),
-        title=found.get("summary", ""),
-        said=" ".join(found.get("description", "").split()),
-        fields=tuple(fields),
-        body=body,
-        answers=tuple(sorted((status, said) for status, said in answers if said not in _GENERIC)),
-    )
-
-
-_GENERIC: Final = ("Successful Response", "Validation Error")
-"""What FastAPI writes where nobody said more."""
-
-
-def _body_of(found: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """What a body is (``form``, ``JSON``) and its schema; two times nothing where none is sent."""
-    content = found.get("requestBody", {}).get("content", {})
-    for kind, said in (("multipart/form-data", "form"), ("application/json", "JSON")):
-        if kind in content:
-            return said, content[kind].get("schema", {})
-    return "", {}
-
-
-def _parameter(document: Mapping[str, Any], found: Mapping[str, Any]) -> Field:
-    schema = found.get("schema", {})
-    said = found.get("description") or schema.get("description", "")
-    return _field(document, found["name"], schema, found.get("required", False), said)
+def _fields(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Iterator[Field]:
+    for each in operation.get("parameters", []):
+        schema = {"description": each.get("description", ""), **each["schema"]}
+        yield _field(document, each["name"], "address", each.get("required", False), schema)
+    for media_type, each in operation.get("requestBody", {}).get("content", {}).items():
+        place = "JSON" if media_type == "application/json" else "form"
+        body = _merged(document, each["schema"])
+        for name, schema in body.get("properties", {}).items():
+            yield _field(document, name, place, name in body.get("required", ()), schema)
 
 
 def _field(
-    document: Mapping[str, Any],
-    name: str,
-    schema: Mapping[str, Any],
-    is_required: bool,
-    said: str,
-    is_of_form: bool = False,
+    document: Mapping[str, Any], name: str, place: str, is_required: bool, schema: Mapping[str, Any]
 ) -> Field:
-    schemas = [_resolved(document, each) for each in schema.get("anyOf", [schema])]
-    schemas = [each for each in schemas if each.get("type") != "null"]
-    kinds = dict.fromkeys(_kind(each) for each in schemas)
-    values = [str(value) for each in schemas for value in each.get("enum", [])]
-    if "default" in schema and schema["default"] not in (None, ""):
-        said = f"{said} Default: {schema['default']}.".strip()
-    return Field(name, " or ".join(kinds), is_required, said, tuple(values), is_of_form)
+    schema = _merged(document, schema)
+    types = dict.fromkeys(
+        "file" if "contentMediaType" in each else _TYPES.get(each.get("type", "string"), each["type"])
+        for each in _choices(schema)
+    )
+    return Field(name, place, " or ".join(types), is_required, schema)
 
 
-def _resolved(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = schema
-    if "$ref" in schema:
-        found = document
-        for part in schema["$ref"].removeprefix("#/").split("/"):
-            found = found[part]
+def _choices(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
+
+
+def _merged(document: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with what it refers to."""
+    found: dict[str, Any] = {"properties": {}, "required": []}
+    refers = [{"$ref": schema["$ref"]}] if "$ref" in schema else schema.get("allOf", [])
+    for each in [*refers, schema]:
+        if "$ref" in each and each is not schema:
+            name = each["$ref"].rpartition("/")[2]
+            each = _merged(document, document["components"]["schemas"][name])
+        properties = {**each.get("properties", {}), **found["properties"]}
+        required = [*found["required"], *each.get("required", [])]
+        found = {**found, **each, "properties": properties, "required": required}
     return found
-
-
-def _kind(schema: Mapping[str, Any]) -> str:
-    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
-    return "file" if schema.get("format") == "binary" else words.get(schema.get("type", ""), "text")
-
-
-def _pieces(text: str) -> Iterable[tuple[bool, str]]:
-    """The text cut at its backquotes: (is it code, the piece)."""
-    return [
-        (bool(place % 2), piece) for place, piece in enumerate(text.replace("``", "`").split("`")) if piece
-    ]

@@ -1,4 +1,4 @@
-"""Where a submission stands, in words for its owner and for maintainers. Pure."""
+"""The status of a submission, in words for its owner and for maintainers. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,10 +8,8 @@ from typing import Final, NamedTuple
 from submissions.receipts import Status
 from submissions.standing import Standing
 
-WAITING: Final = (
-    "It is recorded here and waits for the place where records last; it is accepted when its page says so."
-)
-UNSCORED: Final = "It is recorded and has no score yet; whoever runs this Space looks after it."
+WAITING: Final = "It is recorded here and waits to be stored permanently; its page says when it is accepted."
+UNSCORED: Final = "It is recorded and has no score yet; the maintainers of this Space take care of it."
 
 
 class Told(NamedTuple):
@@ -25,12 +23,12 @@ def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
     """What the status of a receipt means; ``reasons`` are those for holding it."""
     match status:
         case "accepted":
-            return "It is accepted: its record lasts."
+            return "It is accepted and stored permanently."
         case "waiting":
             return WAITING
         case "held":
-            why = "; ".join(reason.rstrip(".") for reason in reasons if reason) or "no reason was kept"
-            return f"It is held for a maintainer, who looks at it before it is scored: {why}."
+            why = "; ".join(reason.rstrip(".") for reason in reasons if reason) or "no reason was recorded"
+            return f"It is held until a maintainer has reviewed it, and is scored after that: {why}."
 
 
 def standing_told(
@@ -43,14 +41,14 @@ def standing_told(
     now: datetime | None = None,
     reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> Told:
-    """Where a submission stands; the first of what applies, from the most to the least final.
+    """The status of a submission; the first that applies, from the most to the least final.
 
     ``appears_at`` is when a row of a private suite appears that was made public; ``reasons`` are those of the
     last act of each kind.
     """
     if standing.is_withdrawn:
         why = _why(reasons, "withdrawn")
-        return Told("withdrawn", f"It was taken off the board for good{why}; its record stays.")
+        return Told("withdrawn", f"It was withdrawn from the board for good{why}; its record stays.")
     if standing.is_rejected:
         return Told("rejected", f"A maintainer rejected it{_why(reasons, 'rejected')}.")
     if standing.is_held:

@@ -1,4 +1,4 @@
-"""REST of the discussion: what is open, decisions, agreement."""
+"""REST of the discussion of annotations: open questions, decisions, agreement."""
 
 from typing import Annotated, Literal
 
@@ -7,10 +7,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.agreement_report import agreement_json
-from space.acting import NO_STORE, REFUSALS, wait_until_it_lasts
 from space.annotating.access import Access, Seat
-from space.annotating.refusals import refused_as_http
-from space.json_body import described, json_body
+from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.labelling.acts import REASON_LENGTH
 from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.discussion import talks
@@ -19,13 +17,13 @@ API = "/api/discuss"
 
 
 class Decision(BaseModel):
-    """What was decided of a question of a trajectory."""
+    """The decision on a question of a trajectory."""
 
     model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300)
     question: Literal["success", "side_effect", "repetition", "optimality"]
     answer: str = Field(max_length=10, description="yes, no, 1 to 4, or unsure.")
-    reason: str = Field(max_length=REASON_LENGTH, description="Why; kept with the record.")
+    reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
 def build_discussing_router(desk: LabellingDesk, access: Access) -> APIRouter:
@@ -35,9 +33,9 @@ def build_discussing_router(desk: LabellingDesk, access: Access) -> APIRouter:
     Reader = Annotated[Seat, Depends(access.seat)]
     Maintainer = Annotated[Seat, Depends(access.maintainer)]
 
-    @router.get(API, summary="What there is to talk about, as far as you may see it", responses=REFUSALS)
+    @router.get(API, summary="The open questions that you may see", responses=REFUSALS)
     def discussion(seat: Reader) -> JSONResponse:
-        """Answers of others on what you have yet to answer yourself are never in it."""
+        """Never contains the answers of others to what you have yet to answer yourself."""
         found = [
             {
                 "trajectory_id": talk.item.trajectory_id,
@@ -54,22 +52,21 @@ def build_discussing_router(desk: LabellingDesk, access: Access) -> APIRouter:
         ]
         return JSONResponse({"items": found}, headers=NO_STORE)
 
-    @router.get(f"{API}/agreement", summary="How far annotators agree; for maintainers", responses=REFUSALS)
+    @router.get(f"{API}/agreement", summary="Inter-annotator agreement; for maintainers", responses=REFUSALS)
     def agreement(request: Request, seat: Maintainer) -> JSONResponse:
         return JSONResponse(agreement_json(desk.agreement()), headers=NO_STORE)
 
     @router.post(
         f"{API}/decisions",
-        summary="Decide a question that annotators answered differently, or with Unsure",
-        openapi_extra=described(Decision),
+        summary="Decide a question that annotators answered differently or with Unsure",
         responses=REFUSALS,
     )
-    def decide(seat: Reader, said: Annotated[Decision, Depends(json_body(Decision))]) -> JSONResponse:
-        """A later decision stands; the earlier one stays in the records."""
-        with refused_as_http(service):
-            desk.acts.resolve(said.trajectory_id, said.question, said.answer, said.reason, seat.actor)
+    def decide(seat: Reader, body: Decision) -> JSONResponse:
+        """The latest decision counts; earlier ones stay in the records."""
+        require_open(desk.service)
+        desk.acts.resolve(body.trajectory_id, body.question, body.answer, body.reason, seat.actor)
         return JSONResponse(
-            {"question": said.question, "lasts": wait_until_it_lasts(service)}, headers=NO_STORE
+            {"question": body.question, "lasts": wait_until_durable(service)}, headers=NO_STORE
         )
 
     return router

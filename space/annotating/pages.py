@@ -8,10 +8,10 @@ from fastapi.responses import HTMLResponse
 from space.annotating.access import Access, Seat
 from space.annotating.discuss_view import view_agreement, view_boards, view_people, view_talks
 from space.annotating.item_view import PATH, view_item, view_queue
-from space.auth.problems import HubSilent, NotAllowedHere
 from space.explorer.explorer import Explorer
 from space.explorer.shown import TrajectoriesUnavailable
 from space.plain_page import PlainPages
+from space.web.http_errors import AccessRefused, HubUnavailable
 from submissions.label_versions import published_versions
 from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.discussion import talks
@@ -20,10 +20,10 @@ from submissions.rescoring import rescorings
 DISCUSS = "/discuss"
 SIGN_IN = "Sign in with the account that was invited."
 NOT_INVITED = (
-    "Only annotators and maintainers see this page. Whoever runs this Space invites annotators by the name "
-    "of their account."
+    "Only annotators and maintainers can see this page. Maintainers invite annotators by the name of "
+    "their account."
 )
-NOT_YOURS = "This trajectory is not assigned to you, or there is none of this name."
+NOT_YOURS = "This trajectory is not assigned to you, or it does not exist."
 Step = Annotated[str, Query(max_length=10)]
 Id = Annotated[str, Query(max_length=300)]
 
@@ -37,9 +37,9 @@ def build_annotating_pages(
     def seat_or_refusal(request: Request, heading: str) -> Seat | HTMLResponse:
         try:
             return access.seat(request)
-        except HubSilent as silent:
+        except HubUnavailable as silent:
             return pages.refusal(heading, silent.detail, request.url.path, 503)
-        except NotAllowedHere:  # a token that is none: as if nobody had signed in
+        except AccessRefused:  # a token that is none: as if nobody had signed in
             return pages.refusal(heading, SIGN_IN, request.url.path, 401)
         except HTTPException:
             return pages.refusal(heading, NOT_INVITED, request.url.path, 403)
@@ -69,11 +69,13 @@ def build_annotating_pages(
             seat.must_be_shown(trajectory_id)
             story = explorer.blind_story(trajectory_id)
         except HTTPException:
-            return pages.refusal("There is no such page for you", NOT_YOURS, PATH, 403)
+            return pages.refusal("You cannot see this page", NOT_YOURS, PATH, 403)
         except KeyError:
-            return pages.refusal("It cannot be shown", "The dataset that is shown here lacks it.", PATH, 404)
+            return pages.refusal(
+                "This trajectory cannot be shown", "The dataset of this Space does not have it.", PATH, 404
+            )
         except TrajectoriesUnavailable as problem:
-            return pages.refusal("It cannot be shown now", f"{problem}.", PATH, 503)
+            return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
         view = view_item(story, seat.state, seat.annotator, step)
         return pages.answer("annotate_item.html", view.title, PATH, view=view, story=story)
 

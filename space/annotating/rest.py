@@ -1,57 +1,52 @@
-"""REST for annotators: the queue, one's own answers, and the pictures and trees of what is to be judged.
+"""REST for annotators: their queue, their answers, and the screenshots and trees of their trajectories.
 
-Nothing that others said is behind these addresses: no label, no verdict, no other annotator's answer.
+These addresses give nothing that others said: no label, no verdict, no other annotator's answer.
 """
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.annotations import COMMENT_LENGTH
-from space.acting import NO_STORE, REFUSALS
 from space.annotating.access import Access, Seat
 from space.annotating.item_view import API, address_of, next_of
-from space.annotating.refusals import refused_as_http
 from space.explorer.explorer import Explorer, Form
-from space.explorer.rest import picture_answer, tree_answer
-from space.json_body import described, json_body
+from space.explorer.rest import Id, Version, Width, picture_answer, tree_answer
+from space.web.http_errors import NO_STORE, REFUSALS, require_open
 from submissions.labelling.acts import NOT_YOURS
 from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.drafts import Draft
 from submissions.labelling.state import Given, Task
 
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
-MOST_BYTES = 6 * COMMENT_LENGTH + 4_000
-"""Of a body: JSON may spell a letter of the comment in six bytes."""
-
-Id = Annotated[str, Query(max_length=300)]
-Version = Annotated[str, Query(max_length=64, description="The dataset's version: then it keeps for good.")]
-Width = Annotated[int | None, Query(description="As `/api/screenshot` has it.")]
+ANSWERS_PATH = f"{API}/answers"
+MOST_ANSWER_BYTES = 6 * COMMENT_LENGTH + 4_000
+"""JSON may spell a letter of the comment in six bytes."""
 
 
 class Answers(BaseModel):
-    """An annotation as it is now; what is not answered yet is left out."""
+    """An annotation so far; unanswered questions are left out."""
 
     model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300)
     answers: dict[str, str | None] = Field(
-        default_factory=dict, description="By question: yes, no, 1 to 4, or unsure."
+        default_factory=dict, description="The answer to each question: yes, no, 1 to 4, or unsure."
     )
-    comment: str = Field("", description="Anything that others should know.")
-    seconds: float = Field(0.0, description="How long it has taken so far.")
-    is_done: bool = Field(False, description="Whether it is finished: every question has an answer.")
-    seen: int = Field(0, description="`saved` of the answers that this was made from.")
+    comment: str = Field("", description="A comment for others.")
+    seconds: float = Field(0.0, description="Seconds spent on it so far.")
+    is_done: bool = Field(False, description="Whether it is finished; every question then needs an answer.")
+    seen: int = Field(0, description="The value of `saved` when the answers were loaded.")
 
 
 def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
-    """The routes; all ask for an annotator, pictures and trees also serve maintainers."""
+    """The routes, for annotators; screenshots and trees also for maintainers."""
     router = APIRouter()
     Annotator = Annotated[Seat, Depends(access.annotator)]
     Reader = Annotated[Seat, Depends(access.seat)]
 
-    @router.get(API, summary="Your queue: what is assigned to you, and how far it is", responses=REFUSALS)
+    @router.get(API, summary="Your queue: what is assigned to you, and your progress", responses=REFUSALS)
     def queue(seat: Annotator) -> JSONResponse:
         tasks = seat.state.queue(seat.annotator or "")
         found = {
@@ -65,27 +60,24 @@ def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Acc
         }
         return JSONResponse(found, headers=NO_STORE)
 
-    @router.get(f"{API}/answers", summary="Your own answers on a trajectory", responses=REFUSALS)
+    @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory", responses=REFUSALS)
     def own(seat: Annotator, trajectory_id: Id) -> JSONResponse:
         task = _task(seat, trajectory_id)
         is_closed = seat.state.is_closed(trajectory_id, seat.annotator or "")
         return JSONResponse({**_told(task.given), "is_closed": is_closed}, headers=NO_STORE)
 
     @router.put(
-        f"{API}/answers",
+        ANSWERS_PATH,
         summary="Save your answers on a trajectory, finished or not",
-        openapi_extra=described(Answers),
         responses=REFUSALS,
     )
-    def save(
-        seat: Annotator, said: Annotated[Answers, Depends(json_body(Answers, MOST_BYTES))]
-    ) -> JSONResponse:
-        """``saved`` of the answer goes into ``seen`` of the next call: 409 tells that another window or
-        device saved in between. ``next`` is the trajectory to go on with."""
-        draft = Draft(said.answers, said.comment, said.seconds, said.is_done)
-        with refused_as_http(desk.service):
-            saved = desk.acts.save(said.trajectory_id, draft, said.seen, seat.actor)
-        following = next_of(desk.now().queue(seat.annotator or ""), said.trajectory_id)
+    def save(seat: Annotator, body: Answers) -> JSONResponse:
+        """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
+        saved in between. ``next`` is the trajectory to continue with."""
+        draft = Draft(body.answers, body.comment, body.seconds, body.is_done)
+        require_open(desk.service)
+        saved = desk.acts.save(body.trajectory_id, draft, body.seen, seat.actor)
+        following = next_of(desk.now().queue(seat.annotator or ""), body.trajectory_id)
         found = {
             "saved": saved,
             "lasts": desk.service.durability.wait(saved, 0.0),

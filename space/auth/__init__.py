@@ -1,1 +1,1 @@
-"""Who is acting: a name on one's own machine; on a Space a signed-in account, or a token the Hub confirms."""
+"""Who makes a request: a name on a local server; on a Space a signed-in account or a confirmed token."""

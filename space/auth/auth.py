@@ -8,9 +8,9 @@ from fastapi import Request
 from dataset_script.settings import Settings
 from space.auth.hub_accounts import HubAccounts
 from space.auth.origin import is_from_own_page
-from space.auth.problems import NotAllowedHere, NotAMaintainer, NotSignedIn
 from space.auth.session import Mode, SessionCookie, SignedIn, session_key
 from space.auth.tokens import ConfirmedTokens, bearer_token
+from space.web.http_errors import AccessRefused, NotAMaintainer, NotSignedIn
 from submissions.accounts import Actor, is_same_name
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -44,7 +44,7 @@ class Auth:
         return tuple(host.strip().lower() for host in (self.settings.space_host or "").split(",") if host)
 
     def actor_of(self, request: Request) -> Actor | None:
-        """Who makes the request; None for a reader whom nobody knows. Raises TokenRefused, HubSilent."""
+        """Who makes the request; None for a reader whom nobody knows. Raises InvalidToken, HubUnavailable."""
         inner: Any = getattr(request, "request", None) or request  # what a gr.Request holds
         if self.mode == "hub" and (token := bearer_token(inner.headers)) is not None:
             return self._actor(self.tokens.holder(token))
@@ -71,7 +71,7 @@ class Auth:
         """Whether a maintainer makes the request; a token that cannot be confirmed makes none."""
         try:
             actor = self.actor_of(request)
-        except NotAllowedHere:
+        except AccessRefused:
             return False
         return actor is not None and actor.is_maintainer
 

@@ -5,7 +5,7 @@ from submissions.declaration import Declaration, DeclarationError, declare
 
 
 def declare_as(actor: Actor | None, **fields) -> tuple[Declaration, Actor]:
-    """The declaration and who makes it. An actor's own name is the account, whatever the form says of it.
+    """The declaration and who makes it. The account is the name of the actor, whatever the form says.
 
     Without an actor (on one's own machine) the form's name is believed. Raises DeclarationError with every
     problem at once, also where the form names somebody else.
@@ -13,10 +13,10 @@ def declare_as(actor: Actor | None, **fields) -> tuple[Declaration, Actor]:
     if actor is None:
         declaration = declare(**fields)
         return declaration, Actor(declaration.account)
-    said = str(fields.get("account") or "").strip()
+    named = str(fields.get("account") or "").strip()
     problems = []
-    if said and not is_same_name(said, actor.name):
-        message = f"Your name: you are signed in as {actor.name}; leave it empty, or sign in as {said}"
+    if named and not is_same_name(named, actor.name):
+        message = f"Your name: you are signed in as {actor.name}; leave it empty, or sign in as {named}"
         problems.append(("account", message))
     try:
         declaration = declare(**{**fields, "account": actor.name})

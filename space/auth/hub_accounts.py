@@ -6,17 +6,17 @@ from typing import Any, Final
 
 import httpx2
 
-from space.auth.problems import HubSilent, TokenRefused
+from space.web.http_errors import HubUnavailable, InvalidToken
 
 logger = logging.getLogger(__name__)
-LATER: Final = "the Hub does not say now whose token this is; nothing was done, try again in a minute"
+TRY_LATER: Final = "the Hub cannot confirm the token at the moment; nothing was done, try again in a minute"
 
 
 class HubAccounts:
     """The two questions, over huggingface_hub. Blocking: ask in a thread."""
 
     def name_of(self, token: str) -> str:
-        """The account that a token belongs to. Raises TokenRefused, HubSilent; neither repeats the token.
+        """The account that a token belongs to. Raises InvalidToken, HubUnavailable without the token.
 
         Only a token that its owner made for use by hand counts. One that an app got by signing its users in
         would let whoever runs that app act here as each of them.
@@ -28,15 +28,15 @@ class HubAccounts:
             found = HfApi().whoami(token)
         except HfHubHTTPError as error:
             if error.response.status_code in (401, 403):
-                raise TokenRefused(
-                    "the Hub does not take this token: it is mistyped, expired or revoked; make another at "
+                raise InvalidToken(
+                    "the Hub does not accept this token: it is mistyped, expired or revoked; make another at "
                     "https://huggingface.co/settings/tokens"
                 ) from None
             logger.warning("the Hub answers whoami with %d", error.response.status_code)
-            raise HubSilent(LATER) from None
+            raise HubUnavailable(TRY_LATER) from None
         except (httpx2.HTTPError, OSError, ValueError) as error:
             logger.warning("whoami failed: %s", type(error).__name__)
-            raise HubSilent(LATER) from None
+            raise HubUnavailable(TRY_LATER) from None
         return _person(found)
 
     def made_on(self, name: str) -> date | None:
@@ -55,12 +55,12 @@ class HubAccounts:
 def _person(found: Any) -> str:
     auth = (found.get("auth") if isinstance(found, dict) else None) or {}
     if "accessToken" not in auth or auth.get("type", "access_token") != "access_token":
-        raise TokenRefused(
+        raise InvalidToken(
             "this token was given to an app and is not for use by hand; make an access token at "
             "https://huggingface.co/settings/tokens"
         )
     if found.get("type") != "user" or not isinstance(found.get("name"), str):
-        raise TokenRefused("this token belongs to no person: use one of your own account")
+        raise InvalidToken("this token belongs to no person: use one of your own account")
     return found["name"]
 
 

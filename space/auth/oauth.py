@@ -1,7 +1,7 @@
 """Signing in with Hugging Face: OpenID Connect by Authlib, mounted under ``/login``.
 
 Gradio has such routes of its own; they keep the account's access token in the session cookie. Here the token
-is forgotten as soon as it has told the name.
+is dropped as soon as the name is known.
 """
 
 import logging
@@ -81,39 +81,41 @@ class _Login:
 
     async def start(self, request: Request) -> Response:
         """To the Hub; from a custom domain to the Space's own address first, which the Hub sends back to."""
-        wished = local_path(request.query_params.get("next"))
+        next_path = local_path(request.query_params.get("next"))
         if not self._is_set_up:
-            return self._page.problem(NOT_SET_UP, wished, 503)
+            return self._page.problem(NOT_SET_UP, next_path, 503)
         host = self._auth.space_hosts[0]
         base = f"{'http' if is_loopback(host.split(':')[0]) else 'https'}://{host}"
         if request.headers.get("host", "").lower() not in self._auth.space_hosts[:1]:
-            return RedirectResponse(f"{base}/login/start?{urlencode({'next': wished})}", 303)
-        request.session["next"] = wished
+            return RedirectResponse(f"{base}/login/start?{urlencode({'next': next_path})}", 303)
+        request.session["next"] = next_path
         try:
             return await self._hub.authorize_redirect(request, f"{base}/login/callback")
         except (httpx2.HTTPError, ValueError) as error:
             logger.warning("the Hub's sign-in cannot be reached: %s", type(error).__name__)
-            return self._page.problem(SILENT, wished, 503)
+            return self._page.problem(SILENT, next_path, 503)
 
     async def finish(self, request: Request) -> Response:
         """Back from the Hub: the code is exchanged, the name is learned, the token is dropped."""
-        wished = local_path(request.session.pop("next", "/"))
+        next_path = local_path(request.session.pop("next", "/"))
         if not self._is_set_up:
-            return self._page.problem(NOT_SET_UP, wished, 503)
+            return self._page.problem(NOT_SET_UP, next_path, 503)
         try:
             name = await self._name(request)
         except OAuthError as error:
             logger.info("a sign-in was not finished: %s", error.error)
             denied = error.error == "access_denied"
-            return self._page.problem(NOT_ALLOWED if denied else UNFINISHED, wished, 403 if denied else 400)
+            return self._page.problem(
+                NOT_ALLOWED if denied else UNFINISHED, next_path, 403 if denied else 400
+            )
         except httpx2.HTTPError as error:
             logger.warning("the Hub's sign-in failed: %s", type(error).__name__)
-            return self._page.problem(SILENT, wished, 503)
+            return self._page.problem(SILENT, next_path, 503)
         except (AuthlibBaseError, JoseError, ValueError, KeyError, TypeError) as error:
             logger.warning("the Hub's answer to a sign-in is not understood: %s", type(error).__name__)
-            return self._page.problem(NOT_UNDERSTOOD, wished, 502)
+            return self._page.problem(NOT_UNDERSTOOD, next_path, 502)
         since = await run_in_threadpool(self._auth.tokens.made_on, name)
-        response = RedirectResponse(wished, 303, headers={"Cache-Control": "no-store"})
+        response = RedirectResponse(next_path, 303, headers={"Cache-Control": "no-store"})
         self._auth.cookie.write(response, SignedIn(name, since, "session"))
         return response
 

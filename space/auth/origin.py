@@ -9,10 +9,10 @@ _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 LONGEST_PATH = 2_000
 
 
-def local_path(wished: str | None) -> str:
+def local_path(path: str | None) -> str:
     """The path (with query) to go to, when it is one of this site; ``/`` for everything else."""
-    is_local = wished is not None and len(wished) <= LONGEST_PATH and _LOCAL.fullmatch(wished) is not None
-    return wished if is_local else "/"
+    is_local = path is not None and len(path) <= LONGEST_PATH and _LOCAL.fullmatch(path) is not None
+    return path if is_local else "/"
 
 
 def is_from_own_page(headers: Mapping[str, str], own_hosts: Collection[str]) -> bool:

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 from dataset_script.suite_rules import SuiteRules
 from space.auth.auth import Auth
 from space.auth.origin import local_path
-from space.auth.problems import NotAllowedHere
 from space.auth.session import SignedIn
 from space.auth.sign_in_page import SignInPage
+from space.web.http_errors import AccessRefused
 from submissions.accounts import Actor, age_problem, qualifies_on
 from submissions.declaration import Name
 
@@ -32,8 +32,8 @@ def build_auth_router(
     router = APIRouter()
 
     @router.get("/sign-in", include_in_schema=False)
-    def sign_in(wished: Annotated[str | None, Query(alias="next")] = None) -> Response:
-        path = local_path(wished)
+    def sign_in(next_path: Annotated[str | None, Query(alias="next")] = None) -> Response:
+        path = local_path(next_path)
         if auth.mode == "hub":
             return RedirectResponse(f"/login/start?{urlencode({'next': path})}", 303)
         return page.form(path)
@@ -42,7 +42,7 @@ def build_auth_router(
     def sign_in_locally(
         request: Request,
         name: Annotated[str, Form(max_length=200)] = "",
-        wished: Annotated[str | None, Form(alias="next", max_length=2_000)] = None,
+        next_path: Annotated[str | None, Form(alias="next", max_length=2_000)] = None,
     ) -> Response:
         if auth.mode == "hub":
             raise HTTPException(404, "on a Space one signs in with Hugging Face: GET /sign-in")
@@ -51,38 +51,38 @@ def build_auth_router(
             found = _NAME.validate_python(name)
         except ValidationError as error:
             context = error.errors()[0].get("ctx", {})
-            return page.form(local_path(wished), f"Your name {context.get('error', 'is too long')}.", 422)
+            return page.form(local_path(next_path), f"Your name {context.get('error', 'is too long')}.", 422)
         if not found:
-            return page.form(local_path(wished), "Fill in your name.", 422)
-        response = RedirectResponse(local_path(wished), 303, NO_STORE)
+            return page.form(local_path(next_path), "Fill in your name.", 422)
+        response = RedirectResponse(local_path(next_path), 303, NO_STORE)
         auth.cookie.write(response, SignedIn(found, None, "local"))
         return response
 
     @router.post("/sign-out", include_in_schema=False)
     def sign_out(
-        request: Request, wished: Annotated[str | None, Form(alias="next", max_length=2_000)] = None
+        request: Request, next_path: Annotated[str | None, Form(alias="next", max_length=2_000)] = None
     ) -> Response:
         _only_own_pages(auth, request)
-        response = RedirectResponse(local_path(wished), 303, NO_STORE)
+        response = RedirectResponse(local_path(next_path), 303, NO_STORE)
         auth.cookie.clear(response)
         return response
 
-    @router.get("/api/me", summary="Who is asking: by session or token, and whether as a maintainer")
+    @router.get("/api/me", summary="Your account, and whether you are a maintainer or annotator")
     def me(request: Request) -> JSONResponse:
         actor = auth.actor_of(request)
         is_invited = actor is not None and is_annotator(actor.name)
-        return JSONResponse({**_told(actor, rules), "is_annotator": is_invited}, headers=NO_STORE)
+        return JSONResponse({**_account(actor, rules), "is_annotator": is_invited}, headers=NO_STORE)
 
     return router
 
 
 def _only_own_pages(auth: Auth, request: Request) -> None:
     if not auth.is_own_page(request):
-        raise NotAllowedHere(403, "a page of another site may not sign anybody in or out here")
+        raise AccessRefused(403, "a page of another site may not sign anybody in or out here")
 
 
-def _told(actor: Actor | None, rules: SuiteRules) -> dict:
-    """Who it is, and from which day on the account may submit, with the reason where that is not today."""
+def _account(actor: Actor | None, rules: SuiteRules) -> dict:
+    """Who it is, and the day from which the account may submit, with the reason where that is not today."""
     if actor is None:
         return {"name": None, "is_maintainer": False, "how": None, "may_submit_from": None, "problem": None}
     today = datetime.now(UTC).date()

@@ -1,42 +1,24 @@
-"""The small pages of signing in, in the frame of the others but without Gradio."""
-
-from collections.abc import Sequence
+"""The small pages of signing in."""
 
 from fastapi.responses import HTMLResponse
 
-from space.look import Look
-from space.operations.content_policy import content_policy, script_hashes
-from space.operations.security_headers import POLICY
-from space.page import Page
-from space.templating import render
+from space.plain_page import PlainPages
 
 
 class SignInPage:
     """Makes the page: a form for a name (local), or what went wrong with a way to begin again."""
 
-    def __init__(self, look: Look, name: str, menu: Sequence[Page], on_space: bool) -> None:
-        self._look, self._name, self._menu, self._on_space = look, name, menu, on_space
+    def __init__(self, pages: PlainPages) -> None:
+        self._pages = pages
 
-    def form(self, wished: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
+    def form(self, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
         """Asks for a name."""
-        return self._page(status, wished=wished, problem=problem, is_form=True)
+        return self._page(status, next_path=next_path, problem=problem, is_form=True)
 
-    def problem(self, problem: str, wished: str, status: int) -> HTMLResponse:
+    def problem(self, problem: str, next_path: str, status: int) -> HTMLResponse:
         """Says why nobody was signed in."""
-        return self._page(status, wished=wished, problem=problem, is_form=False)
+        return self._page(status, next_path=next_path, problem=problem, is_form=False)
 
     def _page(self, status: int, **values) -> HTMLResponse:
-        html = render(
-            "sign_in.html",
-            title=f"Sign in · {self._name}",
-            description="Sign in to submit or to moderate.",
-            style=self._look.style,
-            script=self._look.script,
-            name=self._name,
-            menu=self._menu,
-            current={"path": ""},
-            **values,
-        )
-        # Everything else in it is escaped, so that the scripts it holds are ours.
-        policy = content_policy(self._on_space, script_hashes(html))
-        return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: policy})
+        description = "Sign in to submit or to moderate."
+        return self._pages.answer("sign_in.html", "Sign in", "", status, description=description, **values)

@@ -12,8 +12,8 @@ from datetime import date
 from typing import Final
 
 from space.auth.hub_accounts import HubAccounts
-from space.auth.problems import TokenRefused
 from space.auth.session import SignedIn
+from space.web.http_errors import InvalidToken
 
 REMEMBERED_SECONDS: Final = 60.0
 """How long a revoked token may still work; and how often a busy one costs a question to the Hub."""
@@ -26,13 +26,13 @@ HEADERS: Final = ("authorization", "x-hf-authorization")
 def bearer_token(headers: Mapping[str, str]) -> str | None:
     """The Hugging Face token of a request; None where it brings none.
 
-    Raises TokenRefused for a bearer token that cannot be one: asking the Hub would give it away.
+    Raises InvalidToken for a bearer token that cannot be one: asking the Hub would give it away.
     """
     for name in HEADERS:
         scheme, _, token = headers.get(name, "").strip().partition(" ")
         if scheme.lower() == "bearer":
             if not TOKEN.fullmatch(token.strip()):
-                raise TokenRefused("this is no token of Hugging Face: such a one begins with hf_")
+                raise InvalidToken("this is not a Hugging Face token: those begin with hf_")
             return token.strip()
     return None
 
@@ -49,19 +49,19 @@ class ConfirmedTokens:
         self._made_on: OrderedDict[str, date] = OrderedDict()
 
     def holder(self, token: str) -> SignedIn:
-        """Who holds it. Raises TokenRefused, HubSilent; an answer of the Hub holds for a minute."""
+        """Who holds it. Raises InvalidToken, HubUnavailable; an answer of the Hub holds for a minute."""
         digest = hmac.new(self._key, token.encode(), hashlib.sha256).digest()
         with self._lock:
             until, found = self._remembered.get(digest, (0.0, None))
         if found is None or self._clock() >= until:
             try:
                 found = self._ask(token)
-            except TokenRefused as refused:
+            except InvalidToken as refused:
                 found = refused.detail
             with self._lock:
                 _keep(self._remembered, digest, (self._clock() + REMEMBERED_SECONDS, found))
         if isinstance(found, str):
-            raise TokenRefused(found)
+            raise InvalidToken(found)
         return found
 
     def _ask(self, token: str) -> SignedIn:

@@ -9,8 +9,8 @@ SESSION_MINUTES: Final = 480
 
 _WORDS: Final = """# AgentRewardBench
 
-Which automatic judges of web agents can be trusted: verdicts held against expert labels. This Space takes
-prediction files for the suite `{suite}` and keeps its leaderboard.
+Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels. This Space
+takes prediction files for the suite `{suite}` and keeps its leaderboard.
 
 Trajectories: [{data}](https://huggingface.co/datasets/{data}). {board}REST: `/api`.
 
@@ -25,7 +25,7 @@ def render_card(deployment: Deployment, gradio: str) -> str:
 
     card = {
         "title": "AgentRewardBench",
-        "short_description": "Judges of web agents, held against expert labels",
+        "short_description": "Judges of web agents, evaluated on expert labels",
         "colorFrom": "green",
         "colorTo": "gray",
         "sdk": "gradio",

@@ -19,7 +19,7 @@ PUBLIC_LABELS = "wheel"
 
 
 def deploy(
-    space: Annotated[str, typer.Option(help="The Space, owner/name; made if not there.")],
+    space: Annotated[str, typer.Option(help="The Space, owner/name; created if missing.")],
     data: Annotated[str, typer.Option(help="The published dataset that the Space shows, owner/name.")],
     private: Annotated[str, typer.Option(help="Private dataset repository for the records.")],
     board: Annotated[str | None, typer.Option(help="Public dataset repository for the board.")] = None,
@@ -34,15 +34,15 @@ def deploy(
             help="Who may moderate (again for more). Default: ARB_MAINTAINERS, else HF_TOKEN's owner."
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent; ask no Hub.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent.")] = False,
 ) -> None:
     """Put the Space on the Hub.
 
-    The code, its card, its variables and the mounted dataset; the repositories of records and board are made
-    if they are not there. Secrets are named, never sent. What is there already is not sent again. HF_TOKEN
-    needs write access.
+    Sends the code, its card and its variables, and mounts the dataset; creates the repositories of records
+    and board if they are missing. Secrets are named, never sent. What the Space already has is not sent
+    again. HF_TOKEN needs write access.
 
-    Exit code 0: deployed, or there already; 2: refused, or the Hub does not do it.
+    Exit code 0: deployed, or up to date; 2: refused, or the Hub failed.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -109,7 +109,7 @@ def _say_plan(deployment: "Deployment", files: dict[str, Path]) -> None:
         f"board: {deployment.board or 'only on the Space'}",
         f"mounted at {MOUNTED_AT}: {deployment.data}",
         *(f"variable {name}={value}" for name, value in deployment.variables().items()),
-        *(f"secret to set: {name}, {said}" for name, said in {**NEEDED_SECRETS, **OTHER_SECRETS}.items()),
+        *(f"secret to set: {name}, {purpose}" for name, purpose in (NEEDED_SECRETS | OTHER_SECRETS).items()),
         "README.md:",
         render_card(deployment, version("gradio")),
         "Nothing was sent (--dry-run).",
@@ -126,8 +126,8 @@ def _say_done(deployment: "Deployment", done: "Deployed") -> None:
     typer.echo(f"https://huggingface.co/spaces/{deployment.space}")
     if done.secrets:
         typer.echo("Set these secrets in the Space's settings; until then it takes no submissions:")
-        for name, said in done.secrets.items():
-            typer.echo(f"  {name}: {said}")
+        for name, purpose in done.secrets.items():
+            typer.echo(f"  {name}: {purpose}")
 
 
 def _say(line: str) -> None:

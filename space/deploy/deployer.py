@@ -65,7 +65,7 @@ class Deployer:
         return Deployed(made, variables, mounted, done, secrets_to_set(secrets))
 
     def _with_maintainers(self, deployment: Deployment) -> Deployment:
-        """Somebody has to moderate: where nobody is named, whoever deploys."""
+        """At least one maintainer: the account that deploys where none is named."""
         if not self.hub.token:
             raise HubError("deploying needs a token with write access; set HF_TOKEN")
         owner = self._try(self.hub.whoami, "who HF_TOKEN belongs to")["name"]

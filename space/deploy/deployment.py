@@ -1,4 +1,4 @@
-"""What a deployment is made of: repositories, variables, the mounted dataset, secrets by name. Pure."""
+"""What a deployment consists of: repositories, variables, the mounted dataset, names of secrets. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ NEEDED_SECRETS: Final = MappingProxyType(
     {
         "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
         "ARB_SECRET": "what receipts are signed with and noise is drawn from: make one with "
-        '`python -c "import secrets; print(secrets.token_urlsafe(32))"` and keep a copy, for ever',
+        '`python -c "import secrets; print(secrets.token_urlsafe(32))"` and keep a copy',
     }
 )
 OTHER_SECRETS: Final = MappingProxyType(
@@ -70,14 +70,14 @@ class Deployment:
         ]
         datasets = list(names.values())
         if len(set(datasets)) < len(datasets):
-            problems.append("--data, --private and --board: name three repositories, each for itself")
+            problems.append("--data, --private and --board: name three different repositories")
         if self.labels == "wheel" and self.suite != OFFICIAL:
             problems.append(
                 f"--labels: the suite {self.suite} has no published labels; name the private repository "
                 "where they are (--labels hub:OWNER/REPO), or none"
             )
         if self.labels.startswith("csv:"):
-            problems.append("--labels: a file of yours is not on the Space; use hub:OWNER/REPO, or none")
+            problems.append("--labels: a local file is not on the Space; use hub:OWNER/REPO, or none")
         return problems
 
     @property
@@ -89,4 +89,4 @@ class Deployment:
 
 def secrets_to_set(there: Mapping[str, object]) -> dict[str, str]:
     """The needed secrets that the Space lacks, with what each is for."""
-    return {name: said for name, said in NEEDED_SECRETS.items() if name not in there}
+    return {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in there}

@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 
 def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: Path | None) -> list[str]:
-    """What must not be sent, a sentence a file; no label is in them.
+    """What must not be sent: one message per file, without any label.
 
     ``labels`` is the configured file of labels on this machine, where there is one.
     """
@@ -33,14 +33,14 @@ def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: P
     for name, path in files.items():
         if own is not None and _digest(path) == own:
             problems.append(f"{name}: is the file of labels; move it out of the code")
-        elif path.suffix in TABLES and (count := sum(1 for row in _rows(path) if _tells(row, hidden))):
+        elif path.suffix in TABLES and (count := sum(1 for row in _rows(path) if _is_label(row, hidden))):
             problems.append(
-                f"{name}: {count} rows say something of test trajectories as labels do; move it away"
+                f"{name}: {count} rows hold labels of test trajectories; move the file out of the code"
             )
     return problems
 
 
-def _tells(row: Row, hidden: set[str]) -> bool:
+def _is_label(row: Row, hidden: set[str]) -> bool:
     named = {str(column).strip().lower(): value for column, value in row.items()}
     if not any(value not in (None, "") and _is_answer(column) for column, value in named.items()):
         return False

@@ -32,7 +32,7 @@ if __name__ == "__main__":
 
 
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
-    """The code, its data, and the files of a suite of one's own (its folder).
+    """The code, its data, and the files of a custom suite (its folder).
 
     Raises PublishError naming every file that does not belong there.
     """
@@ -43,12 +43,12 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
             name = path.relative_to(root).as_posix()
-            if name in NOT_NEEDED or _is_passed_over(path.relative_to(root)):
+            if name in NOT_NEEDED or _is_ignored(path.relative_to(root)):
                 continue
             if path.is_symlink():
-                problems.append(f"{name}: is a link; move it away")
+                problems.append(f"{name}: is a link; move it out of the code")
             elif path.is_file() and path.suffix not in SUFFIXES:
-                problems.append(f"{name}: is nothing that the Space needs; move it away")
+                problems.append(f"{name}: is not a file that the Space needs; move it out of the code")
             elif path.is_file():
                 found[name] = path
     own, problem = _own_suite(suite)
@@ -69,7 +69,7 @@ def total_bytes(files: Mapping[str, Path]) -> int:
     return sum(path.stat().st_size for path in files.values())
 
 
-def _is_passed_over(path: Path) -> bool:
+def _is_ignored(path: Path) -> bool:
     return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 
 

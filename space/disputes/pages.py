@@ -25,7 +25,7 @@ OUTCOMES = {
 DECISION_WORDS = {
     "corrected": "Correct the label",
     "kept": "Keep the label",
-    "declined": "Decline: nothing to look into",
+    "declined": "Decline: nothing to review",
 }
 
 

@@ -2,13 +2,12 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import NO_STORE, REFUSALS, recording, wait_until_it_lasts
 from space.auth.auth import Auth
-from space.json_body import described, json_body
+from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.accounts import Actor
 from submissions.disputes import Decision, Dispute, ToldDispute, told
 from submissions.reader_acts import REASON_LENGTH, TEXT_LENGTH, ReaderActs
@@ -25,8 +24,8 @@ class NewDispute(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
-    question: Question = Field(description="Whose answer is disputed.")
-    text: str = Field(max_length=TEXT_LENGTH, description="What is wrong, and where one sees it.")
+    question: Question = Field(description="The question whose answer is disputed.")
+    text: str = Field(max_length=TEXT_LENGTH, description="What is wrong, and where it can be seen.")
 
 
 class DisputeDecision(BaseModel):
@@ -34,9 +33,9 @@ class DisputeDecision(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     decision: Decision = Field(
-        description="corrected: the label is another one; kept: it stays; declined: nothing to look into."
+        description="corrected: the label was wrong; kept: it is right; declined: not examined."
     )
-    reason: str = Field(max_length=REASON_LENGTH, description="Why; kept with the decision.")
+    reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
 
 
 def shown_disputes(
@@ -68,26 +67,28 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
         "/api/disputes",
         summary="Dispute a label of a trajectory",
         status_code=201,
-        openapi_extra=described(NewDispute),
         responses=REFUSALS,
     )
-    def dispute(actor: Known, said: Annotated[NewDispute, Depends(json_body(NewDispute))]) -> JSONResponse:
-        """For any account, so many a day. Where a suite's labels are private, what is said of a test
-        trajectory is read by maintainers alone."""
-        with recording(service, NO_TRAJECTORY):
-            record = acts.dispute(said.trajectory_id, said.question, said.text, actor)
-        found = {"dispute_id": record.body["dispute_id"], "lasts": wait_until_it_lasts(service)}
+    def dispute(actor: Known, body: NewDispute) -> JSONResponse:
+        """For any account, with a daily limit. Where labels are private, only maintainers can read the text
+        of a dispute about a test trajectory."""
+        require_open(service)
+        try:
+            record = acts.dispute(body.trajectory_id, body.question, body.text, actor)
+        except KeyError:
+            raise HTTPException(404, NO_TRAJECTORY) from None
+        found = {"dispute_id": record.body["dispute_id"], "lasts": wait_until_durable(service)}
         return JSONResponse(found, 201, NO_STORE)
 
-    @router.get("/api/disputes", summary="The disputes and what was decided of them, newest first")
+    @router.get("/api/disputes", summary="The disputes and their decisions, newest first")
     def disputes(
         request: Request,
-        trajectory_id: Annotated[str, Query(max_length=300, description="Only of this one.")] = "",
-        state: Annotated[Literal["", "open", "decided"], Query(description="Empty: all.")] = "",
+        trajectory_id: Annotated[str, Query(max_length=300, description="Only of this trajectory.")] = "",
+        state: Annotated[Literal["", "open", "decided"], Query(description="Empty for all.")] = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> JSONResponse:
-        """Reveals no hidden label: of a test trajectory of a private suite only that it was decided.
-        Maintainers get everything."""
+        """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
+        label is revealed. Maintainers get everything."""
         found = shown_disputes(service, acts, auth.is_maintainer(request), trajectory_id, state)
         shown = [each.to_json() for each in found[(page - 1) * MOST : page * MOST]]
         return JSONResponse({"disputes": shown, "of": len(found)}, headers=NO_STORE)
@@ -95,18 +96,20 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
     @router.post(
         "/api/maintain/disputes/{dispute_id}",
         summary="Decide on a dispute: corrected, kept or declined",
-        openapi_extra=described(DisputeDecision),
         responses=REFUSALS,
     )
     def decide(
         dispute_id: str,
         actor: Maintainer,
-        said: Annotated[DisputeDecision, Depends(json_body(DisputeDecision))],
+        body: DisputeDecision,
     ) -> JSONResponse:
-        """``corrected`` changes no label: publish a label set that holds the correction."""
-        with recording(service, NO_DISPUTE):
-            acts.decide(dispute_id, said.decision, said.reason, actor)
-        found = {"dispute_id": dispute_id, "decision": said.decision}
-        return JSONResponse({**found, "lasts": wait_until_it_lasts(service)}, headers=NO_STORE)
+        """``corrected`` does not change the label itself: publish a label set with the correction."""
+        require_open(service)
+        try:
+            acts.decide(dispute_id, body.decision, body.reason, actor)
+        except KeyError:
+            raise HTTPException(404, NO_DISPUTE) from None
+        found = {"dispute_id": dispute_id, "decision": body.decision}
+        return JSONResponse({**found, "lasts": wait_until_durable(service)}, headers=NO_STORE)
 
     return router

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 
 from leaderboard.error_analysis import CATEGORIES
-from leaderboard.report_tables import percent
 from space.address import link_to
 from space.errors.judge_columns import JudgeColumns
 from space.errors.rest import NOTE_LENGTH, OWN
@@ -69,7 +68,6 @@ def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages:
             n_tags=len(tags),
             tables=count_tables(tags, names),
             pairs=pairs_of(tags),
-            percent=percent,
             is_private=not service.suite.labels_are_public,
         )
 

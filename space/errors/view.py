@@ -1,4 +1,4 @@
-"""The error page in words and numbers. Pure, but for what it asks `judge_columns`."""
+"""The errors of a judge as the page lists them, and counts of their tags."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MOST_PAIRS: Final = 6
 
 @dataclass(frozen=True)
 class ErrorLine:
-    """An error with what is needed to read it; ``address`` is None where the run cannot be looked at."""
+    """An error with what is needed to read it; ``address`` is None where the trajectory cannot be shown."""
 
     error: JudgeError
     goal: str | None
@@ -31,18 +31,18 @@ class ErrorLine:
     tags: tuple[ErrorTag, ...]
 
     @property
-    def told(self) -> str:
-        """What was said by whom."""
+    def sentence(self) -> str:
+        """What the judge and the experts say."""
         said, was = ("success", "failure") if self.error.kind == "false positive" else ("failure", "success")
         return f"The judge says {said}, the experts say {was}."
 
     @property
-    def others_told(self) -> str:
+    def others_sentence(self) -> str:
         """How many other judges say what the experts say."""
         if not self.error.others:
-            return "No other judge’s verdict on it is known here."
-        judges = "judge says" if self.error.others == 1 else "judges say"
-        return f"{self.error.others_right} of {self.error.others} other {judges} otherwise."
+            return "No verdict of another judge is known here."
+        judges = "judge agrees" if self.error.others == 1 else "judges agree"
+        return f"{self.error.others_right} of {self.error.others} other {judges} with the experts."
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class JudgeChoice:
 def errors_of(
     service: SubmissionService, columns: JudgeColumns, column: JudgeColumn, split: str, kind: str = ""
 ) -> tuple[JudgeError, ...]:
-    """A judge's errors on a split, the most telling first; of one of KINDS where it is named."""
+    """A judge's errors on a split, the clearest first; of one of KINDS where one is given."""
     labels = columns.labels(split)
     if labels is None:
         return ()

@@ -55,7 +55,7 @@ class ActionWords:
     bid: str | None
 
 
-def in_words(action: str | None, *trees: str | None) -> ActionWords | None:
+def describe_action(action: str | None, *trees: str | None) -> ActionWords | None:
     """The words of an action; None when there is none. ``trees`` are searched for the element, in order."""
     if not action:
         return None

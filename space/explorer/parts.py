@@ -1,10 +1,9 @@
-"""The page's parts as HTML, from a query string: the list, or a story.
-
-What the page opens with, and what its script asks for when a reader moves on.
-"""
+"""The trajectories page's content as HTML, from a query string: the list, or a story."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+
+from markupsafe import Markup
 
 from space.disputes.form import DisputeForm, dispute_form
 from space.explorer.browse_view import BrowseView, browse
@@ -27,23 +26,16 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of the page, and the status of the answer that carries it."""
+    """A piece of the page with its title, and the status of the answer that carries it."""
 
-    html: str
+    html: Markup
     status: int = 200
+    title: str = ""
 
 
 def story_id(query: str) -> str:
     """The trajectory that an address names; empty when it names none."""
     return given_in(query).get("id", "")
-
-
-def runs_part(explorer: Explorer, query: str) -> Part:
-    """The runs that an address chooses, without the form."""
-    try:
-        return Part(render("trajectories_runs.html", view=_browsed(explorer, query)[0]))
-    except TrajectoriesUnavailable:
-        return _problem(503, *UNAVAILABLE)
 
 
 def browse_part(explorer: Explorer, query: str) -> Part:
@@ -53,7 +45,8 @@ def browse_part(explorer: Explorer, query: str) -> Part:
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
     unknown = refused(query, _known(explorer, shown))
-    return Part(render("trajectories_browse.html", view=view, is_sample=shown.is_sample, unknown=unknown))
+    html = render("trajectories_browse.html", view=view, is_sample=shown.is_sample, unknown=unknown)
+    return Part(Markup(html))
 
 
 def story_part(explorer: Explorer, query: str) -> Part:
@@ -72,7 +65,8 @@ def story_part(explorer: Explorer, query: str) -> Part:
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
     dispute = _dispute(explorer, shown, view.story.entry)
-    return Part(render("trajectories_story.html", view=view, story=view.story, dispute=dispute))
+    html = render("trajectories_story.html", view=view, story=view.story, dispute=dispute)
+    return Part(Markup(html), title=view.title)
 
 
 def _dispute(explorer: Explorer, shown: Shown, entry: Entry) -> DisputeForm | None:
@@ -102,4 +96,4 @@ def _known(explorer: Explorer, shown: Shown) -> Mapping[str, Collection[str]]:
 
 
 def _problem(status: int, title: str, advice: str) -> Part:
-    return Part(render("trajectories_problem.html", title=title, advice=advice), status)
+    return Part(Markup(render("trajectories_problem.html", title=title, advice=advice)), status, title)

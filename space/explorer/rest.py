@@ -1,13 +1,12 @@
-"""The explorer's answers: pictures, trees, what judges wrote, and the parts of the page."""
+"""The explorer's answers: pictures, trees, and what judges wrote."""
 
 import hashlib
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 from space.explorer.explorer import Explorer, Form, Kind
-from space.explorer.parts import Part, browse_part, runs_part, story_part
 from space.explorer.pictures import WIDTHS, BrokenPicture, NoPicture
 from space.explorer.shown import TrajectoriesUnavailable
 from space.explorer.verdict_column import reasoning_in
@@ -16,9 +15,10 @@ from space.templating import render
 
 FOR_GOOD = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
+HTML = "text/html; charset=utf-8"
 Id = Annotated[str, Query(max_length=300)]
-Version = Annotated[str, Query(max_length=64, description="The dataset's version: then it keeps for good.")]
-Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; absent: as recorded.")]
+Version = Annotated[str, Query(max_length=64, description="The dataset's version; then cached forever.")]
+Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
 
 
 def build_explorer_router(explorer: Explorer) -> APIRouter:
@@ -42,18 +42,6 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
     def tree(request: Request, trajectory_id: Id, num: int, form: Form = "full", v: Version = "") -> Response:
         return tree_answer(explorer, request, trajectory_id, num, form, v)
 
-    @router.get("/trajectories/list", include_in_schema=False)
-    def runs(request: Request) -> Response:
-        return _html(request, runs_part(explorer, request.url.query))
-
-    @router.get("/trajectories/browse", include_in_schema=False)
-    def whole_list(request: Request) -> Response:
-        return _html(request, browse_part(explorer, request.url.query))
-
-    @router.get("/trajectories/story", include_in_schema=False)
-    def story(request: Request) -> Response:
-        return _html(request, story_part(explorer, request.url.query))
-
     @router.get("/trajectories/reasoning", include_in_schema=False)
     def reasoning(request: Request, trajectory_id: Id, judge: Id) -> Response:
         try:
@@ -62,7 +50,8 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
             return PlainTextResponse("There is no such trajectory.", status_code=404)
         except TrajectoriesUnavailable:
             return PlainTextResponse("The dataset cannot be read now.", status_code=503)
-        return _html(request, Part(render("trajectories_reasoning.html", text=reasoning_in(text or ""))))
+        html = render("trajectories_reasoning.html", text=reasoning_in(text or ""))
+        return Prepared.of(html.encode(), HTML).answer(request)
 
     return router
 
@@ -135,12 +124,6 @@ def _keeping(asked: str, version: str, for_good: str) -> str:
 def _tag(*names: object) -> str:
     """A tag from what names the content: known before the picture is read."""
     return f'"{hashlib.sha256(repr(names).encode()).hexdigest()[:32]}"'
-
-
-def _html(request: Request, part: Part) -> Response:
-    if part.status != 200:
-        return HTMLResponse(part.html, part.status)
-    return Prepared.of(part.html.encode(), "text/html; charset=utf-8").answer(request)
 
 
 def _problem(status: int, message: str) -> JSONResponse:

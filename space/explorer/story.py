@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-from space.explorer.action_words import ActionWords, in_words
+from space.explorer.action_words import ActionWords, describe_action
 
 STEP_COLUMNS: Final = (
     "num",
@@ -77,7 +77,7 @@ def _step(place: int, row: Mapping[str, Any], following: Mapping[str, Any] | Non
         num=row["num"],
         url=row["url"] or "",
         action=row["action"],
-        words=in_words(row["action"], row["axtree_pruned"]),
+        words=describe_action(row["action"], row["axtree_pruned"]),
         reasoning=row["reasoning"] or "",
         error=(following["last_action_error"] or "").strip() if following else "",
         size=size,

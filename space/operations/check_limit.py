@@ -20,15 +20,19 @@ _COUNTERS: Final = 2
 """A sliding window is held as two counters an address."""
 
 
-class TooManyChecks(Exception):
-    """One address asked too often; ``retry_after`` is in whole seconds, from 1."""
+class TooManyChecks(HTTPException):
+    """One address asked too often (429); ``retry_after`` is in whole seconds, from 1."""
 
     def __init__(self, a_minute: int, retry_after: int) -> None:
-        super().__init__(
+        message = (
             f"one address may have {a_minute} files checked in a minute; try again in {retry_after} s, or "
             "check the file on your own machine: python -m submissions check FILE"
         )
+        super().__init__(429, message, {"Retry-After": str(retry_after)})
         self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return self.detail
 
 
 class CheckLimit:
@@ -53,14 +57,6 @@ class CheckLimit:
             self._metrics.checks.labels("limited").inc()
             reset = self._limiter.get_window_stats(self._item, address).reset_time
             raise TooManyChecks(self._item.amount, max(1, math.ceil(reset - time.time())))
-
-    def take_or_429(self, request: HTTPConnection) -> None:
-        """The same for a route of REST: raises HTTPException 429 with Retry-After."""
-        try:
-            self.take(request)
-        except TooManyChecks as refused:
-            headers = {"Retry-After": str(refused.retry_after)}
-            raise HTTPException(429, str(refused), headers) from None
 
     def _is_known(self, address: str) -> bool:
         return self._limiter.get_window_stats(self._item, address).remaining < self._item.amount

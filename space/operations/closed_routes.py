@@ -1,4 +1,4 @@
-"""Addresses of Gradio's that no page of ours uses: closed, so that nothing has to be trusted behind them.
+"""Addresses of Gradio that no page of ours uses: blocked, so that nothing behind them has to be trusted.
 
 Some are costly for a stranger to hold open (``dev/reload`` looks at the disk twenty times a second for each
 connection), some fetch, some are for an app's author at work.
@@ -26,7 +26,7 @@ class ClosedRoutes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or let the request pass."""
         if scope["type"] == "http" and is_closed(scope["path"]):
-            await JSONResponse({"detail": "there is nothing here"}, 404)(scope, receive, send)
+            await JSONResponse({"detail": "Not Found"}, 404)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

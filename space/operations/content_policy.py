@@ -1,8 +1,8 @@
 """The Content-Security-Policy of our pages: scripts are files of ours, or inline ones that we wrote.
 
 Inline scripts are allowed by the hash of their text, so that markup which somebody smuggles into a page runs
-nothing. Gradio 6 needs two things beyond 'self': styles inline, and 'unsafe-eval' for its `js_on_load`
-handlers (made with `new Function`), which are part of the page's own configuration.
+nothing. Only what Gradio 6 serves (``/submit``) gets 'unsafe-eval': its `js_on_load` handlers are made with
+`new Function`.
 """
 
 import base64
@@ -17,12 +17,16 @@ _INLINE_SCRIPT: Final = re.compile(
 )
 
 
-def content_policy(on_space: bool, script_hashes: Iterable[str] = ()) -> str:
-    """The policy as a header's value; on a Space the Hub may show our pages in its frame."""
+def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates: bool = False) -> str:
+    """The policy as a header's value; on a Space the Hub may show our pages in its frame.
+
+    ``evaluates`` lets scripts make functions of texts, which Gradio's do.
+    """
     hub = (HUB,) if on_space else ()
+    unsafe = ("'unsafe-eval'",) if evaluates else ()
     parts = {
         "default-src": ("'self'",),
-        "script-src": ("'self'", "'unsafe-eval'", *script_hashes),
+        "script-src": ("'self'", *unsafe, *script_hashes),
         "style-src": ("'self'", "'unsafe-inline'"),
         "img-src": ("'self'", "data:", "blob:"),
         "font-src": ("'self'", "data:"),

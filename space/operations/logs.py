@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line, or words on a terminal; never a token, a label or what a file holds.
+"""Logs: one JSON object a line, or text on a terminal; never a token, a label or what a file holds.
 
 Every logger of the standard library comes this way, uvicorn's too. Of an exception the log has its type and
 where it was raised, not its message: messages of libraries repeat values (a database's repeat whole rows).
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal, TextIO
 
 import structlog
 from pydantic import SecretStr
@@ -34,13 +34,22 @@ _QUIET: Final = (
 _LONGEST_FIELD: Final = 2_000
 _MOST_FRAMES: Final = 30
 
+_OURS: Final = ("space", "submissions", "leaderboard", "judges", "dataset_script")
+LogFormat = Literal["json", "text"]
 Event = MutableMapping[str, Any]
 
 
-def configure_logs(settings: Settings, stream: TextIO | None = None) -> None:
-    """Send every log of this process to ``stream`` (stderr), as JSON on a Space and where nobody looks on."""
+def configure_logs(
+    settings: Settings, stream: TextIO | None = None, log_format: LogFormat | None = None
+) -> None:
+    """Send every log of this process to ``stream`` (stderr).
+
+    Without ``log_format``: text on a terminal; JSON on a Space and where ``stream`` is no terminal.
+    """
     out = stream or sys.stderr
-    as_json = settings.space_id is not None or not out.isatty()
+    if log_format is None:
+        log_format = "text" if settings.space_id is None and out.isatty() else "json"
+    as_json = log_format == "json"
     hidden = [secret.get_secret_value() for secret in _secrets_of(settings)]
     handler = logging.StreamHandler(out)
     handler.setFormatter(formatter(as_json, hidden))
@@ -55,6 +64,8 @@ def configure_logs(settings: Settings, stream: TextIO | None = None) -> None:
         logger.propagate = True
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(True)  # else Python prints them between the lines
+    handler.addFilter(lambda record: as_json or not _is_library_warning(record))
 
 
 def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
@@ -68,7 +79,7 @@ def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
         _where_it_failed,
         Hiding(hidden),
     ]
-    last = structlog.processors.JSONRenderer(ensure_ascii=False) if as_json else _in_words
+    last = structlog.processors.JSONRenderer(ensure_ascii=False) if as_json else _as_text
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=before,
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],
@@ -96,6 +107,11 @@ class Hiding:
         return value if len(value) <= _LONGEST_FIELD else value[:_LONGEST_FIELD] + "…"
 
 
+def _is_library_warning(record: logging.LogRecord) -> bool:
+    """Whether a person at a terminal can do nothing about it: below an error, and not from our packages."""
+    return record.levelno < logging.ERROR and record.name.partition(".")[0] not in _OURS
+
+
 def _secrets_of(settings: Settings):
     values = (getattr(settings, name) for name in type(settings).model_fields)
     return [value for value in values if isinstance(value, SecretStr)]
@@ -107,12 +123,12 @@ def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
     error = found[1] if isinstance(found, tuple) else found if isinstance(found, BaseException) else None
     if error is None:
         return event
-    told = []
-    while error is not None and len(told) < _MOST_FRAMES:
-        told.append(f"{type(error).__module__}.{type(error).__qualname__}")
-        told += _places(error.__traceback__)
+    lines = []
+    while error is not None and len(lines) < _MOST_FRAMES:
+        lines.append(f"{type(error).__module__}.{type(error).__qualname__}")
+        lines += _places(error.__traceback__)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return {**event, "exception": told}
+    return {**event, "exception": lines}
 
 
 def _places(traceback: TracebackType | None) -> list[str]:
@@ -125,11 +141,16 @@ def _places(traceback: TracebackType | None) -> list[str]:
     return places[-_MOST_FRAMES:]
 
 
-def _in_words(logger: Any, method: str, event: Event) -> str:
-    """A line for people: level, logger, what happened, fields; an exception's places below it."""
-    level, name, said = (event.pop(key, "") for key in ("level", "logger", "event"))
-    event.pop("at", None)
+def _as_text(logger: Any, method: str, event: Event) -> str:
+    """A line for people: time, what happened, fields; below it the places an exception came through."""
+    level, name, message, at = (str(event.pop(key, "")) for key in ("level", "logger", "event", "at"))
     places = event.pop("exception", [])
-    fields = " ".join(f"{key}={value}" for key, value in event.items())
-    line = f"{str(level).upper()} {name}: {said} {fields}".rstrip()
-    return "\n  ".join([line, *places])
+    event.pop("request_id", None) if level == "info" else None
+    line = [at[11:19]]
+    if level != "info":
+        line += [level.upper(), f"{name}:"]
+    if name == "space.requests" and level == "info":
+        line += [f"{event.get('method')} {event.get('path')} {event.get('status')} in {event.get('ms')} ms"]
+    else:
+        line += [message, *(f"{key}={value}" for key, value in event.items())]
+    return "\n  ".join([" ".join(line), *places])

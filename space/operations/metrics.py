@@ -1,9 +1,15 @@
-"""What a maintainer can measure: submissions, checks, failures, what waits, how long answers take."""
+"""What a maintainer can measure: submissions, checks, failures, records that wait, response times."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from submissions.predictions import Upload
+from submissions.receipts import Receipt
+from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.service import SubmissionService
 
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 """Upper ends of the histogram's buckets."""
@@ -38,6 +44,22 @@ class Metrics:
         """Ask ``waiting`` for the number of records that are not yet durable, whenever metrics are read."""
         self._waiting.set_function(waiting)
 
+    def watch_service(self, service: SubmissionService) -> None:
+        """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio."""
+        service.check = _after(service.check, self._checked)
+        service.submit = _after(service.submit, self._submitted, self._not_submitted)
+
+    def _checked(self, upload: Upload) -> None:
+        self.checks.labels("acceptable" if upload.check.acceptable else "not acceptable").inc()
+
+    def _submitted(self, receipt: Receipt) -> None:
+        self.submissions.labels(receipt.status if receipt.is_new else "sent again").inc()
+
+    def _not_submitted(self, error: Exception) -> None:
+        self.submissions.labels(_outcome_of(error)).inc()
+        if not isinstance(error, SubmissionRefused):
+            self.failures.labels("submission").inc()
+
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answer; status 0 is a client that left before there was one."""
         if route not in self._routes and len(self._routes) >= MOST_ROUTES:
@@ -48,3 +70,33 @@ class Metrics:
     def text(self) -> bytes:
         """Everything in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+def _after(
+    call: Callable, done: Callable, failed: Callable[[Exception], None] = lambda error: None
+) -> Callable:
+    """``call`` that passes its result to ``done``, or its exception to ``failed``."""
+
+    @wraps(call)
+    def called(*arguments, **options):
+        try:
+            result = call(*arguments, **options)
+        except Exception as error:
+            failed(error)
+            raise
+        done(result)
+        return result
+
+    return called
+
+
+def _outcome_of(error: Exception) -> str:
+    match error:
+        case TooMany():
+            return "limited"
+        case NotAllowed():
+            return "not allowed"
+        case SubmissionRefused():
+            return "refused"
+        case _:
+            return "failed"

@@ -1,4 +1,4 @@
-"""Every request gets an id, a line in the log and a place in the metrics; a fault of ours gets an answer."""
+"""Every request gets an id, a log line and a count in the metrics; what nobody caught becomes a 500."""
 
 import logging
 import re
@@ -7,11 +7,12 @@ import time
 from typing import Final
 
 import structlog
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from space.operations.metrics import Metrics
+from space.web.http_errors import RenderError, wants_page
 
 logger = logging.getLogger("space.requests")
 HEADER: Final = "X-Request-ID"
@@ -24,10 +25,10 @@ _LONGEST_PATH: Final = 200
 
 
 class RequestLog:
-    """Middleware around all others: id, log line, metrics, and a plain 500 for what nobody caught."""
+    """Middleware around all others."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: Metrics, render_error: RenderError | None = None) -> None:
+        self._app, self._metrics, self._render_error = app, metrics, render_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of HTTP; all else passes through."""
@@ -35,7 +36,7 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         request_id = request_id_of(Headers(scope=scope))
-        method, path = scope["method"], path_told(scope["path"])
+        method, path = scope["method"], path_for_log(scope["path"])
         status, started = 0, time.perf_counter()
 
         async def send_with_id(message: Message) -> None:
@@ -53,13 +54,19 @@ class RequestLog:
                 self._metrics.failures.labels("request").inc()
                 if status:  # a part of the answer is gone already
                     raise
-                await _fault(request_id)(scope, receive, send_with_id)
+                await self._failure(scope, request_id)(scope, receive, send_with_id)
             finally:
                 seconds = time.perf_counter() - started
                 fields = {"method": method, "path": path, "status": status, "ms": round(1000 * seconds, 1)}
                 logger.info("request", extra=fields)
                 known_method = method if method in _METHODS else "other"
                 self._metrics.observe(known_method, route_of(scope), status, seconds)
+
+    def _failure(self, scope: Scope, request_id: str) -> Response:
+        message = f"something failed on our side; tell whoever runs this Space the request id {request_id}"
+        if self._render_error and wants_page(scope["path"], Headers(scope=scope)):
+            return self._render_error("Something failed", f"S{message[1:]}.", 500)
+        return JSONResponse({"error": message, "request_id": request_id}, 500)
 
 
 def request_id_of(headers: Headers) -> str:
@@ -68,7 +75,7 @@ def request_id_of(headers: Headers) -> str:
     return given if _PLAIN.fullmatch(given) else secrets.token_hex(8)
 
 
-def path_told(path: str) -> str:
+def path_for_log(path: str) -> str:
     """The path for a log: without the query, without the names of files that were sent, without line ends."""
     shown = _NAMES_A_FILE.sub(r"\1…", path)
     shown = "".join(letter if letter.isprintable() else "?" for letter in shown)
@@ -81,8 +88,3 @@ def route_of(scope: Scope) -> str:
     What no route matched is ``other``: whoever asks for many addresses makes no new line in the metrics.
     """
     return scope.get(ROUTE) or getattr(scope.get("route"), "path", None) or "other"
-
-
-def _fault(request_id: str) -> JSONResponse:
-    said = f"something failed on our side; tell whoever runs this Space the request id {request_id}"
-    return JSONResponse({"error": said, "request_id": request_id}, status_code=500)

@@ -19,15 +19,16 @@ def allowance_sentence(left: Allowance, rules: SuiteRules) -> str:
     """What is left, and when the next file may come where none may now."""
     if left.next_at is None:
         return (
-            f"Left to you: {left.left_today} of {_files(rules.files_a_day)} today, {left.left_this_year} of "
-            f"{rules.files_a_year} this year."
+            f"You have left: {left.left_today} of {_files(rules.files_a_day)} today, "
+            f"{left.left_this_year} of {rules.files_a_year} this year."
         )
     if left.next_at.year >= 9999:
-        return "This suite takes no test files now."
+        return "This suite accepts no test files now."
     used = "this year's files are used" if not left.left_this_year else "today's files are used"
     return (
-        f"Nothing is left to you now: {used}. The next file may come from {left.next_at:%Y-%m-%d %H:%M} UTC; "
-        f"{left.left_this_year} of {rules.files_a_year} are left this year."
+        f"You have none left now: {used}. You may submit the next file from "
+        f"{left.next_at:%Y-%m-%d %H:%M} UTC; {left.left_this_year} of {rules.files_a_year} are left this "
+        "year."
     )
 
 

@@ -8,11 +8,11 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from space.auth.auth import Auth
-from space.auth.problems import HubSilent, NotAllowedHere
 from space.own.allowance_told import allowance_sentence, rules_sentence
+from space.own.receipt_link import report_html
 from space.own.view import OwnView, overall_only, view_submission
 from space.plain_page import PlainPages
-from space.submit_html import report_html
+from space.web.http_errors import AccessRefused, HubUnavailable
 from submissions.accounts import Actor, age_problem
 from submissions.overview import own_submissions
 from submissions.refusals import NotAllowed
@@ -20,8 +20,8 @@ from submissions.service import SubmissionService
 
 PATH = "/mine"
 ON_A_PAGE = 20
-SIGN_IN = "Sign in to see what you have submitted, what is left to you, and your receipts."
-NOT_YOURS = "Only the owner of a submission and maintainers see its page, or no submission has this id."
+SIGN_IN = "Sign in to see your submissions, your remaining quota and your receipts."
+NOT_YOURS = "Only the owner of a submission and maintainers can see its page, or no submission has this id."
 
 
 def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -> APIRouter:
@@ -31,9 +31,9 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
     def known(request: Request) -> Actor | HTMLResponse:
         try:
             actor = auth.actor_of(request)
-        except HubSilent as silent:
+        except HubUnavailable as silent:
             return pages.refusal("Your submissions", silent.detail, request.url.path, 503)
-        except NotAllowedHere:  # a token that is none: as if nobody had signed in
+        except AccessRefused:  # a token that is none: as if nobody had signed in
             actor = None
         return actor or pages.refusal("Your submissions", SIGN_IN, request.url.path, 401)
 
@@ -51,7 +51,7 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
             view = view_submission(service, submission_id, actor)
         except (KeyError, NotAllowed):
             status = 404 if actor.is_maintainer else 403
-            return pages.refusal("There is no such page for you", NOT_YOURS, PATH, status)
+            return pages.refusal("You cannot see this page", NOT_YOURS, PATH, status)
         return pages.answer(
             "mine_submission.html", f"{view.judge}, submission", PATH, **_shown([view], is_whole=True)
         )

@@ -1,16 +1,22 @@
-"""REST for owners: one's submission, withdrawing it, making it public, naming its judge, what is left."""
+"""REST for owners of submissions: read, withdraw, publish, rename the judge, and the limits left."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from space.acting import NO_STORE, NOT_YOURS, REFUSALS, acting, told_to, wait_until_it_lasts
 from space.auth.auth import Auth
-from space.json_body import described, json_body
 from space.own.allowance_told import allowance_json
 from space.standing_words import status_sentence
+from space.web.http_errors import (
+    NO_STORE,
+    NOT_YOURS,
+    REFUSALS,
+    hide_unknown,
+    require_open,
+    wait_until_durable,
+)
 from submissions.accounts import Actor, is_same_name
 from submissions.acts import REASON_LENGTH
 from submissions.declaration import NAME_LENGTH
@@ -19,10 +25,10 @@ from submissions.told import ToldSubmission
 
 
 class Withdrawal(BaseModel):
-    """Why a submission is withdrawn; may be left out."""
+    """Why a submission is withdrawn; optional."""
 
     model_config = ConfigDict(extra="forbid")
-    reason: str = Field("", max_length=REASON_LENGTH, description="Why; kept with the record.")
+    reason: str = Field("", max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
 class Nothing(BaseModel):
@@ -35,84 +41,85 @@ class Renaming(BaseModel):
     """A judge's name now and then."""
 
     model_config = ConfigDict(extra="forbid")
-    judge: str = Field(max_length=NAME_LENGTH, description="The name that it has now.")
-    to: str = Field(max_length=4 * NAME_LENGTH, description="The new one.")
-    account: str = Field("", max_length=NAME_LENGTH, description="Whose judge; maintainers may name others.")
+    judge: str = Field(max_length=NAME_LENGTH, description="The judge's current name.")
+    to: str = Field(max_length=4 * NAME_LENGTH, description="The new name.")
+    account: str = Field(
+        "",
+        max_length=NAME_LENGTH,
+        description="The judge's account; default: yours. Maintainers may name others.",
+    )
 
 
 def told_json(told: ToldSubmission) -> dict:
-    """A submission as its owner gets it: receipt, standing, figures, and its status in a sentence."""
+    """A submission as its owner gets it: receipt, status, metrics, and the status as a sentence."""
     found = told.to_json()
     return {**found, "told": status_sentence(told.receipt.status, told.standing.reasons)}
 
 
 def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
-    """The routes over a service; whoever asks is known by ``auth``."""
+    """The routes over a service; ``auth`` says who makes a request."""
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]
 
     @router.get(
         "/api/submissions/{submission_id}",
-        summary="A submission: receipt, standing, and the figures that its owner may see",
+        summary="A submission: receipt, status, and the metrics that its owner may see",
         responses=REFUSALS,
     )
     def one(submission_id: str, actor: Known) -> JSONResponse:
-        """For its owner and maintainers. ``report`` is null before there is a score; where a suite's labels
-        are private its owner's figures carry noise."""
-        return JSONResponse(told_json(told_to(service, submission_id, actor)), headers=NO_STORE)
+        """For its owner and maintainers. ``report`` is null until it is scored. Where a suite's labels are
+        private, the metrics carry noise."""
+        return _answer(submission_id, actor)
 
     @router.post(
         "/api/submissions/{submission_id}/withdraw",
         summary="Take a submission off the board for good",
-        openapi_extra=described(Withdrawal),
         responses=REFUSALS,
     )
     def withdraw(
-        submission_id: str, actor: Known, said: Annotated[Withdrawal, Depends(json_body(Withdrawal))]
+        submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
     ) -> JSONResponse:
-        """Its record and its share of the limits stay."""
-        with acting(service, actor):
-            service.acts.withdraw(submission_id, actor, said.reason)
-        return _done(submission_id, actor)
+        """Its record stays, and it still counts towards the limits."""
+        require_open(service, even_if_lost=True)
+        hide_unknown(actor, service.acts.withdraw, submission_id, actor, body.reason)
+        wait_until_durable(service)
+        return _answer(submission_id, actor)
 
     @router.post(
         "/api/submissions/{submission_id}/publish",
-        summary="Make a submission's row public, where a suite's labels are private",
-        openapi_extra=described(Nothing),
+        summary="Publish a submission's row, where a suite's labels are private",
         responses=REFUSALS,
     )
     def publish(
-        submission_id: str, actor: Known, said: Annotated[Nothing, Depends(json_body(Nothing))]
+        submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
     ) -> JSONResponse:
-        """It appears with the next round, on the day in ``appears_at``; so many rows a year."""
-        with acting(service, actor):
-            service.acts.publish(submission_id, actor)
-        return _done(submission_id, actor)
+        """It appears with the next round, on the day in ``appears_at``. The rows per year are limited."""
+        require_open(service, even_if_lost=True)
+        hide_unknown(actor, service.acts.publish, submission_id, actor)
+        wait_until_durable(service)
+        return _answer(submission_id, actor)
 
     @router.post(
         "/api/judges/rename",
-        summary="Give a judge another name",
-        openapi_extra=described(Renaming),
+        summary="Rename a judge",
         responses=REFUSALS,
     )
-    def rename(actor: Known, said: Annotated[Renaming, Depends(json_body(Renaming))]) -> JSONResponse:
-        """Its submissions stay its own, and the record keeps both names."""
-        account = said.account or actor.name
+    def rename(actor: Known, body: Renaming) -> JSONResponse:
+        """It keeps its submissions, and the records keep both names."""
+        account = body.account or actor.name
         if not (actor.is_maintainer or is_same_name(account, actor.name)):
             raise HTTPException(403, NOT_YOURS)
+        require_open(service, even_if_lost=True)
         try:
-            with acting(service, actor):
-                record = service.acts.rename(account, said.judge, said.to, actor)
-        except HTTPException as refusal:
-            if refusal.detail != NOT_YOURS:
-                raise
-            raise HTTPException(404, f"there is no judge {said.judge!r} of {account}") from None
-        found = {"account": account, "judge": record.body["to"], "lasts": wait_until_it_lasts(service)}
+            record = service.acts.rename(account, body.judge, body.to, actor)
+        except KeyError:
+            raise HTTPException(404, f"there is no judge {body.judge!r} of {account}") from None
+        found = {"account": account, "judge": record.body["to"], "lasts": wait_until_durable(service)}
         return JSONResponse(found, headers=NO_STORE)
 
-    @router.get("/api/allowance", summary="How many test files are left to you, and when the next may come")
+    @router.get("/api/allowance", summary="How many test files you may still submit, and when the next one")
     def left(request: Request, account: Annotated[str, Query(max_length=NAME_LENGTH)] = "") -> JSONResponse:
-        """``account`` counts only where the server is for its own machine, and nobody is signed in."""
+        """``account`` is used only by a local server, when nobody is signed in."""
         actor = auth.actor_of(request)
         if actor is None and auth.mode == "local" and account:
             actor = Actor(account)
@@ -120,8 +127,8 @@ def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
         found = allowance_json(service.allowance(actor.name), service.suite.rules)
         return JSONResponse({"account": actor.name, **found}, headers=NO_STORE)
 
-    def _done(submission_id: str, actor: Actor) -> JSONResponse:
-        wait_until_it_lasts(service)
-        return JSONResponse(told_json(told_to(service, submission_id, actor)), headers=NO_STORE)
+    def _answer(submission_id: str, actor: Actor) -> JSONResponse:
+        view = hide_unknown(actor, service.submission, submission_id, actor)
+        return JSONResponse(told_json(view), headers=NO_STORE)
 
     return router

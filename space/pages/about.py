@@ -1,28 +1,32 @@
 """The about page: how scores are made, what the labels are, which versions, terms, citation, changes."""
 
-import hashlib
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
 
 from dataset_script.citation import PAPER_BIBTEX
 from space.about_facts import about_facts
-from space.page import Opening, Services, place
-from space.templating import render
+from space.page import Services
+from space.plain_page import PlainPages
 from space.trust_facts import trust_facts
 from submissions.service import SubmissionService
 
-PLACE = "about"
+PATH: Final = "/about"
 
 
-def build_about_page(services: Services) -> None:
-    """Lay the page out in the current Blocks: one place, for what the page opens with."""
-    place(PLACE, elem_id="about")
+def build_about_router(services: Services, pages: PlainPages) -> APIRouter:
+    """The route; the page is the same for every reader."""
+    router, service = APIRouter(), services.submissions
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def about(request: Request) -> Response:
+        values = about_values(service)
+        return pages.cached(request, repr(values), "about.html", "About", PATH, lambda: values)
+
+    return router
 
 
-def open_about(services: Services, query: str) -> Opening:
-    """The page; nothing on it depends on the address."""
-    html = f'<div data-part="{PLACE}">{about_html(services.submissions)}</div>'
-    return Opening(html, hashlib.sha256(html.encode()).hexdigest())
-
-
-def about_html(service: SubmissionService) -> str:
-    """The page with the facts as they are now."""
-    return render("about.html", facts=about_facts(service), trust=trust_facts(service), citation=PAPER_BIBTEX)
+def about_values(service: SubmissionService) -> dict[str, Any]:
+    """The facts as they are now."""
+    return {"facts": about_facts(service), "trust": trust_facts(service), "citation": PAPER_BIBTEX}

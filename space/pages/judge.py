@@ -1,55 +1,178 @@
-"""A judge's own page: what it is, how good and where, at what cost, and how to check and cite it."""
+"""The judge page: what a judge is, how good it is and where, what it costs, and how to check and cite it."""
 
-from typing import Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
-import gradio as gr
+from fastapi import APIRouter, Request, Response
 
 from dataset_script.vocabulary import LABEL_TITLES, LABELS
-from space.address import Choosable, choices_in, wire_address
-from space.fresh_choices import choices_html, take_choices
-from space.judge_html import JudgePages
-from space.page import Opening, Services, place
-from space.row_names import choices_of
+from leaderboard.board import Board, BoardRow
+from leaderboard.published_rows import SECOND_ANNOTATOR
+from space.address import Choosable, choices_in, link_to
+from space.board_figures import figure_cell
+from space.board_view import PROVENANCES
+from space.citing import eval_results_yaml, judge_bibtex
+from space.errors.judge_columns import JudgeColumns
+from space.file_facts import file_facts
+from space.judge_plots import reliability_plot, sweep_plot
+from space.judge_sentences import ASKED, calibration_in_words, costs_in_words, lead, reading
+from space.judge_view import BY_AGENT, COUNTS, JudgeView, view_judge
+from space.label_noise_told import describe_label_noise
+from space.page import Services
+from space.plain_page import PlainPages
+from space.row_marks import marks_told, noise_told
+from space.row_names import choices_of, origin, rows_by_id, short_name
+from submissions.service import SubmissionService
 
-ADDRESS: Final = (
-    Choosable("id", "one", ""),
-    Choosable("label", "one", "success", LABELS),
-)
+PATH: Final = "/judge"
+CONTROLS: Final = (Choosable("id", "one", ""), Choosable("label", "one", "success", LABELS))
 """What the address says; an id is looked up on the board, which changes."""
 
-CHOICES: Final = "judge-choices"
+INTERVALS: Final = MappingProxyType(
+    {
+        "tasks": "Intervals: 95 %, over tasks, from its verdicts.",
+        "approximate": "Intervals: 95 %, approximate: from counts, since its verdicts are not known.",
+        None: "Its counts are not known, so there are no intervals.",
+    }
+)
 
 
-def open_judge_page(services: Services, query: str) -> Opening:
-    """What the page of an address shows at once."""
-    chosen, _ = choices_in(query, ADDRESS)
-    html = services.judges.get(chosen["id"], chosen["label"])
-    choices = choices_html(services.judges.board, CHOICES)
-    parts = (("head", html.head), ("body", html.body + choices))
-    return Opening("".join(f'<div data-part="judge-{name}">{part}</div>' for name, part in parts), html.key)
+def build_judge_router(services: Services, pages: PlainPages) -> APIRouter:
+    """``GET /judge``."""
+    service, columns, router = services.submissions, services.judge_columns, APIRouter()
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def judge_page(request: Request) -> Response:
+        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
+        board = service.board()
+        row, label = rows_by_id(board).get(chosen["id"]), chosen["label"]
+        common = {
+            "chosen": chosen,
+            "judges": choices_of(board),
+            "labels": [(title, key) for key, title in LABEL_TITLES.items()],
+            "unknown": unknown,
+        }
+        if row is None and (chosen["id"] or "id" in unknown):
+            title = "There is no such judge"
+            values = {**common, "row": None, "heading": title, "rows": _listed(board)}
+            return pages.answer("judge.html", title, PATH, 404, **values)
+
+        def values() -> Mapping[str, Any]:
+            if row is None:
+                return {**common, "row": None, "heading": "Choose a judge", "rows": _listed(board)}
+            view = view_judge(board, row, label)
+            return {
+                **common,
+                "row": row,
+                "view": view,
+                **(_values(service, columns, board, view) if view else {}),
+            }
+
+        title = short_name(row) if row else "Judges"
+        return pages.cached(
+            request, (board.digest, row and row.id, label, *unknown), "judge.html", title, PATH, values
+        )
+
+    return router
 
 
-def build_judge_page(services: Services) -> None:
-    """Lay the page out in the current Blocks; the controls redraw what the address opened with."""
-    judges: JudgePages = services.judges
-    head = place("judge-head", elem_id="judge-head")
-    with gr.Row(elem_classes="controls"):
-        judge = gr.Dropdown(
-            choices_of(judges.board), value=None, label="Judge", elem_id="judge", allow_custom_value=True,
-            min_width=260,
-        )  # fmt: skip
-        label = gr.Radio(
-            [(title, key) for key, title in LABEL_TITLES.items()], value="success", label="Label",
-            elem_id="judge-label", min_width=320,
-        )  # fmt: skip
-    body = place("judge-body", elem_id="judge-body")
+def _values(
+    service: SubmissionService, columns: JudgeColumns, board: Board, view: JudgeView
+) -> dict[str, Any]:
+    """What the page of a judge that answers the label shows."""
+    row, label = view.row, view.label
+    facts = file_facts(service, row, label)
+    noise = noise_told(view.found)
+    has_errors = label == "success" and columns.has_errors_of(row)
+    return {
+        "figure_cell": figure_cell,
+        "summary": " · ".join(
+            part for part in (row.kind, row.inputs, row.model, origin(row), *row.marks) if part
+        ),
+        "lead": lead(view),
+        "label_title": LABEL_TITLES[label],
+        "positives": ASKED[label][1],
+        "counts": COUNTS,
+        "human_marks": _human_marks(view),
+        "has_human": bool(_human_marks(view)["precision"]) and row.id != SECOND_ANNOTATOR,
+        "has_agents": any(heading == BY_AGENT for heading, _ in view.sections),
+        "interval_note": noise or INTERVALS[view.found["intervals"]],
+        "is_noisy": bool(noise),
+        "label_noise": describe_label_noise(service, row, label, view.axes["precision"]),
+        "errors_address": link_to("/errors", judge=row.id) if has_errors else "",
+        "findings": reading(view),
+        "neighbours": neighbours(board, row, label),
+        "calibration": facts.calibration,
+        "calibration_absent": facts.calibration_absent,
+        "calibration_words": calibration_in_words(facts.calibration) if facts.calibration else [],
+        "reliability": reliability_plot(facts.calibration) if facts.calibration else None,
+        "thresholds": sweep_plot(facts.calibration) if facts.calibration else None,
+        "facts": _facts(row),
+        "costs": costs_in_words(facts.costs) if facts.costs else [],
+        "costs_absent": facts.costs_absent,
+        "receipt": _receipt(board, row),
+        "eval_results": eval_results_yaml(board, row) if row.provenance != "reference" else "",
+        "bibtex": judge_bibtex(row),
+    }
 
-    def draw(row_id: str | None, chosen: str) -> tuple[str, str]:
-        html = judges.get(row_id or "", chosen)
-        return html.head, html.body
 
-    page = gr.context.Context.root_block
-    quiet = {"api_visibility": "private", "show_progress": "hidden", "trigger_mode": "always_last"}
-    take_choices(page, judge, CHOICES)
-    wire_address(page, {"id": judge, "label": label}, {"id": ""}, any_text={"id"})
-    gr.on([judge.input, label.input], draw, [judge, label], [head, body], **quiet)
+def _human_marks(view: JudgeView) -> dict[str, list[tuple[float, str]]]:
+    """Where the second annotator stands on each axis."""
+    human = view.human or {}
+    return {
+        metric: [] if human.get(metric) is None else [(axis.place(human[metric]), "human")]
+        for metric, axis in view.axes.items()
+    }
+
+
+def neighbours(board: Board, row: BoardRow, label: str) -> list[tuple[str, str]]:
+    """(name, address of the comparison) with the judges just above and below in the ranking."""
+    ranked = [other for other in board.ranking(label) if other.labels[label]["rank"]]
+    ranks = [rank for rank, other in enumerate(ranked) if other.id == row.id]
+    beside = [ranked[near] for rank in ranks for near in (rank - 1, rank + 1) if 0 <= near < len(ranked)]
+    said = "" if label == "success" else label
+    return [
+        (short_name(other), link_to("/compare", judges=[row.id, other.id], label=said)) for other in beside
+    ]
+
+
+def _facts(row: BoardRow) -> list[tuple[str, str]]:
+    declared = {"Kind": row.kind, "Inputs": row.inputs, "Model": row.model, "Authors": row.authors}
+    if row.provenance == "scored":
+        declared |= {"Account": row.account, "Submitted": f"{row.date[:16].replace('T', ' ')} UTC"}
+        used = {True: "used to build or tune it", False: "not used", None: "not declared"}[
+            row.test_labels_used
+        ]
+        declared |= {"Test labels": used, "Submissions": f"{row.attempts} scored"}
+    else:
+        declared |= {"Date": row.date[:10], "Source": row.source}
+    declared |= {"Provenance": PROVENANCES[row.provenance], "Marks": marks_told(row), "Note": row.note}
+    return [(term, text) for term, text in declared.items() if text]
+
+
+def _receipt(board: Board, row: BoardRow) -> list[tuple[str, str]]:
+    if row.file_sha256 is None:
+        return []
+    return [
+        ("Submission", row.id),
+        ("SHA-256", row.file_sha256),
+        ("Received", row.date),
+        ("Labels", board.label_version or ""),
+        ("Policy", "strict"),
+    ]
+
+
+def _listed(board: Board) -> list[tuple[BoardRow, str]]:
+    """Every ranked judge and the references, with a line about each."""
+    found = []
+    for row in board.rows:
+        success = row.labels.get("success")
+        if row.provenance == "scored" and not (success and success["best"]):
+            continue
+        parts = [row.kind, origin(row)]
+        if success and success["overall"]["precision"] is not None:
+            parts.append(f"precision {figure_cell(success['overall'], 'precision', 'success').text}")
+        found.append((row, " · ".join(part for part in parts if part)))
+    return found

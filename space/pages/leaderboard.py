@@ -1,38 +1,92 @@
-"""The leaderboard page: which judge can be trusted, and how surely.
+"""The leaderboard page: which judge can be trusted, and how surely."""
 
-Heading, controls and the filled table come with the page, prepared as bytes (``space/board_pages.py``), and
-``static/board.js`` keeps them at the reader's choice. The plot is Gradio's, asked for when it comes near.
-"""
+from dataclasses import dataclass
+from typing import Any, Final
 
-import gradio as gr
-from gradio.components.plot import PlotData
+from fastapi import APIRouter, Request, Response
 
-from space.page import Opening, Services, part, place
+from leaderboard.board import Board
+from leaderboard.history import board_history
+from space.board_choice import Options, address_of_choice, choice_in, options_of
+from space.board_sentences import sentences
+from space.board_view import Choice, view_board
+from space.history_view import view_history
+from space.page import Services
+from space.plain_page import DESCRIPTION, PlainPages
+from space.plots import precision_recall_plot
+from space.row_marks import MARKS
+from space.shelf import Shelf
+from submissions.service import SubmissionService
 
-WHEN_NEAR = "window.arbBoard?.watchPlot(element, (query) => trigger('change', { query }));"
-
-
-def build_leaderboard_page(services: Services) -> None:
-    """Lay the page out in the current Blocks."""
-    place("board")
-    with gr.Row(elem_id="board-plots", equal_height=False):
-        with gr.Column(scale=3, min_width=320):
-            part("<h2>Precision and recall</h2>")
-            near = gr.HTML("", elem_id="plot-near", apply_default_css=False, js_on_load=WHEN_NEAR)
-            plot = gr.Plot(show_label=False, container=False, elem_id="precision-recall")
-        with gr.Column(scale=2, min_width=280):
-            place("reading")
-    place("history")
-
-    def draw(event: gr.EventData) -> PlotData:
-        return PlotData(type="plotly", plot=services.boards.plot(str(event.query)))
-
-    near.change(
-        draw, None, plot, api_visibility="private", show_progress="hidden", trigger_mode="always_last",
-        concurrency_limit=8,
-    )  # fmt: skip
+PATH: Final = "/"
+SHORT: Final = 60
+"""Rows that a long table shows until one asks for all."""
 
 
-def open_leaderboard(services: Services, query: str) -> Opening:
-    """What the page shows at once: everything but the plot."""
-    return Opening(*services.boards.opening(query))
+@dataclass(frozen=True)
+class BoardFacts:
+    """What the metrics of a board rest on."""
+
+    n_trajectories: int
+    n_agents: int
+    label_version: str | None
+    n_judges: int
+    updated: str | None
+    read_only_reason: str | None
+
+
+def build_leaderboard_router(services: Services, pages: PlainPages) -> APIRouter:
+    """The route; a page is made once for each board and choice."""
+    router, service = APIRouter(), services.submissions
+    known: Shelf[Options] = Shelf(4, lambda _: 1)
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def leaderboard(request: Request) -> Response:
+        board, reason = service.board(), service.read_only_reason
+        options = known.get(board.digest, lambda: options_of(board))
+        choice, refused = choice_in(request.url.query, options)
+        return pages.cached(
+            request,
+            (board.digest, choice, tuple(refused), reason),
+            "leaderboard.html",
+            "Leaderboard",
+            PATH,
+            lambda: {
+                "description": DESCRIPTION,
+                "facts": facts_of(service, board),
+                "options": options,
+                "refused": refused,
+                **choice_values(board, choice),
+            },
+        )
+
+    return router
+
+
+def choice_values(board: Board, choice: Choice) -> dict[str, Any]:
+    """What of the page follows from a choice: table, plot, findings, history."""
+    return {
+        "choice": choice,
+        "view": view_board(board, choice),
+        "short": SHORT,
+        "marks": MARKS,
+        "plot": precision_recall_plot(board, choice.label, choice),
+        "sentences": sentences(board, choice.label),
+        "history": view_history(board_history(board, choice.label)),
+        "address": lambda **changes: address_of_choice(choice, **changes),
+    }
+
+
+def facts_of(service: SubmissionService, board: Board) -> BoardFacts:
+    """The facts of a board as it is now."""
+    test = service.suite.split("test")
+    dates = [row.date[:10] for row in board.rows if row.provenance == "scored"]
+    return BoardFacts(
+        n_trajectories=len(test),
+        n_agents=len({trajectory.agent for trajectory in test}),
+        label_version=board.label_version,
+        n_judges=sum(1 for row in board.rows if (row.labels["success"] or {}).get("rank")),
+        updated=max(dates, default=None),
+        read_only_reason=service.read_only_reason,
+    )

@@ -1,53 +1,44 @@
-"""The paper page: its tables computed here, beside the printed figures."""
+"""The paper page: its tables computed here, beside the printed metrics."""
 
-import hashlib
+from typing import Final
 
-import gradio as gr
+from fastapi import APIRouter, Request, Response
 
 from dataset_script.suite import OFFICIAL
 from leaderboard.paper_tables.make import TABLES
-from space.address import Choosable, choices_in, wire_address
-from space.page import Opening, Services, place
+from space.address import Choosable, choices_in
+from space.page import Services
 from space.paper_source import PaperTables
-from space.paper_view import show_table
-from space.templating import render
+from space.paper_view import describe_cell, kind_of, numbered_notes, text_of
+from space.plain_page import PlainPages
 
-FIRST = 1
-
-
-def build_paper_page(services: Services) -> None:
-    """Lay the page out in the current Blocks."""
-    place("paper-head")
-    with gr.Row(elem_classes="controls"):
-        number = gr.Radio(
-            [(f"Table {known}", str(known)) for known in TABLES], value=str(FIRST), label="Table",
-            elem_id="paper-table",
-        )  # fmt: skip
-    body = place("paper-body", elem_id="paper-body")
-
-    def draw(chosen: str) -> str:
-        return body_html(services.paper, chosen)
-
-    page = gr.context.Context.root_block
-    wire_address(page, {"table": number})
-    number.input(
-        draw, number, body, api_visibility="private", show_progress="hidden", trigger_mode="always_last"
-    )
+PATH: Final = "/paper"
+FIRST: Final = "1"
+CONTROLS: Final = (Choosable("table", "one", FIRST, tuple(map(str, TABLES))),)
 
 
-def open_paper(services: Services, query: str) -> Opening:
-    """The page as its address says, before Gradio is there."""
-    spec = [Choosable("table", "one", str(FIRST), tuple(map(str, TABLES)))]
-    chosen, _ = choices_in(query, spec)
-    head = render("paper_head.html", is_official=services.submissions.suite.name == OFFICIAL)
-    html = (
-        f'<div data-part="paper-head">{head}</div>'
-        f'<div data-part="paper-body">{body_html(services.paper, chosen["table"])}</div>'
-    )
-    return Opening(html, hashlib.sha256(html.encode()).hexdigest())
+def build_paper_router(services: Services, pages: PlainPages) -> APIRouter:
+    """``GET /paper``."""
+    router, tables = APIRouter(), PaperTables(services.submissions)
 
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def paper_page(request: Request) -> Response:
+        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
+        table = tables.get(int(chosen["table"]))
+        values = {
+            "table": table,
+            "numbers": TABLES,
+            "first": int(FIRST),
+            "notes": numbered_notes(table),
+            "is_official": services.submissions.suite.name == OFFICIAL,
+            "unknown": unknown,
+            "kind_of": kind_of,
+            "text_of": text_of,
+            "describe_cell": describe_cell,
+        }
+        return pages.cached(
+            request, (table, *unknown), "paper.html", f"Table {table.number}", PATH, lambda: values
+        )
 
-def body_html(tables: PaperTables, number: str) -> str:
-    """The table with this number; the first one for a number that is none."""
-    known = int(number) if number in map(str, TABLES) else FIRST
-    return render("paper_body.html", shown=show_table(tables.get(known)))
+    return router

@@ -1,72 +1,76 @@
-"""The success rates page: how often agents succeed, who says so, and what training on a judge means."""
+"""The success rates page: how often agents succeed, by whose judgement, and the effect on training."""
 
-import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
 
-import gradio as gr
+from fastapi import APIRouter, Request, Response
 
 from dataset_script.vocabulary import BENCHMARKS
 from leaderboard.rates import OVERALL
-from space.address import Choosable, choices_in, wire_address
-from space.fresh_choices import listed_html, take_choices
-from space.page import Opening, Services, place
-from space.rates_source import PRINTED, RateSources
-from space.rates_view import benchmark_title, view_rates, view_training
-from space.templating import render
+from space.address import Choosable, choices_in
+from space.page import Services
+from space.plain_page import PlainPages
+from space.rates_source import MOST_EVALUATORS, RateSources
+from space.rates_view import (
+    agent_title,
+    benchmark_title,
+    describe_kept,
+    describe_rate,
+    kept_span,
+    view_rates,
+    view_training,
+)
 from submissions.service import SubmissionService
 
-CHOICES = "rates-choices"
-DEFAULT = tuple(row_id for row_id, _, _ in PRINTED)
+PATH: Final = "/rates"
 
 
-def build_rates_page(services: Services) -> None:
-    """Lay the page out in the current Blocks."""
-    service = services.submissions
-    sources = RateSources(service)
-    place("rates-head")
-    with gr.Row(elem_classes="controls"):
-        benchmark = gr.Radio(
-            [(benchmark_title(name), name) for name in benchmarks_of(service)], value=OVERALL,
-            label="Benchmark", elem_id="rates-benchmark", scale=2, min_width=320,
-        )  # fmt: skip
-        by = gr.Dropdown(
-            sources.choices(), value=default_of(service), multiselect=True, max_choices=5,
-            label="Evaluated by, beside the experts", elem_id="rates-by", min_width=260,
-        )  # fmt: skip
-    body = place("rates-body", elem_id="rates-body")
+def build_rates_router(services: Services, pages: PlainPages) -> APIRouter:
+    """``GET /rates``."""
+    service, router = services.submissions, APIRouter()
+    sources, benchmarks = RateSources(service), benchmarks_of(service)
 
-    def draw(chosen: str, ids: list[str] | None) -> str:
-        return body_html(service, chosen, ids or [])
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def rates_page(request: Request) -> Response:
+        controls = (
+            Choosable("benchmark", "one", OVERALL, benchmarks),
+            Choosable("by", "many", sources.default()),
+        )
+        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
+        benchmark, by = chosen["benchmark"], chosen["by"] or sources.default()
+        board = service.board()
+        labels_are_public = service.labels_for_public_figures() is not None
 
-    page = gr.context.Context.root_block
-    quiet = {"api_visibility": "private", "show_progress": "hidden", "trigger_mode": "always_last"}
-    take_choices(page, by, CHOICES)  # submissions that came after the start of the server too
-    wire_address(page, {"benchmark": benchmark, "by": by}, any_text={"by"})
-    gr.on([benchmark.input, by.input], draw, [benchmark, by], body, **quiet)
+        def values() -> Mapping[str, Any]:
+            evaluators, problems = sources.find(by)
+            choices = sources.choices()
+            known = {row_id for _, row_id in choices}
+            training_axis, training = view_training(board)
+            return {
+                "view": view_rates(evaluators, benchmark) if evaluators else None,
+                "problems": problems,
+                "unknown": unknown,
+                "labels_are_public": labels_are_public,
+                "benchmark": benchmark,
+                "benchmarks": [(benchmark_title(name), name) for name in benchmarks],
+                "chosen": [row_id for row_id in by if row_id in known][:MOST_EVALUATORS],
+                "choices": choices,
+                "default": ",".join(sources.default()),
+                "most": MOST_EVALUATORS,
+                "training_axis": training_axis,
+                "training": training,
+                "kept_span": kept_span,
+                "describe_kept": describe_kept,
+                "describe_rate": describe_rate,
+                "agent_title": agent_title,
+                "benchmark_title": benchmark_title,
+            }
 
+        key = (board.digest, labels_are_public, benchmark, *by, "", *unknown)
+        return pages.cached(request, key, "rates.html", "Success rates", PATH, values)
 
-def open_rates(services: Services, query: str) -> Opening:
-    """The page as its address says, before Gradio is there."""
-    service = services.submissions
-    spec = [
-        Choosable("benchmark", "one", OVERALL, benchmarks_of(service)),
-        Choosable("by", "many", default_of(service)),
-    ]
-    chosen, _ = choices_in(query, spec)
-    head = render("rates_head.html", labels_are_public=service.labels_for_public_figures() is not None)
-    html = (
-        f'<div data-part="rates-head">{head}{listed_html(RateSources(service).choices(), CHOICES)}</div>'
-        f'<div data-part="rates-body">{body_html(service, chosen["benchmark"], chosen["by"])}</div>'
-    )
-    return Opening(html, hashlib.sha256(html.encode()).hexdigest())
-
-
-def body_html(service: SubmissionService, benchmark: str, ids: list[str]) -> str:
-    """The tables for a benchmark and the chosen evaluators."""
-    asked = RateSources(service).ask(ids)
-    known = benchmark if benchmark in benchmarks_of(service) else OVERALL
-    view = view_rates(asked.evaluators, known) if asked.evaluators else None
-    kept_axis, kept = view_training(service.board())
-    return render("rates_body.html", view=view, problems=asked.problems, kept_axis=kept_axis, kept=kept)
+    return router
 
 
 def benchmarks_of(service: SubmissionService) -> tuple[str, ...]:
@@ -74,9 +78,3 @@ def benchmarks_of(service: SubmissionService) -> tuple[str, ...]:
     found = {trajectory.benchmark for trajectory in service.suite.split("test")}
     known = tuple(name for name in BENCHMARKS if name in found)
     return (OVERALL, *known, *sorted(found - set(known)))
-
-
-def default_of(service: SubmissionService) -> list[str]:
-    """Who is shown beside the experts at first: the paper's evaluators on the official suite."""
-    known = {row_id for _, row_id in RateSources(service).choices()}
-    return [row_id for row_id in DEFAULT if row_id in known]

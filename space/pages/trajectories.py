@@ -1,25 +1,33 @@
 """The trajectories page: what an agent was asked, saw, thought and did, step by step, and what judges said.
 
-Everything that the page shows follows from its address, so the server writes it into the page's first HTML;
-``static/trajectories.js`` asks for the next part when a reader moves on.
+Everything that the page shows follows from its address; ``static/trajectories.js`` asks for the next part
+when a reader moves on.
 """
 
-import hashlib
+from typing import Final
 
+from fastapi import APIRouter, Request, Response
+
+from space.explorer.choice import PATH
 from space.explorer.parts import browse_part, story_id, story_part
-from space.page import Opening, Services, place
+from space.page import Services
+from space.plain_page import PlainPages
 
-PLACE = "trajectories"
-
-
-def build_trajectories_page(services: Services) -> None:
-    """Lay the page out in the current Blocks: one place, for what the page opens with."""
-    place(PLACE, elem_id="trajectories")
+TITLE: Final = "Trajectories"
+TEMPLATE: Final = "trajectories.html"
 
 
-def open_trajectories(services: Services, query: str) -> Opening:
-    """The list, or the story that the address names."""
-    part_of = story_part if story_id(query) else browse_part
-    part = part_of(services.trajectories, query)
-    html = f'<div class="trajectories" data-part="{PLACE}">{part.html}</div>'
-    return Opening(html, hashlib.sha256(html.encode()).hexdigest())
+def build_trajectories_router(services: Services, pages: PlainPages) -> APIRouter:
+    """The route: the list, or the story that the address names."""
+    router, explorer = APIRouter(), services.trajectories
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def trajectories(request: Request) -> Response:
+        query = request.url.query
+        part = story_part(explorer, query) if story_id(query) else browse_part(explorer, query)
+        if part.status != 200:
+            return pages.answer(TEMPLATE, TITLE, PATH, part.status, part=part)
+        return pages.cached(request, part.html, TEMPLATE, part.title or TITLE, PATH, lambda: {"part": part})
+
+    return router

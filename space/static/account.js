@@ -56,7 +56,6 @@
     show();
   }
 
-  document.addEventListener("arb:opened", show);
   if (document.cookie.split("; ").some((cookie) => cookie.startsWith("arb-signed-in="))) ask();
   else { account = { name: null, is_maintainer: false }; show(); }
 })();

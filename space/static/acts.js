@@ -41,7 +41,7 @@
       let found = await send(form);
       if (found.state === "running") found = await finished(form.getAttribute("action"));
       if (found.state === "failed") throw new Error(found.told);
-      sessionStorage.setItem(SAID, found.lasts === false ? "Done; it waits for the place where records last." : "Done.");
+      sessionStorage.setItem(SAID, found.lasts === false ? "Done; it waits to be stored permanently." : "Done.");
       if (form.dataset.then) window.location.assign(form.dataset.then); // where what was done is listed
       else window.location.reload();
     } catch (problem) {

@@ -76,7 +76,7 @@
     if (found) {
       seen = found.saved;
       was_done = is_done;
-      if (!changed) say(found.lasts ? "Saved" : "Saved; it waits for the place where records last");
+      if (!changed) say(found.lasts ? "Saved" : "Saved; it waits to be stored permanently");
     } else if (!stopped) {
       changed = true;
       soon = setTimeout(() => send(is_done), 2_000);

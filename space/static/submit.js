@@ -1,4 +1,110 @@
-// Lines to copy name this Space by the address at which the reader sees it.
+// Around the form that Gradio draws: starts it, keeps the split in the address, checks a file's size before it
+// is uploaded, shows the outcome where the file was dropped, and says what is left to the account.
 (() => {
   for (const place of document.querySelectorAll("[data-origin]")) place.textContent = window.location.origin;
+  const form = document.getElementById("submit-form");
+  if (!form) return;
+  const splitInAddress = () => (new URLSearchParams(window.location.search).get("split") === "dev" ? "dev" : "test");
+
+  async function start() {
+    try {
+      const answer = await fetch("/config?page=submit");
+      if (!answer.ok) throw new Error(answer.status);
+      const config = await answer.json();
+      config.root = window.location.origin;
+      window.gradio_config = config;
+      window.__gradio_mode__ = "app";
+      await import("/gradio.js");
+    } catch {
+      const notice = form.querySelector(".form-loading");
+      notice.textContent = "The form could not be loaded. Reload the page, or use the commands below.";
+      notice.classList.add("notice", "bad");
+    }
+  }
+
+  // The split: a choice is a step in the history, and back undoes it.
+  form.addEventListener("change", (event) => {
+    if (!event.target.matches("#split input")) return;
+    const address = new URL(window.location);
+    if (event.target.value === "dev") address.searchParams.set("split", "dev");
+    else address.searchParams.delete("split");
+    if (address.href !== window.location.href) window.history.pushState(null, "", address);
+  });
+  window.addEventListener("popstate", () => form.querySelector(`#split input[value="${splitInAddress()}"]`)?.click());
+
+  // A file over the limit is refused here, before it travels.
+  function tooLarge(files) {
+    const file = files?.[0];
+    const place = form.querySelector("[data-file-problem]");
+    if (!file || !place) return false;
+    place.replaceChildren();
+    if (file.size <= Number(form.dataset.maxBytes)) return false;
+    const notice = document.createElement("div");
+    notice.className = "notice bad";
+    notice.setAttribute("role", "alert");
+    notice.textContent =
+      `${file.name} has ${(file.size / 1e6).toFixed(1)} MB; at most ${form.dataset.limit} are taken. ` +
+      "Leave out long columns such as reasoning, or write Parquet.";
+    place.append(notice);
+    return true;
+  }
+  function refuse(event, files) {
+    if (!tooLarge(files)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (event.target.matches("input")) event.target.value = "";
+  }
+  form.addEventListener("change", (event) => {
+    if (event.target.matches("#prediction-file input[type=file]")) refuse(event, event.target.files);
+  }, true);
+  form.addEventListener("drop", (event) => {
+    if (event.target.closest("#prediction-file")) refuse(event, event.dataTransfer?.files);
+  }, true);
+
+  // What is left to an account: the page is the same for every reader, so that it is asked for here.
+  const isSignedIn = () => document.cookie.split("; ").some((cookie) => cookie.startsWith("arb-signed-in="));
+  let latest = null;
+  let timer = 0;
+
+  async function askAllowance() {
+    const name = form.querySelector("#account input, #account textarea")?.value.trim() ?? "";
+    const address = isSignedIn() ? "/api/allowance" : name ? `/api/allowance?account=${encodeURIComponent(name)}` : null;
+    latest = address;
+    let text = "";
+    if (address) {
+      try {
+        const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
+        if (answer.ok) text = (await answer.json()).told;
+      } catch { /* then the rules alone stand there */ }
+    }
+    if (latest === address) for (const place of document.querySelectorAll("[data-allowance]")) place.textContent = text;
+  }
+  function askSoon() {
+    clearTimeout(timer);
+    timer = setTimeout(askAllowance, 400);
+  }
+  form.addEventListener("input", (event) => {
+    if (event.target.closest("#account")) askSoon();
+  });
+
+  // Gradio draws its parts one after the other: the form is shown when the last ones are there. Then each outcome
+  // is brought into view, and leaves less to the account.
+  const PARTS = ["#outcome", "#prediction-file input", "#inputs input", "#link input", "#test-labels input", "#submit-button"];
+  const drawn = new MutationObserver(() => {
+    if (PARTS.some((part) => !form.querySelector(part))) return;
+    drawn.disconnect();
+    const outcome = form.querySelector("#outcome");
+    window.setTimeout(() => form.classList.add("is-ready"), 100);
+    let shown = null;
+    new MutationObserver(() => {
+      const notice = outcome.querySelector(".notice");
+      if (notice === shown) return;
+      shown = notice;
+      askSoon();
+      notice?.scrollIntoView({ block: "nearest", behavior: "auto" });
+    }).observe(outcome, { childList: true, subtree: true });
+  });
+  drawn.observe(form, { childList: true, subtree: true });
+  start();
+  askAllowance();
 })();

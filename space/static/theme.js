@@ -18,7 +18,8 @@
     }
     show();
   });
-  // Gradio sets the class too, when it starts and when the system changes: the reader's choice stands.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+  // On /submit Gradio sets the class too, when it starts: the reader's choice stands.
   new MutationObserver(show).observe(document.body, { attributes: true, attributeFilter: ["class"] });
   show();
 })();

@@ -1,117 +1,18 @@
-// The trajectories page: choosing runs, and reading one by keyboard. Everything that it shows comes from the
-// address; this script asks for the part that an address names and puts it in place of the one that is there.
-window.arbTrajectories = (() => {
+// Reading a trajectory by keyboard: its steps, its tree, its verdicts. Lists and other trajectories are links.
+(() => {
   const here = () => document.querySelector(".trajectories");
-  const PATH = here()?.dataset.path ?? "/trajectories"; // annotators read a story at an address of its own
+  const PATH = here()?.dataset.path ?? "/trajectories"; // annotators read one at an address of its own
   const story = () => document.querySelector(".trajectories .story");
   const steps = () => [...document.querySelectorAll(".story .step")];
-  let asking = null; // the request under way: a newer one ends it
-  let list = null; // the list that a reader left for a story, to come back to where it was
   const trees = new Map();
 
   // The address ------------------------------------------------------------------------------------------
 
-  function go_to(address, { push }) {
-    if (address === window.location.pathname + window.location.search) return;
-    window.history[push ? "pushState" : "replaceState"](null, "", address);
+  function go_to(address) {
+    window.history.replaceState(null, "", address);
     if (window.parent !== window) { // a Space on huggingface.co lives in a frame: the outer address follows
       window.parent.postMessage({ queryString: window.location.search.slice(1), hash: "" }, "https://huggingface.co");
     }
-  }
-
-  const given = (name) => new URLSearchParams(window.location.search).get(name) ?? "";
-
-  // Parts ------------------------------------------------------------------------------------------------
-
-  async function fetched(address) {
-    asking?.abort();
-    asking = new AbortController();
-    const answer = await fetch(address, { signal: asking.signal, headers: { Accept: "text/html" } });
-    const html = await answer.text();
-    if (!answer.ok && !html.includes("nothing-found")) throw new Error(String(answer.status));
-    return html;
-  }
-
-  async function put(target, address, then) {
-    target.setAttribute("aria-busy", "true");
-    try {
-      target.innerHTML = await fetched(address);
-      then?.();
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      target.innerHTML =
-        '<div class="nothing-found" role="alert"><h1>This could not be loaded.</h1>' +
-        '<p>The Space does not answer, or the connection is gone.</p><p><button type="button" class="button" data-retry>Try again</button></p></div>';
-    }
-    target.removeAttribute("aria-busy");
-  }
-
-  async function show({ focus } = { focus: false }) {
-    const place = here();
-    if (!place) return;
-    trees.clear();
-    if (given("id")) {
-      if (place.querySelector(".browse")) {
-        list = { nodes: [...place.childNodes], search: null, scroll: window.scrollY, from: document.activeElement };
-        list.search = list_search();
-        place.replaceChildren();
-      }
-      await put(place, `${PATH}/story${window.location.search}`, () => {
-        opened();
-        if (focus) {
-          window.scrollTo(0, Math.min(window.scrollY, place.offsetTop));
-          place.querySelector("h1")?.focus({ preventScroll: true });
-        }
-      });
-    } else if (list && list.search === list_search()) {
-      place.replaceChildren(...list.nodes);
-      window.scrollTo(0, list.scroll);
-      list.from?.focus?.({ preventScroll: true });
-      list = null;
-      document.title = title_of("Trajectories");
-    } else if (place.querySelector("#runs-found")) {
-      follow_form();
-      await put(place.querySelector("#runs-found"), `${PATH}/list${window.location.search}`);
-    } else {
-      await put(place, `${PATH}/browse${window.location.search}`); // a story was the first thing here
-      document.title = title_of("Trajectories");
-    }
-  }
-
-  // What chooses the list, the same whether a story is open or not.
-  function list_search() {
-    const query = new URLSearchParams(window.location.search);
-    for (const name of ["id", "step"]) query.delete(name);
-    query.sort();
-    return String(query);
-  }
-
-  const title_of = (text) => `${text} · ${document.title.split(" · ").at(-1)}`;
-
-  // The form ---------------------------------------------------------------------------------------------
-
-  function chosen_address(form) {
-    const query = [];
-    for (const field of form.elements) {
-      if (!field.name || field.value.trim() === (field.dataset.default ?? "")) continue;
-      query.push(`${field.name}=${encodeURIComponent(field.value.trim()).replaceAll("%2F", "/")}`);
-    }
-    return query.length ? `${PATH}?${query.join("&")}` : PATH;
-  }
-
-  function follow_form() {
-    for (const field of here().querySelector(".filters")?.elements ?? []) {
-      if (field.name && field !== document.activeElement) field.value = given(field.name) || (field.dataset.default ?? "");
-    }
-  }
-
-  let soon = 0;
-  function choose(form, wait) {
-    clearTimeout(soon);
-    soon = setTimeout(() => {
-      go_to(chosen_address(form), { push: false });
-      put(here().querySelector("#runs-found"), `${PATH}/list${window.location.search}`);
-    }, wait);
   }
 
   // How high the goal stands: what else stays in sight stands below it.
@@ -132,7 +33,6 @@ window.arbTrajectories = (() => {
     const text = read.querySelector(".goal-text");
     const more = read.querySelector(".goal-more");
     if (more) more.hidden = text.scrollHeight <= text.clientHeight + 2;
-    document.title = title_of(read.dataset.title);
     show_strip(read);
     settle(Number(read.dataset.place));
   }
@@ -143,7 +43,7 @@ window.arbTrajectories = (() => {
     if (next === Number(story().dataset.place)) return;
     const query = new URLSearchParams(window.location.search);
     const rest = window.location.search.slice(1).split("&").filter((part) => !part.startsWith("step="));
-    if (query.has("id")) go_to(`${PATH}?${[...rest, ...(next > 1 ? [`step=${next}`] : [])].join("&")}`, { push: false });
+    if (query.has("id")) go_to(`${PATH}?${[...rest, ...(next > 1 ? [`step=${next}`] : [])].join("&")}`);
     for (const step of all) step.hidden = Number(step.dataset.place) !== next;
     story().dataset.place = String(next);
     document.getElementById("step-told").textContent = `Step ${next} of ${all.length}`;
@@ -327,17 +227,6 @@ window.arbTrajectories = (() => {
 
   const is_plain = (event) => event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
 
-  function follow(address, options) {
-    go_to(address, options);
-    return show({ focus: true });
-  }
-
-  on("click", "a[data-go]", (link, event) => {
-    if (!is_plain(event)) return;
-    event.preventDefault();
-    const address = link.getAttribute("href");
-    follow(address, { push: true });
-  });
   on("click", "a[data-step]", (link, event) => {
     if (!is_plain(event)) return;
     event.preventDefault();
@@ -345,7 +234,6 @@ window.arbTrajectories = (() => {
   });
   on("click", "[data-walk]", (button) => walk_to(Number(story().dataset.place) + Number(button.dataset.walk)));
   on("click", "[data-match]", (button) => to_match(Number(button.dataset.match)));
-  on("click", "[data-retry]", () => show());
   on("click", ".fold", toggle_fold);
   on("click", ".goal-more", (button) => {
     const is_open = story().classList.toggle("goal-open");
@@ -353,14 +241,8 @@ window.arbTrajectories = (() => {
     story().querySelector(".goal-text").tabIndex = is_open ? 0 : -1; // it scrolls when it is long
     button.textContent = is_open ? "Show less" : "Show all of the goal";
   });
-  on("change", ".filters select, .filters [name=task]", (field) => choose(field.form, 0));
-  on("input", ".filters [type=search]", (field) => choose(field.form, 250));
   on("click", ".filters-more", (button) => {
     button.setAttribute("aria-expanded", String(button.form.classList.toggle("filters-open")));
-  });
-  on("submit", ".filters", (form, event) => {
-    event.preventDefault();
-    choose(form, 0);
   });
   on("input", "#tree-search", search_tree);
   on("change", "#tree-pruned", show_tree);
@@ -403,10 +285,5 @@ window.arbTrajectories = (() => {
     event.preventDefault();
     act();
   });
-  window.addEventListener("popstate", () => { if (here() && !here().dataset.path) show(); });
-
-  // Twice where the story comes with the page: it is moved into place, and that loses where the strip stood.
-  document.addEventListener("arb:opened", opened);
-  if (here()) opened();
-  return { show };
+  opened();
 })();

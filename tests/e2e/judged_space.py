@@ -60,12 +60,6 @@ def keep_picture(page, name: str) -> None:
     page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
 
 
-def wait_until_open(page) -> None:
-    """Gradio has loaded and taken over what the page opened with."""
-    page.wait_for_function("!document.body.classList.contains('is-opening')")
-    page.wait_for_selector(".controls input")
-
-
 def is_dark(page) -> bool:
     """Whether the page's ground is nearer to black than to white."""
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")

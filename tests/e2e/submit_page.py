@@ -4,10 +4,17 @@ import json
 import zlib
 
 
+def open_form(page, space, query: str = "") -> None:
+    """The page with its form drawn and its split set."""
+    page.goto(space.url + "/submit" + query)
+    page.locator("#submit-form.is-ready").wait_for()
+    page.locator("#prediction-file input[type=file]").wait_for(state="attached")
+
+
 def drop(page, space, file) -> None:
-    page.goto(space.url + "/submit")
+    open_form(page, space)
     page.locator("#prediction-file input[type=file]").set_input_files(file)
-    page.wait_for_selector("#check-result .notice")
+    page.locator("#check-result .notice").wait_for()
 
 
 def declare(page, judge: str, kind: str = "LLM judge", inputs: str = "caption") -> None:
@@ -22,8 +29,8 @@ def declare(page, judge: str, kind: str = "LLM judge", inputs: str = "caption") 
 
 
 def submit(page) -> None:
-    page.get_by_role("button", name="Submit").click()
-    page.wait_for_selector("#outcome .notice")
+    page.locator("#submit-button").click()
+    page.locator("#outcome .notice").wait_for()
 
 
 def scored_rows(space) -> dict:

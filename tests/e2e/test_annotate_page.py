@@ -159,12 +159,12 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     label_all(page, state, "annotator-1", rest, both)
     page.get_by_text("All done. Thank you.").wait_for()
     page.goto(space.url + "/discuss")
-    page.get_by_text("Nothing to talk about among what you have done.").wait_for()
+    page.get_by_text("There is nothing to discuss among the trajectories you have annotated.").wait_for()
 
     sign_in(page, space, "bob", "/annotate")
     begin(page)
     label_all(page, state, "annotator-2", queues["annotator-2"], both)
-    page.get_by_text("2 of your runs wait for a decision").wait_for()
+    page.get_by_text("2 of your trajectories wait for a decision").wait_for()
 
     sign_in(page, space, "grace", "/discuss")
     cells = page.locator("[data-agreement=success] td").all_inner_texts()

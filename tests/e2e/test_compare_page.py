@@ -1,8 +1,10 @@
 """The compare page in a real browser, over the three real verdict files."""
 
+from urllib.parse import parse_qsl, urlsplit
+
 import pytest
 
-from tests.e2e.judged_space import JudgedSpace, is_dark, keep_picture, wait_until_open
+from tests.e2e.judged_space import JudgedSpace, is_dark, keep_picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 
@@ -23,7 +25,6 @@ def address(space, *judges, **choices) -> str:
 
 def open_comparison(page, space, *judges, **choices):
     page.goto(address(space, *judges, **choices))
-    wait_until_open(page)
 
 
 def texts(page, selector: str) -> list[str]:
@@ -53,43 +54,61 @@ def test_two_judges_are_told_apart_with_the_numbers_of_the_statistics_tests(page
 
 def test_a_shared_address_gives_the_same_page_again(page, space):
     open_comparison(page, space, "AER-C", "NNetNav", "Rule-based", figure="recall")
-    before = page.locator("#compare-body").inner_text()
-    assert "AER-C (caption) minus each other one: recall, in points" in before
+    before = page.locator("main").inner_text()
+    assert "AER-C (caption) minus each other judge: recall, in points" in before
     page.reload()
-    wait_until_open(page)
-    assert page.locator("#compare-body").inner_text() == before
-    assert page.locator("#compare-figure input").input_value() == "Recall"
-    assert page.locator("#compare-judges .token").count() == 3
+    assert page.locator("main").inner_text() == before
+    assert page.get_by_label("Metric").input_value() == "recall"
+    chosen = [select.input_value() for select in page.locator("select[name=judges]").all()]
+    assert chosen == [space.ids["AER-C"], space.ids["NNetNav"], space.ids["Rule-based"], ""]
     assert page.url == address(space, "AER-C", "NNetNav", "Rule-based", figure="recall")
 
 
-def test_choosing_redraws_and_rewrites_the_address(page, space):
+def chosen_in(url: str) -> dict[str, str]:
+    """The choices of an address, unescaped."""
+    return dict(parse_qsl(urlsplit(url).query))
+
+
+def test_choosing_redraws_and_rewrites_the_address_and_back_undoes_it(page, space):
     open_comparison(page, space, "AER-C", "NNetNav")
-    page.locator("#compare-figure input").click()
-    page.get_by_role("option", name="Recall").click()
+    two = f"{space.ids['AER-C']},{space.ids['NNetNav']}"
+    page.get_by_label("Metric").select_option("recall")
     page.wait_for_selector("h2:has-text('recall, in points')")
-    assert page.url == address(space, "AER-C", "NNetNav", figure="recall")
+    assert chosen_in(page.url) == {"judges": two, "figure": "recall"}
     # 212/295 - 243/295
     assert texts(page, "table.forest tbody.overall td.main") == ["−10.5"]
 
-    page.locator("#compare-judges input").click()
-    page.locator("#compare-judges input").fill("GPT-4o (tree)")
-    page.get_by_role("option", name="GPT-4o (tree) · paper").click()
+    page.get_by_label("Judge 3").select_option(label="GPT-4o (tree) · paper")
     page.wait_for_selector("h1:has-text('How do these 3 judges differ?')")
-    assert page.url == address(space, "AER-C", "NNetNav", "paper/gpt-4o-tree", figure="recall")
-    page.reload()
+    three = {"judges": f"{two},paper/gpt-4o-tree", "figure": "recall"}
+    assert chosen_in(page.url) == three
+    page.get_by_label("Judge 2").select_option(label="Remove")
+    page.wait_for_selector("h1:has-text('Is AER-C (caption) better than GPT-4o (tree)?')")
+    page.go_back()
     page.wait_for_selector("h1:has-text('How do these 3 judges differ?')")
+    assert chosen_in(page.url) == three
+    assert page.get_by_label("Judge 2").input_value() == space.ids["NNetNav"]
+    page.go_back()
+    page.wait_for_selector("h1:has-text('Is AER-C (caption) better than NNetNav (changes)?')")
+
+
+def test_judges_are_chosen_without_scripts(browser, space):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    open_comparison(page, space, "AER-C", "NNetNav")
+    page.get_by_label("Judge 3").select_option(label="GPT-4o (tree) · paper")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_selector("h1:has-text('How do these 3 judges differ?')")
+    context.close()
 
 
 def test_a_judge_that_came_after_the_start_of_the_server_can_be_chosen(page, space, shared):
     content = (shared / "data/agent-reward-bench/verdicts/nnetnav.jsonl").read_bytes()
     late = space.submit(content, "Late arrival")
-    open_comparison(page, space, "AER-C", late)
-    page.wait_for_selector("#compare-judges .token:has-text('Late arrival (tree) · by Ada')")
-    assert "Is AER-C (caption) better than Late arrival (tree)?" in page.locator("h1").inner_text()
-    page.locator("#compare-figure input").click()
-    page.get_by_role("option", name="F1").click()
-    page.wait_for_selector("h2:has-text('Late arrival (tree): F1, in points')")
+    open_comparison(page, space, "AER-C", "NNetNav")
+    page.get_by_label("Judge 2").select_option(label="Late arrival (tree) · by Ada")
+    page.wait_for_selector("h1:has-text('Is AER-C (caption) better than Late arrival (tree)?')")
+    assert chosen_in(page.url)["judges"] == f"{space.ids['AER-C']},{late}"
 
 
 def test_rows_of_the_paper_are_compared_and_said_to_be_approximate(page, space):
@@ -98,14 +117,16 @@ def test_rows_of_the_paper_are_compared_and_said_to_be_approximate(page, space):
     assert told == (
         "GPT-4o (tree) is not separable from Claude 3.7 Sonnet (screenshot), overall or on any benchmark."
     )
-    assert "No interval here is paired" in page.locator("#compare-body").inner_text()
+    assert "No interval here is paired" in page.locator("main").inner_text()
     assert page.locator("table.pairs").count() == 0
 
 
-def test_without_a_choice_an_example_leads_to_comparisons(page, space):
+def test_without_a_choice_judges_with_verdicts_are_compared(page, space):
     page.goto(f"{space.url}/compare")
-    wait_until_open(page)
-    assert "Is one judge really better than another?" in page.locator("h1").inner_text()
+    assert page.locator("h1").inner_text() == "Is one judge really better than another?"
+    chosen = [select.input_value() for select in page.locator("select[name=judges]").all()]
+    assert len(chosen) == 4 and set(chosen[:3]) <= set(space.ids.values())
+    assert page.locator("table.pairs tbody tr").count() == 3
     link = page.locator(".judge-index a").first
     names = link.inner_text().split(" and ")
     link.click()
@@ -123,8 +144,7 @@ def test_a_judges_name_leads_to_its_page(page, space):
 def test_an_address_that_names_nobody_says_so(page, space):
     page.goto(f"{space.url}/compare?judges=nobody,{space.ids['AER-C']}&figure=beauty")
     page.wait_for_selector("text=One judge in this address is not on the board")
-    wait_until_open(page)
-    page.wait_for_selector(".address-notice:has-text('figure')")
+    page.wait_for_selector(".notice:has-text('sets figure to a value')")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -153,4 +173,4 @@ def test_a_wide_table_can_be_scrolled_by_keyboard(page, space):
     frame.focus()
     assert frame.evaluate("element => element === document.activeElement")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('.frame:has(table.pairs)').scrollLeft > 0")
+    page.wait_for_function("() => document.querySelector('.frame:has(table.pairs)').scrollLeft > 0")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from space.app import PAGES
+from space.plain_page import PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 

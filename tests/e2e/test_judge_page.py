@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from tests.e2e.judged_space import JudgedSpace, is_dark, keep_picture, wait_until_open
+from tests.e2e.judged_space import JudgedSpace, is_dark, keep_picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 
@@ -19,13 +19,12 @@ def space(tmp_path_factory, official_settings, shared):
 
 def open_judge(page, space, judge, more=""):
     page.goto(f"{space.url}/judge?id={space.ids.get(judge, judge)}{more}")
-    wait_until_open(page)
 
 
 def test_the_first_html_holds_the_figures_before_any_script(space):
     html = space.get(f"/judge?id={space.ids['AER-C']}").decode()
     assert "<h1>AER-C</h1>" in html
-    assert "Of 100 runs that it calls successful, 68 are." in html
+    assert "Of 100 trajectories that it calls successful, 68 are." in html
 
 
 def test_a_scored_judge_has_figures_counts_scores_costs_and_a_receipt(page, space):
@@ -37,7 +36,7 @@ def test_a_scored_judge_has_figures_counts_scores_costs_and_a_receipt(page, spac
     )  # all, 5 benchmarks, 4 agents
     assert page.locator("figure svg").count() == 2
     assert page.locator("svg g.mark").count() == 10
-    assert "$10.00" in page.locator("#judge-body").inner_text()
+    assert "$10.00" in page.locator("main").inner_text()
     assert space.ids["Scored"] in page.locator("dl.facts").all_inner_texts()[-1]
 
 
@@ -52,22 +51,36 @@ def test_the_sweep_opens_by_keyboard(page, space):
 def test_label_and_judge_live_in_the_address(page, space):
     open_judge(page, space, "paper/gpt-4o-tree")
     page.get_by_role("radio", name="Repetition").check()
-    page.wait_for_selector("h2:has-text('Repetition: figures')")
-    assert page.url.endswith("/judge?id=paper/gpt-4o-tree&label=repetition")
+    page.wait_for_selector("h2:has-text('Repetition: metrics')")
+    page.wait_for_url("**/judge?id=paper%2Fgpt-4o-tree&label=repetition")
     page.reload()
-    page.wait_for_selector("h2:has-text('Repetition: figures')")
-    wait_until_open(page)
+    page.wait_for_selector("h2:has-text('Repetition: metrics')")
     assert page.get_by_role("radio", name="Repetition").is_checked()
-    assert page.locator("#judge input").input_value() == "GPT-4o (tree) · paper"
+    assert page.get_by_label("Judge").input_value() == "paper/gpt-4o-tree"
 
-    page.locator("#judge input").click()
-    page.locator("#judge input").fill("AER-C (caption) · paper")
-    page.get_by_role("option", name="AER-C (caption) · paper").click()
+    page.get_by_label("Judge").select_option(label="AER-C (caption) · paper")
     page.wait_for_selector("text=It gives no verdicts on this label (repetition).")
-    assert page.url.endswith("/judge?id=paper/aer-c&label=repetition")
+    page.wait_for_url("**/judge?id=paper%2Faer-c&label=repetition")
+    page.go_back()
+    page.wait_for_selector("h2:has-text('Repetition: metrics')")
+    assert page.get_by_label("Judge").input_value() == "paper/gpt-4o-tree"
+    page.go_forward()
+    page.wait_for_selector("text=It gives no verdicts on this label (repetition).")
     page.locator(".judge-index a", has_text="Success").click()
     page.wait_for_url("**/judge?id=paper/aer-c")
-    page.wait_for_selector("h2:has-text('Success: figures')")
+    page.wait_for_selector("h2:has-text('Success: metrics')")
+
+
+def test_a_judge_and_a_label_are_chosen_without_scripts(browser, space):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    open_judge(page, space, "paper/gpt-4o-tree")
+    page.get_by_label("Judge").select_option(label="GPT-4o (screenshot) · paper")
+    page.locator("label", has_text="Repetition").click()
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_selector("h2:has-text('Repetition: metrics')")
+    assert page.get_by_label("Judge").input_value() == "paper/gpt-4o-screenshot"
+    context.close()
 
 
 def test_the_card_snippet_is_copied_whole(browser, space):
@@ -88,12 +101,9 @@ def test_a_neighbour_in_the_ranking_is_one_click_from_a_comparison(page, space):
     assert f"judges={space.ids['NNetNav']}," in page.url
 
 
-def test_without_an_id_and_with_a_wrong_one_the_page_leads_on(page, space):
-    page.goto(f"{space.url}/judge?id=nobody")
-    page.wait_for_selector("h1:has-text('There is no such judge')")
+def test_without_an_id_the_page_leads_to_every_judge(page, space):
     page.goto(f"{space.url}/judge")
-    page.wait_for_selector("h1:has-text('Which judge do you want to look at?')")
-    wait_until_open(page)
+    page.wait_for_selector("h1:has-text('Choose a judge')")
     page.get_by_role("link", name="GPT-4o (tree)").click()
     page.wait_for_selector("h1:has-text('GPT-4o')")
 

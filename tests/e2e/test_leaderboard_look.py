@@ -16,7 +16,7 @@ def test_the_page_is_readable_in_both_themes_and_widths(browser, space, width, s
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.goto(space.url)
-    page.wait_for_selector("gradio-app #board-table")
+    page.wait_for_selector("#board-table")
     page.screenshot(path=tmp_path / f"leaderboard-{scheme}-{width}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     ink = page.evaluate("getComputedStyle(document.querySelector('h1')).color")
@@ -40,8 +40,8 @@ def test_a_card_on_a_phone_shows_all_figures_on_demand(browser, space):
     context = browser.new_context(viewport={"width": 390, "height": 800})
     page = context.new_page()
     page.goto(space.url)
-    page.wait_for_selector("gradio-app #board-table")
-    page.get_by_role("button", name="All figures").click()
+    page.wait_for_selector("#board-table")
+    page.get_by_role("button", name="All metrics").click()
     assert "WorkArena++" in page.locator("tr[data-row='paper/rule-based'] td.part").last.evaluate(
         "cell => getComputedStyle(cell, '::before').content"
     )
@@ -56,8 +56,32 @@ def test_the_theme_can_be_chosen_and_stays_chosen(page, space):
     page.get_by_role("button", name="Dark theme").click()
     assert page.evaluate("document.body.classList.contains('dark')")
     page.goto(space.url + "/about")
-    page.wait_for_selector("gradio-app h1")
+    page.wait_for_selector("h1")
     assert page.evaluate("document.body.classList.contains('dark')")
     assert page.get_by_role("button", name="Dark theme").get_attribute("aria-pressed") == "true"
     page.get_by_role("button", name="Dark theme").click()
     assert not page.evaluate("document.body.classList.contains('dark')")
+
+
+def test_on_a_phone_every_page_is_reached_by_the_menu_button(browser, space):
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(space.url + "/about")
+    page.get_by_text("Menu", exact=True).click()
+    for name in ("Errors", "Disputes", "Labels", "Trajectories"):
+        box = page.locator(".narrow-menu").get_by_role("link", name=name).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    page.locator(".narrow-menu").get_by_role("link", name="Labels").click()
+    page.wait_for_url("**/labels")
+    context.close()
+
+
+def test_the_foot_stands_at_the_bottom_of_a_short_page(browser, space):
+    context = browser.new_context(viewport={"width": 1280, "height": 1000})
+    page = context.new_page()
+    page.goto(space.url + "/nowhere")
+    assert page.get_by_role("heading", name="There is no such page").is_visible()
+    box = page.locator(".colophon").bounding_box()
+    assert abs(box["y"] + box["height"] - 1000) <= 1
+    context.close()

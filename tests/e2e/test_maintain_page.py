@@ -116,14 +116,14 @@ def test_an_owner_saves_a_receipt_renames_and_withdraws(space, page, tmp_path):
     page.once("dialog", lambda dialog: dialog.accept())
     page.locator("summary", has_text="Withdraw it").click()
     page.get_by_role("button", name="Withdraw", exact=True).click()
-    page.get_by_text("It was taken off the board for good").wait_for()
+    page.get_by_text("It was withdrawn from the board for good").wait_for()
     assert space.judges() == []
 
 
 def test_the_submit_page_says_what_is_left_before_submitting(space, page):
     page.goto(space.url + "/submit")
     page.get_by_label("Your name").fill("Ada")
-    page.get_by_text("Left to you: 999 of 1000 files today").wait_for()
+    page.get_by_text("You have left: 999 of 1000 files today").wait_for()
     sign_in(page, space, "Bob")
     page.goto(space.url + "/submit")
-    page.get_by_text("Left to you: 1000 of 1000 files today").wait_for()  # nothing under these labels
+    page.get_by_text("You have left: 1000 of 1000 files today").wait_for()  # nothing under these labels

@@ -88,7 +88,7 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
     file.write_bytes(verdicts(load_suite(str(suite_folder / "small")), misses=1))
 
     page.goto(space.url + "/submit")
-    page.get_by_text("to submit. Checking and rehearsing need no account.").wait_for()
+    page.get_by_text("to submit. Checking and the dry run on dev need no account.").wait_for()
     assert page.get_by_label("Your name").count() == 0
     assert not page.locator(".account-menu").is_visible()
     page.locator("#prediction-file input[type=file]").set_input_files(file)

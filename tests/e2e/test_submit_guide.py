@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import REPOSITORY, RunningSpace
-from tests.e2e.submit_page import drop, scored_rows
+from tests.e2e.submit_page import drop, open_form, scored_rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 
@@ -22,46 +22,70 @@ def test_a_findings_rows_open_and_show_what_stands_in_them(page, space, tmp_path
     if not shown.is_visible():
         page.locator(".finding[data-code='unknown_word'] summary").click()
     assert '"success": "<b>maybe</b>"' in shown.inner_text()
-    assert "line 1" in shown.inner_text()
+    assert "row 1" in shown.inner_text()
 
 
-def test_the_split_lives_in_the_address(page, space):
-    page.goto(space.url + "/submit?split=dev")
-    page.get_by_role("button", name="Rehearse").wait_for()
-    assert page.get_by_label("dev: a rehearsal").is_checked()
-    assert not page.locator("#declaration").is_visible()
+def test_the_split_lives_in_the_address_and_back_undoes_its_choice(page, space):
+    open_form(page, space, "?split=dev")
+    page.get_by_role("button", name="Dry run on dev").wait_for()
+    assert page.get_by_label("dev: dry run").is_checked()
+    page.locator("#declaration").wait_for(state="hidden")
     page.get_by_label("test: scored").check()
-    page.get_by_role("button", name="Submit").wait_for()
-    assert page.url == space.url + "/submit"
+    page.get_by_role("button", name="Submit", exact=True).wait_for()
+    page.wait_for_url(space.url + "/submit")
+    page.go_back()
+    page.get_by_role("button", name="Dry run on dev").wait_for()
+    assert page.get_by_label("dev: dry run").is_checked()
 
 
 def test_a_file_is_chosen_and_sent_with_the_keyboard_alone(page, space, tmp_path):
     page.on("filechooser", lambda chooser: None)  # from now on, or the key could be faster than the listener
-    page.goto(space.url + "/submit?split=dev")
-    button = page.get_by_role("button", name="Rehearse")
+    open_form(page, space, "?split=dev")
+    button = page.get_by_role("button", name="Dry run on dev")
     button.wait_for()
-    page.wait_for_load_state("networkidle")
-    page.locator(".more-rules summary").focus()
+    page.locator("#split input:checked").focus()
     file = tmp_path / "dev.csv"
     file.write_bytes(space.get("/api/template?split=dev&format=csv").replace(b",\n", b",true\n"))
     page.keyboard.press("Tab")
     with page.expect_file_chooser() as chooser:
         page.keyboard.press("Enter")
     chooser.value.set_files(file)
-    page.wait_for_selector("#check-result .notice.good")
+    page.locator("#check-result .notice.good").wait_for()
     for _ in range(12):
         page.keyboard.press("Tab")
         if button.evaluate("button => button === document.activeElement"):
             break
     page.keyboard.press("Enter")
-    page.wait_for_selector("#rehearsed")
+    page.locator("#rehearsed").wait_for()
+
+
+def test_a_file_over_the_limit_is_told_in_the_panel_and_not_sent(page, space, tmp_path):
+    file = tmp_path / "big.jsonl"
+    file.write_bytes(b"x" * 5_000_001)
+    sent = []
+    page.on("request", lambda request: sent.append(request.url))
+    open_form(page, space)
+    page.locator("#prediction-file input[type=file]").set_input_files(file)
+    told = page.locator("#file-problem .notice")
+    told.wait_for()
+    assert "big.jsonl has 5.0 MB; at most 5 MB are taken" in told.inner_text()
+    assert not [url for url in sent if "/gradio_api/upload" in url]
+
+
+def test_without_scripts_the_page_says_what_to_do(browser, space):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(space.url + "/submit")
+    assert "needs JavaScript" in page.locator("#without-scripts").inner_text()
+    assert page.locator("#curl-text").is_visible()
+    assert not page.locator("#submit-form").is_visible()
+    context.close()
 
 
 @pytest.mark.parametrize("block", ["command-text", "curl-text"])
 def test_the_lines_to_copy_do_what_the_page_does(page, space, tmp_path, block):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=space.url)
-    page.goto(space.url + "/submit")
-    page.wait_for_selector("#prediction-file")
+    open_form(page, space)
     page.locator(f"[data-copy='{block}']").click()
     page.get_by_text("Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -90,11 +114,11 @@ def closed(tmp_path_factory):
 def test_a_space_without_labels_checks_but_takes_nothing(page, closed, tmp_path):
     page.goto(closed.url + "/submit")
     page.get_by_text("Submitting is off now").wait_for()
-    page.wait_for_function("document.querySelector('#submit-button')?.disabled")
+    page.wait_for_function("() => document.querySelector('#submit-button')?.disabled")
     file = tmp_path / "bad.csv"
     file.write_text("trajectory_id,success\n")
     page.locator("#prediction-file input[type=file]").set_input_files(file)
-    page.wait_for_selector("#check-result .notice.bad")
-    page.get_by_label("dev: a rehearsal").check()
-    page.get_by_role("button", name="Rehearse").wait_for()
-    assert page.locator("#submit-button").is_enabled()
+    page.locator("#check-result .notice.bad").wait_for()
+    page.get_by_label("dev: dry run").check()
+    page.get_by_role("button", name="Dry run on dev").wait_for()
+    page.locator("#submit-button:enabled").wait_for()

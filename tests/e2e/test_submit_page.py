@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tests.e2e.leaderboard_page import open_board
-from tests.e2e.submit_page import declare, drop, scored_rows, submit
+from tests.e2e.submit_page import declare, drop, open_form, scored_rows, submit
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 
@@ -38,7 +37,7 @@ COUNTS = {
 @pytest.mark.parametrize("judge", sorted(PUBLISHED))
 def test_a_real_verdict_file_lands_as_a_row_with_the_published_figures(page, space, shared, judge):
     drop(page, space, shared / "data" / "agent-reward-bench" / "verdicts" / f"{judge}.jsonl")
-    assert "is acceptable for test: 1,106 rows" in page.locator("#check-result").inner_text()
+    assert "is valid for test: 1,106 rows" in page.locator("#check-result").inner_text()
     declare(page, f"{judge}, uploaded")
     submit(page)
     assert "Submitted and scored." in page.locator("#receipt").inner_text()
@@ -54,12 +53,10 @@ def test_a_real_verdict_file_lands_as_a_row_with_the_published_figures(page, spa
         # where it prints 83.9.
         assert abs(100 * cell["f1"] - float(expected[2])) < 0.1, place
 
-    page.goto(space.url)
-    shown = page.locator(f"tr[data-row='{row['id']}'] td.number")
-    shown.first.wait_for()
-    texts = [text.strip() for text in shown.all_inner_texts()]
+    page.goto(space.url)  # the table is in the first HTML
+    texts = [text.strip() for text in page.locator(f"tr[data-row='{row['id']}'] td.number").all_inner_texts()]
     benchmarks = [PUBLISHED[judge][name][0] for name in list(PUBLISHED[judge])[1:]]
-    assert texts[1:9] == [*PUBLISHED[judge]["overall"], *benchmarks]  # overall, all three figures agree
+    assert texts[1:9] == [*PUBLISHED[judge]["overall"], *benchmarks]  # overall, all three metrics agree
 
 
 def test_a_file_with_errors_names_them_all_and_records_nothing(page, space, tmp_path):
@@ -90,9 +87,11 @@ def test_what_is_not_filled_in_is_said_all_at_once(page, space, tmp_path):
     shown = page.locator("#outcome").inner_text()
     for field in ("Your name", "Name of the judge", "Kind", "What it sees", "Test labels"):
         assert field in shown
+    for field, said in (("judge", "fill it in"), ("kind", "choose one"), ("test-labels", "say whether")):
+        page.locator(f"#{field}").get_by_text(said).wait_for()
 
 
-def test_dev_is_rehearsed_with_full_detail_and_not_recorded(page, space, tmp_path):
+def test_a_dry_run_on_dev_shows_every_metric_and_is_not_recorded(page, space, tmp_path):
     from dataset_script.prediction_file.write import write_predictions
     from dataset_script.suite import load_suite
 
@@ -101,13 +100,13 @@ def test_dev_is_rehearsed_with_full_detail_and_not_recorded(page, space, tmp_pat
         file, ({"trajectory_id": t.trajectory_id, "success": True} for t in load_suite().split("dev"))
     )
     before = space.get("/api/board.json")
-    page.goto(space.url + "/submit")
-    page.get_by_label("dev: a rehearsal").check()
-    page.wait_for_selector("#declaration", state="hidden")  # nothing of it is needed
+    open_form(page, space)
+    page.get_by_label("dev: dry run").check()
+    page.locator("#declaration").wait_for(state="hidden")  # nothing of it is needed
     page.locator("#prediction-file input[type=file]").set_input_files(file)
-    page.wait_for_selector("#check-result .notice.good")
-    page.get_by_role("button", name="Rehearse").click()
-    page.wait_for_selector("#outcome table.report")
+    page.locator("#check-result .notice.good").wait_for()
+    page.get_by_role("button", name="Dry run on dev").click()
+    page.locator("#outcome table.report").wait_for()
     overall = page.locator("#outcome tr[data-cell='Overall'] td.number").all_inner_texts()
     # always "successful" on dev: 60 successes of 195 labelled runs, 60 / 195 = 30.8 %
     assert overall[0] == "30.8"
@@ -127,8 +126,8 @@ def test_markup_in_a_judges_name_is_shown_as_text(page, space, tmp_path):
     drop(page, space, file)
     declare(page, "<script>alert(2)</script><img src=x onerror=alert(3)>")
     submit(page)
-    open_board(page, space)  # with its plot, where names are written too
-    assert "<script>alert(2)</script>" in page.locator("#board-table").inner_text()
+    page.goto(space.url)
+    assert "<script>alert(2)</script>" in page.locator("main").inner_text()
     assert dialogs == []
 
 

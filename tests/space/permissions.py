@@ -10,12 +10,20 @@ ROUTES = """
 GET  /                                                 200 =
 HEAD /                                                 200 =
 GET  /compare                                          200 =
+HEAD /compare                                          200 =
 GET  /judge                                            200 =
+HEAD /judge                                            200 =
 GET  /rates                                            200 =
+HEAD /rates                                            200 =
 GET  /trajectories                                     200 =
+HEAD /trajectories                                     200 =
 GET  /paper                                            200 =
+HEAD /paper                                            200 =
 GET  /about                                            200 =
+HEAD /about                                            200 =
 GET  /submit                                           200 =
+HEAD /submit                                           200 =
+GET  /gradio.js                                        200 =
 GET  /api                                              200 =
 HEAD /api                                              200 =
 GET  /api/openapi.json                                 200 =
@@ -31,11 +39,7 @@ GET  /api/template                                     200 =
 GET  /api/screenshot                                   422 =
 GET  /api/goal_image                                   422 =
 GET  /api/tree                                         422 =
-GET  /trajectories/list                                200 =
-GET  /trajectories/browse                              200 =
-GET  /trajectories/story                               404 =
 GET  /trajectories/reasoning                           422 =
-GET  /parts/board                                      200 =
 GET  /look/{name}                                      404 =
 GET  /healthz                                          200 =
 HEAD /healthz                                          200 =
@@ -75,6 +79,9 @@ GET  /api/errors.csv                                   200 =
 POST /api/disputes                                     401 422 422 422 401
 POST /api/errors                                       401 422 422 422 401
 POST /api/maintain/disputes/{dispute_id}               401 403 403 422 401
+
+# MCP: its tools answer for themselves (400: no JSON was sent along)
+POST /mcp                                              400 =
 
 # Submitting: whoever is known (422: no file was sent along)
 POST /api/submissions                                  401 422 422 422 401
@@ -177,15 +184,15 @@ NOT_ALWAYS_THE_SAME = (
 """All other answers to GET are the same bytes for every actor who gets the same status."""
 
 HANDLERS = {
-    "space.pages.leaderboard.build_leaderboard_page.<locals>.draw": "anyone",
-    "space.pages.compare.build_compare_page.<locals>.draw": "anyone",
-    "space.pages.judge.build_judge_page.<locals>.draw": "anyone",
-    "space.pages.rates.build_rates_page.<locals>.draw": "anyone",
-    "space.pages.paper.build_paper_page.<locals>.draw": "anyone",
-    "space.pages.submit._wire.<locals>.follow": "anyone",
-    "space.pages.submit._wire.<locals>.check": "anyone",
-    "space.pages.submit._wire.<locals>.<lambda>": "anyone",
-    "space.pages.submit._wire.<locals>.submit": "signed in",
+    "space.gradio_app.endpoints.add_endpoints.<locals>.check": "anyone",
+    "space.gradio_app.endpoints.add_endpoints.<locals>.submit": "signed in",
+    "space.gradio_app.endpoints.add_endpoints.<locals>.board": "anyone",
+    "space.gradio_app.endpoints.add_endpoints.<locals>.judges": "anyone",
+    "space.gradio_app.submit_page.build_form.<locals>.open_page": "anyone",
+    "space.gradio_app.submit_page.build_form.<locals>.follow": "anyone",
+    "space.gradio_app.submit_page.build_form.<locals>.check": "anyone",
+    "space.gradio_app.submit_page.build_form.<locals>.<lambda>": "anyone",
+    "space.gradio_app.submit_page.build_form.<locals>.submit": "signed in",
 }
 """Functions behind the events of pages. ``signed in`` and ``maintainer`` are called as every actor."""
 

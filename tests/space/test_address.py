@@ -1,9 +1,8 @@
-import gradio as gr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.address import LONGEST_LIST, Choosable, address_of, choices_in, link_to, wire_address
+from space.address import LONGEST_LIST, Choosable, choices_in, link_to
 
 LABEL = Choosable("label", "one", "success", ("success", "repetition"))
 JUDGES = Choosable("judges", "many", [], None)
@@ -90,49 +89,3 @@ def test_what_a_link_says_is_what_its_address_gives(text, items, flag, number):
     link = link_to("/", q=text, judges=items, every=flag, step=number)
     found = values(link.partition("?")[2])
     assert (found["q"], found["judges"], found["every"], found["step"]) == (text, items, flag, number)
-
-
-def components() -> dict:
-    return {
-        "label": gr.Radio([("Success", "success"), ("Repetition", "repetition")], value="success"),
-        "kinds": gr.Dropdown(["a", "b"], multiselect=True),
-        "judges": gr.CheckboxGroup(["x"]),
-        "task": gr.Dropdown(["one"], value="one", allow_custom_value=True),
-        "q": gr.Textbox(max_length=40),
-        "every": gr.Checkbox(False),
-        "step": gr.Slider(0, 30, value=0, step=1),
-    }
-
-
-def test_what_an_address_may_say_follows_from_the_controls():
-    with gr.Blocks():
-        found = {
-            control.name: control for control in address_of(components(), {"label": "repetition"}, {"judges"})
-        }
-    assert found["label"] == Choosable("label", "one", "repetition", ("success", "repetition"))
-    assert found["kinds"] == Choosable("kinds", "many", [], ("a", "b"))
-    assert found["judges"] == Choosable("judges", "many", [], None)
-    assert found["task"].choices is None
-    assert found["q"] == Choosable("q", "text", "", max_length=40)
-    assert found["every"] == Choosable("every", "flag", False)
-    assert (found["step"].low, found["step"].high) == (0, 30)
-
-
-def test_a_control_that_an_address_cannot_hold_is_refused_when_the_page_is_made():
-    with gr.Blocks(), pytest.raises(TypeError, match="an address cannot hold a File"):
-        address_of({"file": gr.File()})
-
-
-def test_following_the_controls_takes_no_trip_to_the_server_and_is_no_public_endpoint():
-    with gr.Blocks() as page:
-        wire_address(page, components())
-    dependencies = page.get_config_file()["dependencies"]
-    assert len(dependencies) == 1 + 7
-    assert {d["backend_fn"] for d in dependencies} == {False}
-    assert {d["api_visibility"] for d in dependencies} == {"private"}
-
-
-def test_choices_cannot_end_the_script_that_they_are_written_into():
-    with gr.Blocks() as page:
-        wire_address(page, {"kind": gr.Radio(["</script><script>alert(1)</script>"])})
-    assert "</script>" not in str(page.get_config_file()["dependencies"][0]["js"])

@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 import tests.synthetic_dataset as synthetic
@@ -20,13 +19,14 @@ from space.annotating.router import build_labelling_router
 from space.auth.routes import build_auth_router
 from space.auth.sign_in_page import SignInPage
 from space.explorer.explorer import Explorer
-from space.look import Look
+from space.look import StaticAssets
 from space.page import Services
 from space.plain_page import PlainPages
 from submissions.accounts import Actor
 from submissions.labelling.drafts import Draft
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import send, settings_for, verdicts, write_suite
+from tests.support.rest_app import rest_app
 
 ORIGIN = "http://127.0.0.1:7860"
 GRACE = Actor("grace", is_maintainer=True)
@@ -49,12 +49,11 @@ class World:
         self.service = SubmissionService(self.settings)
         send(self.service, verdicts(suite, misses=0 if yes else 9))
         self.services = Services(self.service, Explorer(self.settings, self.service))
-        self.app = FastAPI()
-        look = Look()
-        pages = PlainPages(look, "Board", (), False)
+        self.app = rest_app(self.services.submissions)
+        pages = PlainPages(StaticAssets())
         self.app.include_router(build_labelling_router(self.services, pages))
         is_annotator = self.services.labelling.is_annotator
-        sign_in = SignInPage(look, "Board", (), False)
+        sign_in = SignInPage(pages)
         self.app.include_router(build_auth_router(self.services.auth, sign_in, suite.rules, is_annotator))
         self._label(suite)
 

@@ -10,8 +10,9 @@ from fastapi.testclient import TestClient
 from gradio import processing_utils
 
 from dataset_script.suite import load_suite
-from space.app import build_pages, create_app
-from space.explorer.explorer import Explorer
+from space.app import create_app
+from space.gradio_app.app import build_blocks
+from space.gradio_app.endpoints import Endpoints
 from space.page import Services
 from submissions.scorer import Scorer
 from submissions.service import SubmissionService
@@ -43,13 +44,13 @@ def client(settings):
         yield client
 
 
-@pytest.fixture(scope="module")
-def check_event(client) -> int:
-    """The number of the event that checks a dropped file: the one with a file and a split."""
-    config = client.get("/config").json()
-    (file,) = [part["id"] for part in config["components"] if part["type"] == "file"]
+@pytest.fixture(scope="module", params=["check", "check_1"])
+def check_event(client, request) -> int:
+    """The number of an event that checks a file: the endpoint's, and that of the form."""
     (event,) = [
-        d["id"] for d in config["dependencies"] if d["inputs"][:1] == [file] and len(d["inputs"]) == 2
+        dependency["id"]
+        for dependency in client.get("/config").json()["dependencies"]
+        if dependency["api_name"] == request.param
     ]
     return event
 
@@ -131,11 +132,14 @@ def test_openapi_describes_routes_that_have_their_permissions_and_no_other(clien
     assert [route for route, operation in described.items() if not operation.get("summary")] == []
 
 
-def test_no_handler_of_a_page_is_an_api_endpoint(client):
-    assert client.get("/gradio_api/info").json() == {"named_endpoints": {}, "unnamed_endpoints": {}}
-    dependencies = client.get("/config").json()["dependencies"]
-    assert dependencies
-    assert {dependency["api_visibility"] for dependency in dependencies} == {"private"}
+def test_four_named_endpoints_can_be_called_and_no_handler_of_the_form(client):
+    info = client.get("/gradio_api/info").json()
+    assert set(info["named_endpoints"]) == {"/check", "/submit", "/board", "/judges"}
+    assert info["unnamed_endpoints"] == {}
+    visible = {"check", "submit", "board", "judges"}
+    for dependency in client.get("/config").json()["dependencies"]:
+        is_endpoint = dependency["api_name"] in visible
+        assert dependency["api_visibility"] == ("public" if is_endpoint else "private")
 
 
 def test_there_are_no_pages_that_load_scripts_from_elsewhere(client):
@@ -169,7 +173,7 @@ def test_a_dropped_file_is_checked(client, check_event, settings):
     path = upload(client, verdicts(load_suite(settings.suite)))
     found = call(client, check_event, dropped(path), "test")
     assert found["success"]
-    assert "is acceptable for test: 30 rows" in found["output"]["data"][0]
+    assert "30" in json.dumps(found["output"]["data"][0])
 
 
 def test_a_path_that_was_not_uploaded_is_not_read(client, check_event, settings, uploads):
@@ -220,8 +224,8 @@ def test_an_uploaded_file_stays_in_the_folder_for_uploads(client, uploads, name)
 
 def test_uploads_are_cleaned_away(settings):
     service = SubmissionService(settings)
-    pages = build_pages(Services(service, Explorer(settings, service)))
-    every, older_than = pages.delete_cache  # seconds
+    services = Services(service, None)
+    every, older_than = build_blocks(services, Endpoints(services)).delete_cache  # seconds
     assert 0 < every <= older_than <= 3600
 
 
@@ -257,7 +261,6 @@ def test_no_page_gives_away_labels_tasks_or_paths(client, settings, tmp_path):
 
 
 def test_hostile_names_are_text_in_the_page_that_is_sent(client):
-    # Gradio sends a page's parts as JSON within a script: the name must end neither.
     page = client.get("/").text
     assert "Recorded" in page
     assert "<b>Recorded</b>" not in page

@@ -14,7 +14,7 @@ def test_a_figure_that_is_undefined_is_a_dash_without_a_number():
     never = cell(0, 0, 10, 20)
     found = figure_cell(never, "precision", "success")
     assert (found.text, found.value) == ("–", None)
-    assert found.hover == "0 of 0 called successful are; 10 positives in 30 runs"
+    assert found.hover == "0 of 0 called successful are; 10 positives in 30 trajectories"
     assert figure_cell(None, "precision", "success").hover == "not known"
 
 
@@ -22,10 +22,10 @@ def test_hover_tells_missing_verdicts_notes_and_unknown_counts():
     assert figure_cell(cell(6, 2, 4, 18, 5), "precision", "success").hover.endswith("; 5 without a verdict")
     noted = cell(6, 2, 4, 18, note="several counts fit")
     assert figure_cell(noted, "precision", "repetition").hover == (
-        "6 of 8 said to repeat are; 10 positives in 30 runs; several counts fit"
+        "6 of 8 said to repeat are; 10 positives in 30 trajectories; several counts fit"
     )
     unknown = {**cell(6, 2, 4, 18), "tp": None, "fp": None, "fn": None, "tn": None}
-    assert figure_cell(unknown, "precision", "success").hover == "10 positives in 30 runs; counts not known"
+    assert figure_cell(unknown, "precision", "success").hover == "10 positives in 30 trajectories; counts not known"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_the_largest_tie_is_told_with_its_ends_its_width_and_its_places():
     )  # fmt: skip
     assert found[0] == (
         "From Beta (tree) to Delta, 3 judges lie within 6.0 points of precision, and the test set cannot "
-        "order them: each may stand anywhere from place 2 to 4."
+        "order them: the rank of each may be anything from 2 to 4."
     )
 
 
@@ -42,7 +42,7 @@ def test_judges_that_are_all_separated_are_said_to_be():
 def test_ranges_that_overlap_without_being_the_same_are_not_called_separated():
     # A and B tie, B and C tie, A and C do not: every range is another one.
     judges = [judge("A", 90, (1, 1, 2)), judge("B", 80, (2, 1, 3)), judge("C", 70, (3, 2, 3))]
-    assert sentences(board(*judges), "success")[0] == "The test set leaves open the places of 3 of 3 judges."
+    assert sentences(board(*judges), "success")[0] == "The test set leaves the ranks of 3 of 3 judges open."
 
 
 def test_one_judge_alone_has_no_neighbours_to_speak_of():
@@ -53,7 +53,7 @@ def test_one_judge_alone_has_no_neighbours_to_speak_of():
 def test_the_first_judge_is_told_in_words_of_its_figures():
     # 90 of 100 called are; 90 of 150 found: 40 of 100 missed
     found = sentences(board(judge("A", 90, (1, 1, 1))), "success")
-    assert found[0] == "A (tree) leads: of 100 runs called successful, 90 are; it misses 40 of 100 successes."
+    assert found[0] == "A (tree) leads: of 100 trajectories called successful, 90 are; it misses 40 of 100 successes."
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,19 @@ def test_the_first_judge_is_told_in_words_of_its_figures():
 )
 def test_each_label_has_its_own_words(name, words):
     looping = row("A", None, labels={name: label(cell(90, 10, 60, 50), (1, 1, 1))})
-    assert f"of 100 runs {words}, 90 are" in sentences(board(looping), name)[0]
+    assert f"of 100 trajectories {words}, 90 are" in sentences(board(looping), name)[0]
 
 
 def test_the_benchmark_with_the_fewest_positives_is_named_with_its_counts():
     found = sentences(board(judge("A", 90, (1, 1, 1))), "success")
     # 2 + 3 positives in 2 + 1 + 3 + 40 runs
-    assert "AssistantBench has 5 successes in 46 runs: read its column as counts" in found[1]
+    assert "AssistantBench has 5 successes in 46 trajectories: read its column as counts" in found[1]
 
 
 def test_the_human_reference_is_told_with_its_runs():
     found = sentences(board(judge("A", 90, (1, 1, 1)), second_annotator()), "success")
     # 11/13 on 11 + 2 + 2 + 91 runs
-    assert "on 106 runs, reaches a precision of 84.6: about there" in found[-1]
+    assert "on 106 trajectories, reaches a precision of 84.6: about there" in found[-1]
 
 
 def test_a_board_without_the_human_reference_says_nothing_of_it():

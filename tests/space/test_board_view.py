@@ -169,7 +169,7 @@ def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three)
 def test_cells_sort_by_numbers_and_say_their_counts(three):
     main = view_board(three, Choice()).rows[0].main
     assert main.value == 0.9
-    assert main.hover == "90 of 100 called successful are; 120 positives in 300 runs"
+    assert main.hover == "90 of 100 called successful are; 120 positives in 300 trajectories"
 
 
 def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
@@ -191,8 +191,8 @@ def test_every_figure_can_be_shown_for_every_row(three, figure):
 @pytest.mark.parametrize(
     ("rank", "text", "hover"),
     [
-        ((1, 1, 1), "1", "place 1 by precision, separated from its neighbours"),
-        ((3, 2, 9), "2–9", "place 3 by precision; a tie for any place from 2 to 9"),
+        ((1, 1, 1), "1", "rank 1 by precision, separated from its neighbours"),
+        ((3, 2, 9), "2–9", "rank 3 by precision; tied for any rank from 2 to 9"),
     ],
 )
 def test_a_rank_is_a_place_or_the_range_that_is_left_open(rank, text, hover):

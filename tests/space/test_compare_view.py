@@ -6,7 +6,6 @@ from leaderboard.compare import Comparison, Entrant, Pair, Runs
 from leaderboard.differences import Difference
 from leaderboard.disagreement import Fooled, McNemar, SharedErrors, VerdictAgreement
 from leaderboard.votes import Vote
-from space.compare_lines import p_value, points
 from space.compare_sentences import (
     apart_sentence,
     basis_sentence,
@@ -15,7 +14,7 @@ from space.compare_sentences import (
     question,
     vote_sentence,
 )
-from space.compare_view import view_comparison
+from space.compare_view import interval_in_points, p_value, points, view_comparison
 from tests.space.boards import cell, label, row, second_annotator
 
 
@@ -87,16 +86,16 @@ def test_the_sentence_says_who_is_better_and_where(overall, webarena, workarena,
     assert pair_sentence(found, found.pairs[0], ("A", "B")) == told
 
 
-def test_a_benchmark_on_few_runs_is_named_as_such():
+def test_a_benchmark_on_few_trajectories_is_named_as_such():
     few = entrant("A", webarena=(5, 2))  # 7 runs called successful
     found = comparison(pair(EVEN, BETTER), A=few)
-    assert pair_sentence(found, found.pairs[0], ("A", "B")).endswith("better on WebArena (few runs).")
+    assert pair_sentence(found, found.pairs[0], ("A", "B")).endswith("better on WebArena (few trajectories).")
 
 
 def test_without_an_interval_the_sentence_says_so():
     found = comparison(pair(difference(-0.039)), figure="kappa")
     assert pair_sentence(found, found.pairs[0], ("A", "B")).startswith(
-        "A lies 3.9 points below B in kappa; of rows"
+        "A is 3.9 points below B in kappa. Without verdicts"
     )
     undefined = comparison(pair(Difference(None, 0.5, None, None, None)))
     assert "cannot be compared by precision" in pair_sentence(undefined, undefined.pairs[0], ("A", "B"))
@@ -104,7 +103,10 @@ def test_without_an_interval_the_sentence_says_so():
 
 def test_judges_with_the_same_verdicts_are_told_so():
     found = comparison(pair(difference(0.0), found_runs=runs(percent=1.0)), voters=(0, 1))
-    assert pair_sentence(found, found.pairs[0], ("A", "B")) == "A and B gave the same verdict on every run."
+    assert (
+        pair_sentence(found, found.pairs[0], ("A", "B"))
+        == "A and B gave the same verdict on every trajectory."
+    )
 
 
 def test_the_question_names_two_judges_and_counts_more():
@@ -123,9 +125,11 @@ def test_the_basis_tells_paired_intervals_from_approximate_ones():
     assert basis_sentence(comparison(paired, counts, names="ABC")).startswith("1 of 2 pairs have verdicts")
 
 
-def test_the_second_annotator_is_told_to_have_seen_other_runs():
+def test_the_second_annotator_is_told_to_have_seen_other_trajectories():
     human = Entrant(second_annotator(), None)
-    assert "only the runs that two experts annotated" in apart_sentence(comparison(pair(EVEN), B=human))
+    assert "only the trajectories that two experts annotated" in apart_sentence(
+        comparison(pair(EVEN), B=human)
+    )
     assert apart_sentence(comparison(pair(EVEN))) == ""
 
 
@@ -137,26 +141,22 @@ def test_votes_tell_what_unanimity_buys_and_costs():
     assert vote_sentence(found, ("A", "B")) == (
         "Where both say yes, 90.0 % are right: 15.0 points more than A alone, for 15.0 points of recall."
     )
-    lines = view_comparison(found).votes
-    assert [(line.name, line.is_vote, line.precision.text) for line in lines] == [
-        ("At least 1 of 2", True, "63.6"),
-        ("Both say yes", True, "90.0"),
-        ("A (tree)", False, "75.0"),
-        ("B (tree)", False, "75.0"),
+    lines = view_comparison(found).ensembles.lines
+    assert [(name, is_ensemble, round(cell["precision"], 3)) for name, is_ensemble, cell in lines] == [
+        ("At least 1 of 2", True, 0.636),
+        ("Both say yes", True, 0.9),
+        ("A (tree)", False, 0.75),
+        ("B (tree)", False, 0.75),
     ]
 
 
-def test_the_runs_that_fool_all_are_told_and_drawn():
+def test_the_trajectories_that_all_get_wrong_are_counted():
     found = comparison(
         pair(EVEN, found_runs=runs()), voters=(0, 1), fooled=Fooled((800, 70, 30), (60, 25, 15))
     )
-    assert fooled_sentence(found).startswith("Both judges are wrong on 45 runs (30 false alarms, 15 misses)")
-    lines = view_comparison(found).fooled
-    assert [(line.how_many, line.false_alarms, line.misses, line.runs, line.share) for line in lines] == [
-        ("none", 800, 60, 860, 86.0),
-        ("1 of 2", 70, 25, 95, 9.5),
-        ("all 2", 30, 15, 45, 4.5),
-    ]
+    assert fooled_sentence(found).startswith(
+        "Both judges are wrong on 45 trajectories (30 false alarms, 15 misses)"
+    )
 
 
 # The tables
@@ -164,39 +164,31 @@ def test_the_runs_that_fool_all_are_told_and_drawn():
 
 def test_the_forest_has_a_line_for_each_cell_and_other_judge():
     found = comparison(pair(BETTER, WORSE), pair(EVEN, second=2), pair(EVEN, first=1, second=2), names="ABC")
-    view = view_comparison(found)
-    assert [grove.title for grove in view.groves] == ["All trajectories", "WebArena", "WorkArena"]
-    assert [[w.name for w in grove.whiskers] for grove in view.groves] == [["B (tree)", "C (tree)"]] * 3
-    first = view.groves[0].whiskers[0]
-    assert (first.value, first.interval, first.favours, first.basis) == (
-        "+12.0",
-        "+5.0 to +20.0",
-        1,
-        "paired",
-    )
-    assert view.groves[1].whiskers[0].favours == -1
+    groups = view_comparison(found).groups
+    assert [(group.title, group.kind) for group in groups] == [
+        ("All trajectories", "overall"),
+        ("WebArena", "by_benchmark"),
+        ("WorkArena", "by_benchmark"),
+    ]
+    assert [[pair.second for pair, _, _ in group.lines] for group in groups] == [[1, 2]] * 3
+    assert [groups[at].lines[0][1] for at in (0, 1)] == [BETTER, WORSE]
 
 
-def test_the_axis_of_differences_holds_zero_and_every_interval_but_those_on_few_runs():
+def test_the_axis_of_differences_holds_zero_and_every_interval_but_those_on_few_trajectories():
     wide = difference(0.05, (-0.7, 0.8))
     solid = view_comparison(comparison(pair(BETTER, wide))).difference_axis
     assert solid.low <= -0.7 and solid.high >= 0.8
     few = entrant("A", webarena=(5, 2))
     narrow = view_comparison(comparison(pair(BETTER, wide), A=few))
     assert narrow.difference_axis.low > -0.3 and narrow.difference_axis.high < 0.5
-    whisker = narrow.groves[1].whiskers[0]
-    assert whisker.is_few and whisker.span.runs_left and whisker.span.runs_right
+    ((_, found, is_few),) = narrow.groups[1].lines
+    span = narrow.difference_axis.span(found.value, found.interval)
+    assert is_few and span.runs_left and span.runs_right
 
 
-def test_a_pair_without_verdicts_has_dashes_and_one_with_them_counts():
-    view = view_comparison(
-        comparison(pair(EVEN, found_runs=runs()), pair(EVEN, second=2), names="ABC", voters=(0, 1))
-    )
-    known, unknown = view.pairs
-    assert (known.agree, known.kappa, known.only_first, known.only_second) == ("80.0", "0.44", "90", "60")
-    assert (known.p, known.shared, known.by_chance) == ("0.017", "50", "15")
-    assert {unknown.agree, unknown.kappa, unknown.p, unknown.shared, unknown.by_chance} == {"–"}
-    assert view.has_runs
+def test_intervals_of_differences_are_signed_points():
+    assert interval_in_points((0.05, 0.2)) == "+5.0 to +20.0"
+    assert interval_in_points(None) == ""
 
 
 @pytest.mark.parametrize(

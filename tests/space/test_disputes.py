@@ -69,7 +69,7 @@ def test_the_list_is_of_one_trajectory_where_that_is_asked(client, service):
     file_one(client, service, trajectory_id=a_run(service, place=1))
     found = client.get("/api/disputes", params={"trajectory_id": a_run(service, place=1)}).json()
     assert [each["dispute_id"] for each in found["disputes"]] == ["2"]
-    assert "no trajectory of this name" in client.get("/disputes?trajectory_id=x/y/z").text
+    assert "no trajectory with this id" in client.get("/disputes?trajectory_id=x/y/z").text
 
 
 def test_whoever_may_not_gets_a_status_and_a_reason(client, service):

@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from space.app import create_app
-from space.form_headers import charset_problem, form_problem
+from space.web.body_limits import form_problem
 from tests.submissions.synthetic import settings_for
 
 BODY = (
@@ -45,9 +45,8 @@ def test_what_is_no_form_with_files_is_told_how_to_be_one(content_type):
     assert "curl -F file=@FILE" in form_problem(content_type)
 
 
-def test_only_forms_are_asked_for_their_encoding():
-    assert charset_problem("application/json; charset=latin-1") is None
-    assert "UTF-8" in charset_problem("multipart/form-data; boundary=x; charset=latin-1")
+def test_a_form_names_no_encoding_but_utf8():
+    assert "UTF-8" in form_problem("multipart/form-data; boundary=x; charset=latin-1")
 
 
 @pytest.mark.parametrize("charset", ["punycode", "undefined", "a\0b", "utf-16", "é", "x" * 10_000])

@@ -25,7 +25,7 @@ def test_a_board_without_ranked_judges_says_when_its_history_begins():
 
 def test_one_day_is_a_sentence_and_no_plot():
     found = view(judge("A", "2025-04-11", 80), judge("B", "2025-04-11", 70))
-    assert found.sentence.startswith("All places date from 11 Apr 2025, when the board began with 2 judges.")
+    assert found.sentence.startswith("All ranks date from 11 Apr 2025, when the board began with 2 judges.")
     assert (found.lines, found.changes) == ((), ())
 
 
@@ -44,7 +44,7 @@ def test_lines_run_from_the_first_day_of_a_judge_to_the_last_day_of_all():
     assert {line.end[0] for line in found.lines} == {WIDTH - RIGHT}
     assert first.end[1] < second.end[1]
     assert second.start[1] == first.end[1]  # where A stood, B stands now
-    assert second.hover == "A: place 1 from 11 Apr 2025, 2 from 2 Jan 2026"
+    assert second.hover == "A: rank 1 from 11 Apr 2025, 2 from 2 Jan 2026"
 
 
 def test_changes_are_told_newest_first_and_the_first_day_is_no_change():
@@ -52,9 +52,9 @@ def test_changes_are_told_newest_first_and_the_first_day_is_no_change():
     rows.append(judge("A", "2026-01-04", 95))
     told = [(day, name, what) for day, _, name, what in view(*rows).changes]
     assert told == [
-        ("4 Jan 2026", "A", "has a better submission and stays at place 1"),
-        ("3 Jan 2026", "A", "went from place 2 to 1 of 2"),
-        ("2 Jan 2026", "B", "came in at place 1 of 2"),
+        ("4 Jan 2026", "A", "has a better submission and stays at rank 1"),
+        ("3 Jan 2026", "A", "moved from rank 2 to 1 of 2"),
+        ("2 Jan 2026", "B", "entered at rank 1 of 2"),
     ]
 
 

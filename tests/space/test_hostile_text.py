@@ -8,7 +8,8 @@ import re
 import pytest
 from fastapi.testclient import TestClient
 
-from space.app import PAGES, create_app
+from space.app import create_app
+from space.plain_page import PAGES
 from submissions.service import SubmissionService
 from tests.space.conftest import HOSTILE, shown_text, tags_and_attributes
 from tests.submissions.synthetic import declaration, settings_for, verdicts
@@ -110,7 +111,8 @@ def test_what_is_written_into_an_address_is_not_markup_either(clients, ids):
     for page in PAGES:
         for name in ("id", "ids", "search", "label", "split", "benchmark", "sort", "task"):
             for text in HOSTILE[:2]:
-                answer = hostile.get(page.path, params={name: text})
+                answer = hostile.get(page.path, params={name: text}, headers={"Accept": "text/html"})
+                assert answer.headers["content-type"].startswith("text/html"), (page.path, name)
                 assert answer.status_code in (200, 404, 422), (page.path, name)
                 assert tags_and_attributes(answer.text) <= usual, (page.path, name)
 

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from dataset_script.settings import Settings
 from space.app import create_app
-from space.pages.submit import check_html
+from space.gradio_app.endpoints import Endpoints
+from space.gradio_app.submit_page import check_html
+from space.page import Services
 from submissions.service import SubmissionService
 from tests.conftest import REPOSITORY
 from tests.space.conftest import tags_and_attributes
@@ -87,6 +89,8 @@ def harmless_html(served) -> set[tuple[str, str]]:
     (trajectory, *_) = served.service.suite.split("test")
     files = (
         b'{"trajectory_id": "nowhere", "success": "perhaps", "extra": 1}\n' * 9,
+        b'{"trajectory_id": "a/b/c", "success": true}\n',
+        b"",
         b"%PDF",
         "".join(
             f'{{"trajectory_id": "{trajectory.trajectory_id}", "success": true}}\n'
@@ -105,7 +109,7 @@ def page_of(served: Served, content: bytes, name: str = "verdicts.jsonl", split:
         assert answer.status_code in (400, 413), answer.text
         return ""
     (path,) = answer.json()
-    html = check_html(served.service, path, split)
+    html = check_html(Endpoints(Services(served.service, None)), path, split, None)
     Path(path).unlink()
     return html
 

@@ -32,7 +32,7 @@ def test_a_bin_is_a_point_at_its_mean_score_and_share_and_says_so(found):
     assert (high.x, high.y) == (x_of(plot, 85), y_of(plot, 75))
     assert low.top < low.y < low.bottom  # up is less in a picture
     assert low.radius > high.radius  # the fuller bin
-    assert "score 0 to 0.1: 60 runs, mean score 5.0, 10.0 of them successful" in low.words
+    assert "score 0 to 0.1: 60 trajectories, mean score 5.0, 10.0 of them successful" in low.words
     assert [bar.height for bar in plot.bars] == [46, round(46 * 40 / 60, 1)]
 
 
@@ -64,5 +64,5 @@ def test_the_words_tell_what_the_score_is_worth(found):
     assert told[0] == (
         "Score and share of successes lie 7.0 points apart on average: the score is some way off."
     )
-    assert "so the score says something about a run" in told[1]
-    assert "10 runs have no score; in the sweep they are a no." in told
+    assert "so the score says something about a trajectory" in told[1]
+    assert "10 trajectories have no score; in the sweep they count as a no." in told

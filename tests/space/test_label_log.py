@@ -3,8 +3,7 @@
 import pytest
 
 from space.axis import Axis
-from space.judge_html import JudgePages
-from space.label_noise_told import label_noise_told
+from space.label_noise_told import describe_label_noise
 from submissions.accounts import Actor
 from submissions.label_versions import published_versions
 from submissions.publishing_labels import publish
@@ -17,6 +16,7 @@ from tests.submissions.recorded import again
 from tests.submissions.synthetic import send, verdicts, with_rules
 from tests.submissions.test_label_versions import corrected
 from tests.submissions.test_references import with_doubles
+from tests.support.pages import pages_client
 
 MIA = Actor("Mia", is_maintainer=True)
 WHY = "place 0 was mislabelled: nothing was bought"
@@ -46,7 +46,7 @@ def test_versions_tell_what_changed_and_why_and_what_it_did_to_the_ranks(correct
     assert second == corrected_service.label_version
     assert f"{second} served" in text and "Success 1" in text and WHY in text and "as released" in text
     # Right is 10 of 10 and becomes 9 of 10, behind Bold, which is 9 of 9.
-    assert "2 of 2 rows have another place" in text
+    assert "2 of 2 rows have a different rank" in text
     assert (
         '<th scope="row">Bold (tree), by Ada</th><td class="number">2</td><td class="number">1</td>' in page
     )
@@ -55,8 +55,8 @@ def test_versions_tell_what_changed_and_why_and_what_it_did_to_the_ranks(correct
 
 def test_before_anything_was_published_the_page_says_so(service):
     text = shown_text(labels_client(service).get("/labels").text)
-    assert "None was published here yet" in text and "the labels that came with it" in text
-    assert "Nothing was scored again" in text
+    assert "No label set was published yet" in text and "the labels that came with it" in text
+    assert "No submission was scored under other labels" in text
 
 
 def test_private_labels_keep_changes_reasons_and_ranks_for_maintainers(corrected_service):
@@ -90,13 +90,13 @@ def doubled(service, released) -> SubmissionService:
 
 def page_of(service, **misses) -> str:
     judge = send(service, verdicts(service.suite, **misses)).submission_id
-    return JudgePages(service).get(judge, "success").body
+    return pages_client(service).get(f"/judge?id={judge}").text
 
 
 def test_a_judge_page_tells_how_far_label_noise_moves_its_precision(doubled):
     page = page_of(doubled, misses=2, false_alarms=4)
     text = shown_text(page)
-    assert "Two annotators differ on 1 of the 6 runs that both answered." in text
+    assert "Two annotators differ on 1 of the 6 trajectories that both labelled." in text
     # 8 of 12 are right: 66.7 %; each flips with 1/6: (8 * 5/6 + 4 * 1/6) / 12 = 61.1 %
     assert "its precision of 66.7 % would be about 61." in text
     assert "the loss is overstated" in text
@@ -115,10 +115,10 @@ def test_private_labels_give_no_band(doubled):
     row = next(row for row in doubled.board().rows if row.provenance == "scored")
     private = with_rules(again(doubled), is_public=False)
     assert private.labels.test is not None
-    assert label_noise_told(doubled, row, "success", Axis.around([0.5])) is not None
-    assert label_noise_told(private, row, "success", Axis.around([0.5])) is None
+    assert describe_label_noise(doubled, row, "success", Axis.around([0.5])) is not None
+    assert describe_label_noise(private, row, "success", Axis.around([0.5])) is None
 
 
 def test_the_second_annotator_has_no_band_of_its_own(doubled):
     (row,) = doubled.board().rows
-    assert label_noise_told(doubled, row, "success", Axis.around([0.5])) is None
+    assert describe_label_noise(doubled, row, "success", Axis.around([0.5])) is None

@@ -5,11 +5,11 @@ import shutil
 import pytest
 
 from leaderboard.paper_tables.table import PaperTable, TableCell, TableRow
-from space.pages.paper import body_html
-from space.paper_source import PaperTables
-from space.paper_view import show_table
+from space.address import link_to
+from space.paper_view import kind_of, numbered_notes, text_of
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
+from tests.support.pages import pages_client
 
 CELLS = (
     TableCell(0.698, 0.6984, "counts", "", 1106),
@@ -22,17 +22,19 @@ CELLS = (
 TABLE = PaperTable(1, "A table", ("Judge",), (("", 6),), tuple("abcdef"), (TableRow(("J",), CELLS),))
 
 
-def test_cells_say_whether_the_figure_agrees_differs_or_is_only_printed():
-    cells = show_table(TABLE).rows[0].cells
-    assert [cell.kind for cell in cells] == ["same", "other", "printed", "computed", "nothing", "other"]
-    assert [cell.text for cell in cells] == ["69.8", "71.9", "", "50.0", "–", "71.9"]
-    assert [cell.printed for cell in cells] == ["", "71.7", "64.1", "", "", "71.7"]
+def page_of(service, table) -> str:
+    answer = pages_client(service).get(link_to("/paper", table=table))
+    assert answer.status_code == 200
+    return answer.text
+
+
+def test_cells_say_whether_the_metric_agrees_differs_or_is_only_printed():
+    assert [kind_of(cell) for cell in CELLS] == ["same", "other", "printed", "computed", "nothing", "other"]
+    assert [text_of(cell) for cell in CELLS] == ["69.8", "71.9", "64.1", "50.0", "–", "71.9"]
 
 
 def test_equal_notes_share_a_number():
-    shown = show_table(TABLE)
-    assert [cell.note for cell in shown.rows[0].cells] == [None, 1, 2, None, None, 1]
-    assert shown.notes == ("why", "no file")
+    assert numbered_notes(TABLE) == {"why": 1, "no file": 2}
 
 
 @pytest.mark.labels
@@ -47,9 +49,7 @@ def test_verdict_files_of_the_maintainers_folder_are_counted_and_strange_ones_le
     shutil.copy(real / "aer-c.jsonl", folder / "grok.jsonl")
     (folder / "nnetnav.jsonl").write_text("[]")
     updates = {"state_dir": tmp_path / "state", "paper_verdicts": folder}
-    tables = PaperTables(SubmissionService(official_settings.model_copy(update=updates)))
-
-    text = shown_text(body_html(tables, "10"))
+    text = shown_text(page_of(SubmissionService(official_settings.model_copy(update=updates)), "10"))
     assert "Rule-based" in text
     assert "AER-C" not in text
     assert "'grok' is no judge of the paper" in caplog.text
@@ -59,10 +59,10 @@ def test_verdict_files_of_the_maintainers_folder_are_counted_and_strange_ones_le
 @pytest.mark.labels
 def test_without_files_the_tables_of_one_agent_say_what_to_do(official_settings, tmp_path):
     service = SubmissionService(official_settings.model_copy(update={"state_dir": tmp_path}))
-    assert "ARB_PAPER_VERDICTS" in body_html(PaperTables(service), "9")
+    assert "ARB_PAPER_VERDICTS" in page_of(service, "9")
 
 
-def test_a_suite_of_ones_own_has_the_printed_figures_only(service, hostile):
-    html = body_html(PaperTables(service), hostile)  # no such table: the first one
+def test_a_suite_of_ones_own_has_the_printed_metrics_only(service, hostile):
+    html = page_of(service, hostile)  # no such table: the first one
     assert "Table 1." in html
     assert "agrees with the paper" in html

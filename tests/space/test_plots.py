@@ -1,46 +1,50 @@
-import json
+import re
 
 import pytest
 
-from space.plots import ISO_F1, precision_recall_plot
+from space.plots import ISO_F1, Mark, PlotView, precision_recall_plot
+from space.point_names import HEIGHT, WIDTH
+from space.templating import render
 from tests.space.boards import board, cell, label, row, second_annotator
+from tests.space.conftest import shown_text, tags_and_attributes
 
 
 def judge(name: str, counts=(60, 40, 60, 140), rank=(1, 1, 3), ci=(0.5, 0.7), **changes):
     return row(name, label(cell(*counts, ci=ci and list(ci)), rank), **changes)
 
 
-def points(figure) -> dict[str, tuple]:
-    """Each point by its hover text: recall, precision, whisker up and down."""
-    found = {}
-    for trace in figure.data:
-        if trace.mode == "markers+text":
-            whiskers = zip(trace.error_y.array, trace.error_y.arrayminus, strict=True)
-            for hover, *values, (up, down) in zip(trace.customdata, trace.x, trace.y, whiskers, strict=True):
-                found[hover] = (*values, up, down)
-    return found
+def marks(plot: PlotView) -> dict[str, Mark]:
+    return {mark.row_id: mark for mark in plot.marks}
 
 
-def named(figure) -> list[str]:
-    return [text for trace in figure.data if trace.mode == "markers+text" for text in trace.text]
+def svg(*rows) -> str:
+    return render("precision_recall.html", plot=precision_recall_plot(board(*rows), "success"))
+
+
+def fractions(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:
+    """Recall and precision of a pixel."""
+    left, bottom = window
+    return left + x / WIDTH * (1.02 - left), bottom + (1 - y / HEIGHT) * (1 - bottom)
 
 
 def test_every_ranked_judge_is_a_point_with_its_interval():
-    figure = precision_recall_plot(
-        board(judge("A"), judge("B", (75, 25, 45, 155), ci=(0.6, 0.85))), "success"
-    )
-    found = {hover.split("<br>")[0]: values for hover, values in points(figure).items()}
-    assert set(found) == {"<b>A · tree</b>", "<b>B · tree</b>"}
-    # 60 of 120 found, 60 of 100 right, whiskers to 0.7 and 0.5
-    assert found["<b>A · tree</b>"] == pytest.approx((0.5, 0.6, 0.1, 0.1))
-    assert found["<b>B · tree</b>"] == pytest.approx((0.625, 0.75, 0.1, 0.15))
+    plot = precision_recall_plot(board(judge("A"), judge("B", (75, 25, 45, 155), ci=(0.6, 0.85))), "success")
+    found = marks(plot)
+    assert set(found) == {"A", "B"}
+    # 60 of 120 found, 60 of 100 right; the window begins 8 points left of 50 and 4 below 50
+    window = (0.42, 0.46)
+    assert fractions(found["A"].x, found["A"].y, window) == pytest.approx((0.5, 0.6), abs=0.001)
+    assert fractions(0, found["A"].high, window)[1] == pytest.approx(0.7, abs=0.001)
+    assert fractions(0, found["A"].low, window)[1] == pytest.approx(0.5, abs=0.001)
+    assert fractions(found["B"].x, found["B"].y, window) == pytest.approx((0.625, 0.75), abs=0.001)
 
 
 def test_a_ranked_judge_whose_interval_is_not_known_is_drawn_without_a_whisker():
-    figure = precision_recall_plot(board(judge("A"), judge("B", ci=None)), "success")
-    (hover,) = [hover for hover in points(figure) if hover.startswith("<b>B")]
-    assert points(figure)[hover][2:] == (0.0, 0.0)
-    assert "precision 60.0<br>" in hover
+    plot = precision_recall_plot(board(judge("A"), judge("B", ci=None)), "success")
+    found = marks(plot)["B"]
+    assert found.high == found.low
+    assert "precision 60.0\n" in found.hover
+    assert svg(judge("A"), judge("B", ci=None)).count('class="whisker"') == 1
 
 
 def test_only_the_best_submission_of_a_judge_and_no_constant_reference_is_drawn():
@@ -48,69 +52,53 @@ def test_only_the_best_submission_of_a_judge_and_no_constant_reference_is_drawn(
         "Always", label(cell(30, 70, 0, 0, ci=[0.2, 0.4]), best=False), "reference", id="reference/always"
     )
     other = row("A", label(cell(50, 50, 70, 130, ci=[0.4, 0.6]), best=False), id="a2")
-    figure = precision_recall_plot(board(judge("A"), other, always, second_annotator()), "success")
-    assert {hover.split("<br>")[0] for hover in points(figure)} == {
-        "<b>A · tree</b>",
-        "<b>Second annotator · tree</b>",
-    }
+    plot = precision_recall_plot(board(judge("A"), other, always, second_annotator()), "success")
+    assert set(marks(plot)) == {"A", "reference/second-annotator"}
 
 
-def test_the_human_reference_has_another_colour_and_another_shape():
-    figure = precision_recall_plot(board(judge("A"), second_annotator()), "success")
-    markers = [trace.marker for trace in figure.data if trace.mode == "markers+text"]
-    assert len({marker.color for marker in markers}) == len({marker.symbol for marker in markers}) == 2
+def test_the_human_reference_has_another_shape_and_leads_nowhere():
+    html = svg(judge("A"), second_annotator())
+    assert '<a href="/judge?id=A" class="point scored" data-point="A">' in html
+    assert '<g class="point reference"' in html
+    assert html.count('<path class="mark"') == html.count('<circle class="mark"') == 1
 
 
 def test_a_judge_with_an_undefined_figure_is_left_out():
     never = row("Never", label(cell(0, 0, 100, 100), None))
-    assert list(points(precision_recall_plot(board(judge("A"), never), "success"))) == [
-        "<b>A · tree</b><br>precision 60.0 (50.0 to 70.0)<br>recall 50.0<br>F1 54.5"
-    ]
+    (mark,) = precision_recall_plot(board(judge("A"), never), "success").marks
+    assert mark.hover == "A · tree\nprecision 60.0 (50.0 to 70.0)\nrecall 50.0\nF1 54.5"
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "<script>alert(1)</script>",
-        '<a href="https://evil.example">click</a>',
-        "<b>x</b>&amp;",
-        '"><img onerror=x>',
-    ],
-)
 def test_markup_in_names_is_shown_as_it_was_written(hostile):
-    figure = precision_recall_plot(board(judge(hostile, inputs=hostile)), "success")
-    escaped = hostile.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    assert escaped in named(figure)
-    (hover,) = points(figure)
-    assert hover.startswith(f"<b>{escaped} · {escaped}</b><br>")
-    assert hostile not in json.dumps([named(figure), list(points(figure))]).replace('\\"', '"')
+    html = svg(judge(hostile, inputs=hostile, id="a"))
+    assert hostile in shown_text(html)
+    harmless = tags_and_attributes(svg(judge("harmless", inputs="tree", id="a")))
+    assert tags_and_attributes(html) <= harmless | {("line", ""), ("line", "class")}
 
 
-def test_hover_text_is_data_and_no_template():
-    figure = precision_recall_plot(board(judge("%{x} {{7*7}}")), "success")
-    (trace,) = [trace for trace in figure.data if trace.mode == "markers+text"]
-    assert trace.hovertemplate == "%{customdata}<extra></extra>"
-
-
-def test_all_points_and_whiskers_lie_within_the_axes():
+def test_all_points_and_whiskers_lie_within_the_plot():
     low = judge("Low", (10, 90, 190, 10), ci=(0.02, 0.18))
-    figure = precision_recall_plot(board(judge("A"), low), "success")
-    (left, right), (bottom, top) = figure.layout.xaxis.range, figure.layout.yaxis.range
-    for recall, precision, up, down in points(figure).values():
-        assert left <= recall <= right
-        assert bottom <= precision - down
-        assert precision + up <= top
+    for mark in precision_recall_plot(board(judge("A"), low), "success").marks:
+        assert 0 <= mark.x <= WIDTH
+        assert 0 <= mark.high <= mark.y <= mark.low <= HEIGHT
 
 
 def test_lines_of_equal_f1_hold_their_value():
-    figure = precision_recall_plot(board(judge("A")), "success")
-    lines = [trace for trace in figure.data if trace.mode == "lines"]
-    drawn = {round(2 * p * r / (p + r), 3) for line in lines for p, r in zip(line.y, line.x, strict=True)}
-    assert drawn
-    assert drawn <= set(ISO_F1)
+    plot = precision_recall_plot(board(judge("A")), "success")
+    assert {line.value for line in plot.lines} <= set(ISO_F1)
+    assert plot.lines
+    for line in plot.lines:
+        for x, y in re.findall(r"([\d.]+),([\d.]+)", line.path):
+            recall, precision = fractions(float(x), float(y), (0.42, 0.46))
+            f1 = 2 * precision * recall / (precision + recall)
+            assert f1 == pytest.approx(line.value, abs=0.002)
 
 
-def test_a_board_without_judges_is_an_empty_plot_and_no_error():
-    figure = precision_recall_plot(board(), "success")
-    assert points(figure) == {}
-    assert "NaN" not in figure.to_json()
+def test_a_board_without_judges_says_that_there_is_nothing_to_plot():
+    assert precision_recall_plot(board(), "success").marks == ()
+    assert "There is no judge to plot" in svg()
+
+
+def test_ticks_are_round_percentages_and_few():
+    plot = precision_recall_plot(board(judge("A")), "success")
+    assert [tick for _, tick in plot.x_ticks] == [50, 60, 70, 80, 90, 100]

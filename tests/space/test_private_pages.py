@@ -1,29 +1,27 @@
 """A suite with private labels: no page shows anything that its test labels went into but noisy figures."""
 
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dataset_script.suite import OFFICIAL
-from space.board_html import board_html
+from space.address import link_to
 from space.board_view import Choice
 from space.citing import eval_results_yaml
-from space.compare_html import PRIVATE, ComparePages
 from space.explorer.submitted import SubmittedJudges
 from space.file_facts import file_facts
-from space.judge_html import JudgePages
 from space.judges_answer import judges_answer
-from space.pages.about import about_html
-from space.pages.rates import body_html, default_of
+from space.pages.compare import PRIVATE
 from space.paper_source import PaperTables
 from submissions.accounts import Actor
 from tests.clocks import one_a_day
 from tests.space.conftest import shown_text
+from tests.space.leaderboard_client import board_html
 from tests.space.public_suite import with_scores
 from tests.submissions.synthetic import send, verdicts, with_rules
+from tests.support.pages import pages_client
 
 RULES = {"fewest_positives": 1, "private_noise": 6.0, "public_noise": 3.0, "round_days": 3}
 
@@ -41,6 +39,10 @@ def private(service):
     for _ in range(8):  # days: the round ends
         service.clock()
     return service
+
+
+def page_of(service, path, **choices) -> str:
+    return pages_client(service).get(link_to(path, **choices)).text
 
 
 def ids(service) -> list[str]:
@@ -71,8 +73,8 @@ def test_the_leaderboard_and_the_judge_page_say_the_noise_and_where_ranks_come_f
     ranks = "ranks come from the same noisy figures and their intervals"
     for html in (
         board_html(private, Choice()),
-        *(JudgePages(private).get(row_id, "success").body for row_id in ids(private)),
-        ComparePages(private).get(ids(private), "success", "precision").body,
+        *(page_of(private, "/judge", id=row_id) for row_id in ids(private)),
+        page_of(private, "/compare", judges=ids(private)),
     ):
         assert said in shown_text(html)
         assert ranks in shown_text(html)
@@ -83,7 +85,7 @@ def test_a_public_suite_says_nothing_of_noise(service):
     send(service, verdicts(service.suite))
     (row_id,) = ids(service)
     assert "noise" not in board_html(service, Choice())
-    assert "carry noise" not in JudgePages(service).get(row_id, "success").body
+    assert "carry noise" not in page_of(service, "/judge", id=row_id)
 
 
 def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
@@ -97,21 +99,24 @@ def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
     assert "ranks come from a half of the tasks that is not shown" in told
 
 
-def test_comparing_holds_no_verdicts_against_labels_or_each_other(private):
-    html = ComparePages(private).get(ids(private), "success", "precision")
-    text = shown_text(html.body)
+def test_comparing_evaluates_no_verdicts_against_labels_or_each_other(private):
+    text = shown_text(page_of(private, "/compare", judges=ids(private)))
     assert PRIVATE in text
-    for told in ("If they voted", "Wrong together", "Every pair, run by run", "McNemar"):
+    for told in (
+        "Yes when",
+        "Error overlap Judges wrong",
+        "Every pair, trajectory by trajectory",
+        "McNemar's test asks",
+    ):
         assert told not in text
 
 
-def test_a_judges_score_is_not_held_against_labels(private):
+def test_a_judges_score_is_not_evaluated_against_labels(private):
     for row in private.board().rows:
         facts = file_facts(private, row, "success")
         assert facts.calibration is None
         assert "labels of this suite are private" in facts.calibration_absent.replace("The labels", "labels")
-        body = JudgePages(private).get(row.id, "success").body
-        assert "<svg" not in re.sub(r"<svg[^>]*class=.icon.*?</svg>", "", body, flags=re.S)
+        assert "<figure" not in page_of(private, "/judge", id=row.id)
 
 
 def test_the_explorer_shows_no_verdicts_of_files_that_were_sent(private):
@@ -122,11 +127,11 @@ def test_the_explorer_shows_no_verdicts_of_files_that_were_sent(private):
 
 
 def test_success_rates_have_no_experts_and_only_of_rows_on_the_board(private):
-    text = shown_text(body_html(private, "overall", [*default_of(private), *ids(private)]))
+    text = shown_text(page_of(private, "/rates", by=ids(private)))
     assert "Experts" not in text
-    assert "Alpha" in text
-    hidden = shown_text(body_html(private, "overall", [kept_to_herself(private)]))
-    assert "There are no rates by" in hidden
+    assert "verdicts scored here" in text
+    hidden = shown_text(page_of(private, "/rates", by=[kept_to_herself(private)]))
+    assert "No evaluator has the id" in hidden
 
 
 @pytest.mark.parametrize("row", ["kept to herself", "hidden by a maintainer"])
@@ -135,9 +140,9 @@ def test_pages_by_id_show_nothing_of_rows_that_are_not_on_the_board(private, row
     if row == "hidden by a maintainer":
         row_id = ids(private)[0]
         private.decide("hidden", row_id, Actor("Grace", is_maintainer=True), "a test")
-    assert "No row of the board has this id." in JudgePages(private).get(row_id, "success").head
-    assert "not on the board" in ComparePages(private).get([row_id, *ids(private)], "success", "f1").head
-    assert "There are no rates by" in shown_text(body_html(private, "overall", [row_id]))
+    assert "No row of the board has this id." in page_of(private, "/judge", id=row_id)
+    assert "not on the board" in page_of(private, "/compare", judges=[row_id, *ids(private)], figure="f1")
+    assert "No evaluator has the id" in shown_text(page_of(private, "/rates", by=[row_id]))
 
 
 def test_the_paper_tables_read_no_private_labels_of_a_suite_by_the_official_name(private, monkeypatch):
@@ -157,14 +162,14 @@ def test_what_is_shown_of_files_is_the_same_under_any_labels(private):
     row_id = ids(private)[0]
     before = (
         file_facts(private, private.board().rows[0], "success"),
-        body_html(private, "overall", [row_id]).partition('id="rates-training"')[0],
+        page_of(private, "/rates", by=[row_id]).partition('id="rates-training"')[0],
     )
     primary = private.labels.test.primary["success"]
     changed = dict(private.labels.test.primary) | {"success": np.where(primary == 1, 0, 1).astype(np.int8)}
     object.__setattr__(private.labels.test, "primary", changed)
     after = (
         file_facts(private, private.board().rows[0], "success"),
-        body_html(private, "overall", [row_id]).partition('id="rates-training"')[0],
+        page_of(private, "/rates", by=[row_id]).partition('id="rates-training"')[0],
     )
     assert before == after
 
@@ -173,7 +178,7 @@ def test_the_about_page_tells_rules_budget_key_and_head_of_the_chain(private):
     from submissions.chain import head
     from submissions.database import snapshot
 
-    text = shown_text(about_html(private))
+    text = shown_text(page_of(private, "/about"))
     for rule in ("private_noise±6", "public_rows_a_year2", "round_days3"):
         assert rule in text.replace(" ", "")
     assert private.signer.public_key in text
@@ -185,7 +190,7 @@ def test_the_about_page_tells_rules_budget_key_and_head_of_the_chain(private):
 
 
 def test_the_about_page_of_a_public_suite_says_why_figures_are_exact(service):
-    text = shown_text(about_html(service))
-    assert "All figures of this suite are exact, with no noise and no budget, because" in text
+    text = shown_text(page_of(service, "/about"))
+    assert "All metrics of this suite are exact, with no noise and no budget, because" in text
     assert "private_noise" not in text
     assert "files_a_day" in text

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from space.rest_submissions import build_submission_router
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import SECRET_ANNOTATOR, settings_for, verdicts
+from tests.support.rest_app import rest_app
 
 DECLARED = {
     "account": "Ann", "judge": "Alpha", "kind": "LLM judge", "inputs": "tree", "test_labels_used": "false",
@@ -16,7 +16,7 @@ DECLARED = {
 
 
 def client_of(service) -> TestClient:
-    app = FastAPI()
+    app = rest_app(service)
     app.include_router(build_submission_router(service))
     return TestClient(app)
 
@@ -72,6 +72,9 @@ def test_without_a_file_the_answer_says_how_to_send_one(client):
     answer = client.post("/api/check", data={"split": "test"})
     assert answer.status_code == 422
     assert "curl -F file=@FILE" in answer.json()["detail"]
+    for form in ({"data": {"file": "text"}, "files": {"x": b""}}, {"files": {"other": b"{}"}}):
+        answer = client.post("/api/submissions", **form)
+        assert (answer.status_code, answer.json()["detail"][:8]) == (422, "no file:")
 
 
 def test_a_body_over_the_limit_is_cut_off_while_it_comes_in(suite_folder, tmp_path):

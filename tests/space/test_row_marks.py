@@ -1,13 +1,13 @@
 """Maintainers' marks stand with a row wherever it is shown."""
 
-from space.board_html import board_html
+from space.address import link_to
 from space.board_view import Choice
-from space.compare_html import ComparePages
-from space.judge_html import JudgePages
 from space.row_marks import marks_told, noise_told
 from submissions.accounts import Actor
 from tests.space.conftest import shown_text
+from tests.space.leaderboard_client import board_html
 from tests.submissions.synthetic import send, verdicts
+from tests.support.pages import pages_client
 
 GRACE = Actor("Grace", is_maintainer=True)
 
@@ -15,13 +15,9 @@ GRACE = Actor("Grace", is_maintainer=True)
 def pages(service) -> list[str]:
     """The leaderboard, the first row's page, and the first two rows compared."""
     ids = [row.id for row in service.board().rows]
-    judge = JudgePages(service).get(ids[0], "success")
-    return [
-        board_html(service, Choice()),
-        judge.head,
-        judge.body,
-        ComparePages(service).get(ids, "success", "precision").body,
-    ]
+    client = pages_client(service)
+    addresses = link_to("/judge", id=ids[0]), link_to("/compare", judges=ids)
+    return [board_html(service, Choice()), *(client.get(address).text for address in addresses)]
 
 
 def test_marks_are_shown_on_the_leaderboard_the_judge_page_and_in_comparisons(service):

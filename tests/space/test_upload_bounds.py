@@ -8,8 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from space.app import create_app
-from space.form_headers import FORM_BYTES
-from space.upload_bounds import remove_left_over
+from space.web.body_limits import FORM_BYTES, remove_left_over
 from tests.submissions.synthetic import settings_for
 
 MOST = 100_000

@@ -17,6 +17,7 @@ from dataset_script import hub_calls, hub_repository
 from dataset_script.settings import Settings
 from space.rest import build_router
 from space.rest_submissions import build_submission_router
+from space.web.http_errors import add_error_handlers
 from submissions.hub import mirror, retries
 from submissions.hub.pace import CommitRateLimiter
 from submissions.opening import open_service
@@ -27,6 +28,7 @@ def serve(port: int) -> None:
     _without_long_pauses()
     service = open_service(Settings(), limiter=CommitRateLimiter(most_an_hour=10_000, burst=5_000))
     app = FastAPI()
+    add_error_handlers(app, service)
     app.include_router(build_router(service))
     app.include_router(build_submission_router(service))
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)

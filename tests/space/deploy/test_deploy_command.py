@@ -57,7 +57,7 @@ def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_pa
 def test_names_that_cannot_be_are_told_all_at_once(hub, run):
     done = CliRunner().invoke(app, ["deploy", "--space", "x", "--data", "a/b", "--private", "a/b"])
     assert done.exit_code == 2
-    assert "--space 'x'" in done.output and "three repositories" in done.output
+    assert "--space 'x'" in done.output and "three different repositories" in done.output
 
 
 def problems(**changes) -> str:
@@ -70,4 +70,4 @@ def test_labels_have_to_be_where_the_space_finds_them():
     assert problems(suite="agent-reward-bench", labels="wheel") == ""
     assert "has no published labels" in problems(labels="wheel")
     assert "is not on the Space" in problems(labels="csv:labels.csv")
-    assert "three repositories" in problems(board="a/p")
+    assert "three different repositories" in problems(board="a/p")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.explorer.action_words import element_in, in_words
+from space.explorer.action_words import element_in, describe_action
 
 TREE = """RootWebArea 'Shop', focused
 \t[7] link 'Front page', clickable, url='http://shop/'
@@ -31,13 +31,13 @@ TREE = """RootWebArea 'Shop', focused
     ],
 )  # fmt: skip
 def test_an_action_names_what_is_done_and_to_which_element(action, title, element):
-    words = in_words(action, TREE)
+    words = describe_action(action, TREE)
     assert (words.title, words.element) == (title, element)
 
 
 def test_no_action_has_no_words():
-    assert in_words(None, TREE) is None
-    assert in_words("", TREE) is None
+    assert describe_action(None, TREE) is None
+    assert describe_action("", TREE) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_no_action_has_no_words():
     ],
 )
 def test_what_the_agent_tells_the_user_is_read_and_never_run(action, message):
-    assert in_words(action, None).message == message
+    assert describe_action(action, None).message == message
 
 
 def test_a_long_name_is_cut():
@@ -61,15 +61,15 @@ def test_a_long_name_is_cut():
 
 
 def test_the_first_tree_that_has_the_element_tells_it():
-    assert in_words("click('7')", None, "[8] link 'no'", TREE).element == "link “Front page”"
+    assert describe_action("click('7')", None, "[8] link 'no'", TREE).element == "link “Front page”"
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_texts_give_words_without_an_error(action, tree):
-    in_words(action, tree)
+    describe_action(action, tree)
     element_in(tree, action)
 
 
 @pytest.mark.parametrize("opening", ["(", "[", "'", "-", "not "])
 def test_deep_nesting_gives_no_message_and_no_error(opening):
-    assert in_words(f"send_msg_to_user({opening * 9_000})", None).message == ""
+    assert describe_action(f"send_msg_to_user({opening * 9_000})", None).message == ""

@@ -7,14 +7,25 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from space.explorer.explorer import Explorer
 from space.explorer.rest import build_explorer_router
+from space.look import StaticAssets
+from space.page import Services
+from space.pages.trajectories import build_trajectories_router
+from space.plain_page import PlainPages
+
+
+def app_over(explorer: Explorer) -> FastAPI:
+    """The routes and the page, without the rest of the Space."""
+    app = FastAPI()
+    app.include_router(build_explorer_router(explorer))
+    app.include_router(build_trajectories_router(Services(None, explorer), PlainPages(StaticAssets())))
+    return app
 
 
 @pytest.fixture(scope="module")
 def client(explorer):
-    app = FastAPI()
-    app.include_router(build_explorer_router(explorer))
-    with TestClient(app) as client:
+    with TestClient(app_over(explorer)) as client:
         yield client
 
 
@@ -103,13 +114,21 @@ def test_a_tree_is_plain_text(client, entries, explorer):
     assert answer.text == explorer.tree(entries[0].trajectory_id, 1, "pruned")
 
 
-def test_the_parts_of_the_page_are_html_by_their_query(client, entries):
-    story = client.get(f"/trajectories/story?id={entries[0].trajectory_id}")
+def test_the_page_is_the_list_or_the_story_of_its_address(client, entries):
+    story = client.get(f"/trajectories?id={entries[0].trajectory_id}")
     assert story.headers["content-type"] == "text/html; charset=utf-8"
     assert entries[0].goal.split()[0] in story.text
-    assert client.get("/trajectories/story?id=none").status_code == 404
-    assert "<form" in client.get("/trajectories/browse?split=dev").text
-    assert "<form" not in client.get("/trajectories/list?split=dev").text
+    assert '<a href="/trajectories" aria-current="page">' in story.text
+    assert '<form class="filters"' in client.get("/trajectories?split=dev").text
+    known = {"If-None-Match": story.headers["etag"]}
+    assert client.get(f"/trajectories?id={entries[0].trajectory_id}", headers=known).status_code == 304
+
+
+def test_an_unknown_trajectory_is_a_page_with_404(client):
+    answer = client.get("/trajectories?id=none")
+    assert answer.status_code == 404
+    assert "There is no such trajectory." in answer.text
+    assert 'class="masthead"' in answer.text
 
 
 def test_reasoning_is_that_of_the_judge_and_escaped(client, entries, explorer, monkeypatch):
@@ -129,13 +148,11 @@ def test_a_dataset_that_cannot_be_read_answers_503_without_its_place(built, tmp_
 
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "manifest.json").write_text("{}")
-    app = FastAPI()
-    app.include_router(build_explorer_router(explorer_over(tmp_path / "data", tmp_path)))
+    app = app_over(explorer_over(tmp_path / "data", tmp_path))
     client = TestClient(app, raise_server_exceptions=False)
     for path in (
-        "/trajectories/list",
-        "/trajectories/browse",
-        "/trajectories/story?id=x",
+        "/trajectories",
+        "/trajectories?id=x",
         "/api/tree?trajectory_id=x&num=0",
     ):
         answer = client.get(path)

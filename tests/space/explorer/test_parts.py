@@ -10,7 +10,7 @@ import pytest
 from dataset_script.settings import Settings
 from dataset_script.suite import load_suite
 from space.explorer.explorer import Explorer
-from space.explorer.parts import browse_part, runs_part, story_part
+from space.explorer.parts import browse_part, story_part
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.space.explorer.conftest import SMALL, some_trajectories
@@ -33,17 +33,17 @@ def explorer_over(folder, tmp_path, **changes) -> Explorer:
 
 
 def test_the_list_shows_the_runs_in_pages_of_their_tasks(explorer, entries):
-    first, second = (runs_part(explorer, query).html for query in ("", "page=2"))
+    first, second = (browse_part(explorer, query).html for query in ("", "page=2"))
     assert ids_in(first) + ids_in(second) == [entry.trajectory_id for entry in entries]
-    assert f"{len(entries)}</strong> runs · page 1 of 2" in first
+    assert f"{len(entries)}</strong> trajectories · page 1 of 2" in first
 
 
 def test_a_page_past_the_end_is_the_last_one(explorer):
-    assert ids_in(runs_part(explorer, "page=99").html) == ids_in(runs_part(explorer, "page=2").html)
+    assert ids_in(browse_part(explorer, "page=99").html) == ids_in(browse_part(explorer, "page=2").html)
 
 
 def test_a_link_to_a_run_keeps_the_choice(explorer):
-    found = runs_part(explorer, "split=dev&sort=longest").html
+    found = browse_part(explorer, "split=dev&sort=longest").html
     assert 'href="/trajectories?split=dev&amp;sort=longest&amp;id=' in found
 
 
@@ -65,7 +65,7 @@ def test_the_form_stands_as_the_address_says(explorer):
     ],
 )
 def test_an_empty_list_says_why_and_leads_back(explorer, query, why):
-    found = runs_part(explorer, query).html
+    found = browse_part(explorer, query).html
     assert ids_in(found) == []
     assert why in found
     assert 'href="/trajectories"' in found
@@ -73,14 +73,14 @@ def test_an_empty_list_says_why_and_leads_back(explorer, query, why):
 
 def test_outcomes_stand_at_dev_runs_alone(explorer, dev, test_entries):
     for split, count in (("dev", len(dev)), ("test", 0)):
-        pages = [runs_part(explorer, f"split={split}&page={page}").html for page in (1, 2)]
+        pages = [browse_part(explorer, f"split={split}&page={page}").html for page in (1, 2)]
         seen = {name for page in pages for name in re.findall(r'<li class="run ?([^"]*)"', page)}
         assert (seen - {""} != set()) == bool(count)
 
 
 def test_an_address_that_sets_something_unknown_is_told_so_and_shows_the_usual_choice(explorer, entries):
     found = browse_part(explorer, "split=train&benchmark=webarena&judges=many").html
-    assert "This address sets split, judges to something that is not here" in found
+    assert "This address sets split, judges to a value that this page does not have" in found
     assert {name.split("/")[0] for name in ids_in(found)} == {"webarena"}
     assert 'role="status">This address' not in browse_part(explorer, "split=dev").html
 
@@ -184,7 +184,7 @@ def test_labels_that_a_damaged_build_holds_of_test_reach_no_page(planted, tmp_pa
         assert 'class="said-table"' not in story_part(explorer, f"id={entry.trajectory_id}").html
     for outcome in ("success", "failure", "side_effect", "repetition", "unsure"):
         for page in (1, 2):
-            found = ids_in(runs_part(explorer, f"outcome={outcome}&page={page}").html)
+            found = ids_in(browse_part(explorer, f"outcome={outcome}&page={page}").html)
             assert {load_suite().find(name).split for name in found} <= {"dev"}
 
 

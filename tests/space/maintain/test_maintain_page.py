@@ -42,9 +42,9 @@ def test_everybody_else_gets_one_and_the_same_refusal(service):
 
 def test_an_empty_place_says_so(service):
     text = shown_text(maintain(service))
-    assert "Nothing is held, nothing looks alike, everything has its score." in text
-    assert "Nothing was submitted yet." in text
-    assert "No such record." in text
+    assert "There is nothing to review:" in text
+    assert "There are no submissions yet." in text
+    assert "No event of this kind." in text
 
 
 def test_the_queue_tells_why_and_offers_what_makes_sense(service):
@@ -57,7 +57,7 @@ def test_the_queue_tells_why_and_offers_what_makes_sense(service):
     }  # fmt: skip
     service.decide("rejected", held, GRACE, "too few")
     html = maintain(service)
-    assert "Nothing is held" in shown_text(section(html, "queue"))
+    assert "There is nothing to review" in shown_text(section(html, "queue"))
     assert '<option value="released"' not in section(html, "submissions")
 
 
@@ -89,7 +89,7 @@ def test_submissions_are_found_by_words_and_come_in_pages(service):
     assert section(maintain(service), "submissions").count("<tr id=") == 25
     assert section(maintain(service, "?page=2"), "submissions").count("<tr id=") == 2
     assert section(maintain(service, "?q=ada+J3x1"), "submissions").count("<tr id=") == 1
-    assert "No submission is called so." in shown_text(maintain(service, "?q=nothing"))
+    assert "No submission matches." in shown_text(maintain(service, "?q=nothing"))
 
 
 def test_the_log_is_paged_by_kind_and_holds_nothing_of_labels(service):

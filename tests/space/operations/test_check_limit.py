@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from starlette.requests import HTTPConnection
 
 from dataset_script.settings import Settings
+from space.gradio_app.endpoints import CallRefused, Endpoints
 from space.operations.check_limit import CheckLimit, TooManyChecks
 from space.operations.client_address import client_address, counted_as
 from space.operations.metrics import Metrics
-from space.pages.submit import too_many_html
+from space.page import Services
 
 START = 1_800_000_000.0
 """The start of a minute: divisible by 60."""
@@ -123,9 +124,10 @@ def test_whatever_is_claimed_an_address_is_found_and_short(claimed, on_space):
         assert found == "192.0.2.9"
 
 
-def test_the_submit_page_says_that_it_was_not_checked_and_for_how_long(clock):
-    checks = limit()
+def test_gradio_and_mcp_calls_are_refused_with_the_time_to_wait(service, clock):
     request = gr.Request(Request({"type": "http", "headers": [], "client": ("192.0.2.1", 1)}))
-    assert [too_many_html(checks, "a.jsonl", request) for _ in range(3)] == ["", "", ""]
-    assert "Not checked." in (html := too_many_html(checks, "a.jsonl", request)) and "try again in" in html
-    assert too_many_html(checks, None, request) == ""  # no file was dropped
+    endpoints = Endpoints(Services(service, None, limit()))
+    for _ in range(3):
+        endpoints.count(request)
+    with pytest.raises(CallRefused, match="try again in"):
+        endpoints.count(request)

@@ -115,3 +115,16 @@ def test_a_terminal_gets_words_and_a_space_json_even_there(logged):
         logging.getLogger("space.x").info("hello")
         text = terminal.getvalue()
         assert text.startswith("{") is is_json and "hello" in text
+
+
+def test_a_format_that_is_asked_for_is_used_and_text_leaves_out_warnings_of_libraries(logged):
+    logged()  # for its putting back
+    for log_format, is_json in (("text", False), ("json", True)):
+        stream = Terminal() if is_json else io.StringIO()
+        configure_logs(Settings(), stream, log_format)
+        logging.getLogger("gradio.blocks").warning("SSR mode is not supported")
+        logging.getLogger("gradio.blocks").error("broken")
+        logging.getLogger("space.x").warning("slow")
+        lines = stream.getvalue().splitlines()
+        assert [line.startswith("{") for line in lines] == [is_json] * (3 if is_json else 2)
+        assert ("SSR" in stream.getvalue()) is is_json

@@ -7,8 +7,8 @@ from pydantic import SecretStr
 
 from space.operations.metrics import MOST_ROUTES, Metrics
 from space.operations.metrics_route import build_metrics_router
-from space.operations.watched_service import WatchedService
 from submissions.refusals import SubmissionRefused
+from submissions.service import SubmissionService
 from tests.submissions.synthetic import declaration, verdicts
 
 
@@ -63,8 +63,10 @@ def metrics() -> Metrics:
 
 
 @pytest.fixture
-def watched(settings, metrics) -> WatchedService:
-    return WatchedService(settings, metrics)
+def watched(settings, metrics) -> SubmissionService:
+    service = SubmissionService(settings)
+    metrics.watch_service(service)
+    return service
 
 
 def counted(metrics, line: str) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
 from space.operations.metrics import Metrics
-from space.operations.requests import HEADER, RequestLog, path_told, request_id_of
+from space.operations.requests import HEADER, RequestLog, path_for_log, request_id_of
 
 PLANTED = "webarena.17-is-Successful"
 
@@ -102,7 +102,7 @@ def test_a_line_from_inside_a_request_has_its_id(client):
     ],
 )
 def test_the_path_in_a_log_is_short_on_one_line_and_names_no_file(path, told):
-    assert path_told(path) == told
+    assert path_for_log(path) == told
 
 
 def test_durations_are_kept_by_route_and_not_by_address(client, metrics):

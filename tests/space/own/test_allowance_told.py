@@ -15,18 +15,18 @@ NEXT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("left", "told"),
     [
-        (Allowance(2, 20, None), "Left to you: 2 of 2 files today, 20 of 20 this year."),
+        (Allowance(2, 20, None), "You have left: 2 of 2 files today, 20 of 20 this year."),
         (
             Allowance(0, 7, NEXT),
-            "Nothing is left to you now: today's files are used. The next file may come from "
+            "You have none left now: today's files are used. You may submit the next file from "
             "2026-03-01 12:30 UTC; 7 of 20 are left this year.",
         ),
         (
             Allowance(0, 0, NEXT),
-            "Nothing is left to you now: this year's files are used. The next file may come from "
+            "You have none left now: this year's files are used. You may submit the next file from "
             "2026-03-01 12:30 UTC; 0 of 20 are left this year.",
         ),
-        (Allowance(0, 5, datetime.max.replace(tzinfo=UTC)), "This suite takes no test files now."),
+        (Allowance(0, 5, datetime.max.replace(tzinfo=UTC)), "This suite accepts no test files now."),
     ],
 )
 def test_it_is_said_with_the_moment_of_the_next(left, told):

@@ -36,8 +36,8 @@ def test_who_is_not_signed_in_is_asked_to(service):
 def test_nothing_yet_says_so_and_what_is_left(service):
     with_rules(service, files_a_day=2, files_a_year=20)
     text = shown_text(mine(service))
-    assert "Ada has submitted nothing yet." in text
-    assert "Left to you: 2 of 2 files today, 20 of 20 this year." in text
+    assert "Ada has no submissions yet." in text
+    assert "You have left: 2 of 2 files today, 20 of 20 this year." in text
 
 
 def test_a_submission_has_status_figures_and_a_receipt_that_can_be_checked(service):
@@ -84,12 +84,12 @@ def test_what_is_withdrawn_held_or_rejected_is_told_with_the_reason(service):
     service.decide("rejected", rejected, Actor("Grace", is_maintainer=True), "no judge at all")
     service.acts.withdraw(withdrawn, Actor("Ada"), "wrong file")
     text = shown_text(mine(service))
-    assert "It is held for a maintainer, who looks at it before it is scored:" in text
+    assert "It is held until a maintainer has reviewed it, and is scored after that:" in text
     assert "A maintainer rejected it: no judge at all." in text
-    assert "It was taken off the board for good: wrong file; its record stays." in text
+    assert "It was withdrawn from the board for good: wrong file; its record stays." in text
     html = mine(service, path=f"/mine/{withdrawn}")
     assert "withdraw" not in re.sub("withdrawn", "", html.lower())  # nothing more to be done with it
-    assert "What was decided of it" in mine(service, path=f"/mine/{rejected}")
+    assert "<h2>Decisions</h2>" in mine(service, path=f"/mine/{rejected}")
 
 
 def test_long_lists_come_in_pages(service):

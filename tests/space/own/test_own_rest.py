@@ -34,7 +34,7 @@ def test_its_owner_gets_receipt_standing_and_figures(service, sent):
     found = answer.json()
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     assert (found["submission_id"], found["status"], found["judge_name"]) == (sent, "accepted", "First judge")
-    assert found["told"] == "It is accepted: its record lasts."
+    assert found["told"] == "It is accepted and stored permanently."
     # 10 positives, 4 missed, 2 false alarms: TP 6, FP 2
     assert [found["report"]["labels"]["success"]["overall"][name] for name in ("tp", "fp")] == [6, 2]
     assert problem_of(found, service.signer.public_key) is None
@@ -100,7 +100,9 @@ def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
     [
         (b"not json", "no JSON"),
         (b"[]", "JSON object"),
+        (b"", "JSON object"),
         (b'{"judge": "x"}', "to: fill it in"),
+        (b"{}", "judge: fill it in; to: fill it in"),
         (b'{"judge": "x", "to": "y", "more": 1}', "there is no such field"),
         (b'{"judge": "x", "to": 7}', "to: "),
         (b"[" * 5000, "no JSON"),
@@ -115,12 +117,35 @@ def test_a_body_that_is_not_in_order_is_said(service, sent, body, said):
     assert said in answer.json()["detail"]
 
 
-def test_a_body_is_cut_off_at_the_limit_and_read_of_nobody_unknown(service, sent):
-    client, huge = people_client(service), b" " * 100_000
-    assert (
-        client.post("/api/judges/rename", content=huge, headers=signed_in(service, "Ada")).status_code == 413
+def test_a_body_over_the_limit_is_refused_before_it_is_read(service, sent):
+    client, headers = people_client(service), signed_in(service, "Ada")
+    sent_bytes = 0
+
+    def endless():
+        nonlocal sent_bytes
+        for _ in range(1_000):
+            sent_bytes += 1_000
+            yield b" " * 1_000
+
+    for content in (b" " * 100_000, endless()):
+        answer = client.post("/api/judges/rename", content=content, headers=headers)
+        assert (answer.status_code, answer.json()) == (413, {"detail": "the body is over 8,000 bytes"})
+
+
+def test_a_stranger_is_told_to_sign_in_whatever_the_body_says(service, sent):
+    for content in (b"", b"{}", b'{"judge": 7}', b'{"judge": "x", "to": "y"}'):
+        assert people_client(service).post("/api/judges/rename", content=content).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "application/json", "text/plain", "application/x-www-form-urlencoded"]
+)
+def test_a_body_is_json_whatever_its_content_type_says(service, sent, content_type):
+    headers = signed_in(service, "Ada") | ({"content-type": content_type} if content_type else {})
+    answer = people_client(service).post(
+        "/api/judges/rename", content=b'{"judge": "First judge", "to": "Better name"}', headers=headers
     )
-    assert client.post("/api/judges/rename", content=huge).status_code == 401
+    assert (answer.status_code, answer.json()["judge"]) == (200, "Better name")
 
 
 def test_rows_of_a_public_suite_need_not_be_made_public(service, sent):
@@ -160,7 +185,7 @@ def test_what_is_left_is_told_to_whoever_is_signed_in_and_locally_to_a_name(serv
     assert client.get("/api/allowance").status_code == 401
     found = client.get("/api/allowance", headers=signed_in(service, "Ada")).json()
     assert (found["left_today"], found["left_this_year"], found["next_at"]) == (1, 19, None)
-    assert found["told"] == "Left to you: 1 of 2 files today, 19 of 20 this year."
+    assert found["told"] == "You have left: 1 of 2 files today, 19 of 20 this year."
     assert client.get("/api/allowance?account=Ada").json()["left_today"] == 1
     other = client.get("/api/allowance?account=Ada", headers=signed_in(service, "Bob")).json()
     assert (other["account"], other["left_today"]) == ("Bob", 2)
@@ -200,7 +225,7 @@ def test_a_held_file_is_answered_with_202_and_the_reasons(service):
     answer = post_file(people_client(service), verdicts(service.suite))
     found = answer.json()
     assert (answer.status_code, found["status"], found["report"]) == (202, "held", None)
-    assert found["told"].startswith("It is held for a maintainer")
+    assert found["told"].startswith("It is held until a maintainer has reviewed it")
     assert found["standing"]["reasons"]
 
 
@@ -208,7 +233,7 @@ def test_a_record_that_does_not_last_yet_is_answered_with_202(service, monkeypat
     monkeypatch.setattr(service.durability, "wait", lambda sequence, timeout_s: False)
     answer = post_file(people_client(service), verdicts(service.suite))
     assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
-    assert "waits for the place where records last" in answer.json()["told"]
+    assert "waits to be stored permanently" in answer.json()["told"]
 
 
 def test_an_owner_of_a_private_suite_gets_noisy_figures_and_a_maintainer_exact_ones(service):

@@ -5,7 +5,7 @@ import re
 from html import unescape
 from urllib.parse import unquote
 
-from space.submit_html import allowance_html, receipt_html
+from space.gradio_app.submit_page import page_values, receipt_html
 from submissions.accounts import Actor
 from submissions.receipts import problem_of
 from tests.space.conftest import shown_text
@@ -23,14 +23,17 @@ def test_it_can_be_saved_and_checked_and_leads_to_its_page(service):
     found = json.loads(unquote(unescape(link)))
     assert problem_of(found, service.signer.public_key) is None
     assert f'href="/mine/{found["submission_id"]}"' in html
-    assert "Submitted and scored. It is accepted: its record lasts. Its place by" in shown_text(html)
-    assert "Left to you: 999 of 1000 files today" in shown_text(html)
+    assert "Submitted and scored. It is accepted and stored permanently. Its rank by" in shown_text(html)
+    assert "You have left: 999 of 1000 files today" in shown_text(html)
 
 
 def test_a_held_file_says_who_looks_at_it_and_why(service):
     with_rules(service, is_public=False, fewest_positives=30)
     text = shown_text(shown(service))
-    assert "Submitted, and held. It is held for a maintainer, who looks at it before it is scored: " in text
+    assert (
+        "Submitted, and held. It is held until a maintainer has reviewed it, and is scored after that: "
+        in text
+    )
     assert "10 of 30 trajectories" in text
     assert "Precision" not in text
 
@@ -39,7 +42,7 @@ def test_a_record_that_does_not_last_yet_is_never_called_accepted(service, monke
     monkeypatch.setattr(service.durability, "wait", lambda sequence, timeout_s: False)
     html = shown(service)
     text = shown_text(html)
-    assert "Submitted, and waiting. It is recorded here and waits for the place where records last" in text
+    assert "Submitted, and waiting. It is recorded here and waits to be stored permanently" in text
     assert "It is accepted:" not in text
     assert "notice good" not in html
 
@@ -54,6 +57,5 @@ def test_figures_of_private_labels_are_said_to_be_noisy_and_for_the_owner_only(s
 
 def test_what_may_be_submitted_stands_on_the_page_before(service):
     with_rules(service, files_a_day=2, files_a_year=20)
-    html = allowance_html(service)
-    assert "An account may have 2 files scored on test in 24 hours and 20 in a year" in shown_text(html)
-    assert "data-allowance" in html
+    said = page_values(service)["allowance"]
+    assert "An account may have 2 files scored on test in 24 hours and 20 in a year" in said

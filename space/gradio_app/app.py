@@ -1,0 +1,60 @@
+"""The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win."""
+
+import warnings
+from typing import Final
+
+import gradio as gr
+from fastapi import FastAPI
+
+from dataset_script.settings import Settings
+from space.dropped_file import take_uploads_only
+from space.gradio_app.endpoints import Endpoints, add_endpoints
+from space.gradio_app.mcp_server import add_mcp
+from space.gradio_app.submit_page import FILES_AT_ONCE, PATH, build_form, build_submit_router
+from space.gradio_app.theme import build_theme
+from space.page import Services
+from space.plain_page import NAME, PlainPages
+
+TEMPORARY_FILES_SECONDS: Final = 3600
+"""How long an upload is kept."""
+MOST_WAITING: Final = 64
+"""Calls of one endpoint that wait for their turn; more are refused."""
+
+
+def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PlainPages) -> FastAPI:
+    """Add the page /submit, the MCP server and, after all other routes, Gradio at ``/``."""
+    endpoints = Endpoints(services)
+    app.include_router(build_submit_router(services, pages))
+    add_mcp(app, endpoints, settings)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="SSR mode is not supported")  # nor is it asked for
+        return gr.mount_gradio_app(
+            app,
+            build_blocks(services, endpoints),
+            path="/",
+            theme=build_theme(),
+            max_file_size=settings.max_upload_bytes,
+            show_error=False,
+            run_history=False,
+            ssr_mode=False,
+            mcp_server=False,
+            enable_monitoring=False,  # else /monitoring/summary tells anyone how the endpoints are used
+            footer_links=[],
+        )
+
+
+def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
+    """The endpoints, and the form as a page of its own."""
+    cleaning = (TEMPORARY_FILES_SECONDS // 4, TEMPORARY_FILES_SECONDS)  # how often, and how old
+    with gr.Blocks(title=NAME, analytics_enabled=False, delete_cache=cleaning, fill_width=True) as blocks:
+        gr.Navbar(visible=False)
+        add_endpoints(endpoints, FILES_AT_ONCE)
+    with blocks.route("Submit", PATH):
+        gr.Navbar(visible=False)
+        build_form(services, endpoints)
+    blocks.queue(max_size=MOST_WAITING)
+    blocks.has_launched = True  # else Gradio 6.31 checks no path of a request: it does so from launch() on
+    for event in blocks.fns.values():
+        for part in event.inputs:
+            take_uploads_only(part)
+    return blocks

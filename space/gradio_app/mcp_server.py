@@ -1,0 +1,143 @@
+"""An MCP server at /mcp over the same functions as the Gradio endpoints.
+
+The ``mcp`` package's own server, not Gradio's: ``gradio[mcp]`` 6.31 wants mcp below 2 and pydantic at most
+2.12.5, which is older than ours. Each request stands alone (no sessions), so nothing is kept for a caller.
+"""
+
+import base64
+import binascii
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Literal, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import FastAPI
+
+from dataset_script.settings import Settings
+from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo, is_yes
+
+MCP_PATH: Final = "/mcp"
+MCP_BODY_BYTES: Final = 4_194_304
+"""Of one call, which is held in memory; a larger file goes to the REST API."""
+CALLS_AT_ONCE: Final = 2
+INSTRUCTIONS: Final = (
+    "AgentRewardBench ranks automatic judges of web agents against expert labels. Check a prediction file, "
+    "submit it, and read the leaderboard. Files over 4 MB go to POST /api/check and POST /api/submissions."
+)
+Encoding = Literal["text", "base64"]
+T = TypeVar("T")
+
+
+def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings) -> None:
+    """Serve the tools at ``/mcp``."""
+    from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    server = MCPServer("agent-reward-bench", instructions=INSTRUCTIONS, log_level="WARNING")
+    room = CapacityLimiter(CALLS_AT_ONCE)
+
+    async def call(function: Callable[[], T]) -> T:
+        try:
+            return await to_thread.run_sync(function, limiter=room)
+        except CallRefused as refused:
+            raise ToolError(str(refused)) from None
+
+    async def check(
+        content: str, context: Context, split: Split = "test", encoding: Encoding = "text"
+    ) -> dict[str, Any]:
+        """Check a prediction file and return every finding; nothing is recorded and no label is read.
+
+        content: the file: JSONL or CSV as text, or Parquet in base64 (encoding "base64").
+        split: the split that the file is for.
+        """
+
+        def checked() -> dict[str, Any]:
+            endpoints.count(context.request_context.request)
+            return endpoints.check(_decoded(content, encoding), "", split).check.to_json()
+
+        return await call(checked)
+
+    async def submit(
+        content: str,
+        judge: str,
+        kind: Kind,
+        inputs: Inputs,
+        test_labels_used: YesNo,
+        context: Context,
+        account: str = "",
+        model: str = "",
+        authors: str = "",
+        link: str = "",
+        encoding: Encoding = "text",
+    ) -> dict[str, Any]:
+        """Submit a judge's verdicts on test; the same file of the same judge is one submission.
+
+        On a Space send a Hugging Face token (Authorization: Bearer); elsewhere give your name as account.
+
+        content: the file: JSONL or CSV as text, or Parquet in base64 (encoding "base64").
+        kind, inputs: what kind of judge it is, and what it sees of a trajectory.
+        test_labels_used: whether test labels were used to build or tune it.
+        model, authors, link: the model behind it, who made it, an https:// address about it.
+        """
+        fields = {"account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model}
+        fields |= {"authors": authors, "link": link, "test_labels_used": is_yes(test_labels_used)}
+
+        def submitted() -> dict[str, Any]:
+            request = context.request_context.request
+            submitter = endpoints.submitter(request)
+            endpoints.count(request)
+            upload = endpoints.check(_decoded(content, encoding), "", "test")
+            return endpoints.submit(upload, fields, submitter)
+
+        return await call(submitted)
+
+    async def board() -> dict[str, Any]:
+        """The leaderboard as data: rows, metrics, intervals, digest."""
+        return await call(endpoints.board)
+
+    async def judges() -> dict[str, Any]:
+        """The judges in the order of the leaderboard, each with its best row and metrics."""
+        return await call(endpoints.judges)
+
+    for tool in (check, submit, board, judges):
+        server.add_tool(tool)
+    served = server.streamable_http_app(
+        streamable_http_path=MCP_PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=MCP_BODY_BYTES,
+        transport_security=TransportSecuritySettings(**_allowed(settings)),
+    )
+    app.router.routes.extend(served.routes)
+    around = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
+        async with around(app) as state, served.router.lifespan_context(served):
+            yield state
+
+    app.router.lifespan_context = lifespan
+
+
+def _allowed(settings: Settings) -> dict[str, Any]:
+    """Host names and origins that may call: on one's own machine only its own.
+
+    There whoever calls is believed their name, and a page of another site may let its own name point here
+    (DNS rebinding). A Space is public and submitting takes a token, so it is served under any name.
+    """
+    names = ("127.0.0.1", "localhost", "[::1]")
+    return {
+        "enable_dns_rebinding_protection": settings.space_id is None,
+        "allowed_hosts": [*names, *(f"{name}:*" for name in names)],
+        "allowed_origins": [f"http://{name}{port}" for name in names for port in ("", ":*")],
+    }
+
+
+def _decoded(content: str, encoding: str) -> bytes:
+    if encoding == "text":
+        return content.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(content, validate=True)
+    except (ValueError, binascii.Error):
+        raise CallRefused("content: not base64; write the file in base64, or set encoding to text") from None

@@ -1,0 +1,271 @@
+"""The page /submit: our frame around Gradio's file, declaration and button, with errors at their fields."""
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse
+
+from dataset_script.prediction_file.findings import counted
+from dataset_script.vocabulary import SPLITS
+from leaderboard.board import Board, BoardRow
+from leaderboard.report_tables import percent
+from space.address import link_to
+from space.auth.declaring import declare_as
+from space.columns_told import COLUMNS_TOLD
+from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
+from space.gradio_app.findings import view_upload
+from space.own.allowance_told import allowance_sentence, rules_sentence
+from space.own.receipt_link import receipt_link, report_html
+from space.page import Services
+from space.plain_page import PlainPages
+from space.standing_words import status_sentence
+from space.templating import render
+from submissions.declaration import INPUTS, KINDS, DeclarationError
+from submissions.predictions import Upload
+from submissions.receipts import Receipt
+from submissions.refusals import SubmissionRefused
+from submissions.service import SubmissionService
+from submissions.told import ToldSubmission
+
+logger = logging.getLogger(__name__)
+
+PATH: Final = "/submit"
+FORMATS: Final = (("jsonl", "JSONL"), ("csv", "CSV"), ("parquet", "Parquet"))
+SPLIT_TITLES: Final = {"test": "test: scored and ranked", "dev": "dev: dry run"}
+BUTTON_TITLES: Final = {"test": "Submit", "dev": "Dry run on dev"}
+YES, NO = "Yes, they were used", "No, they were not used"
+FIELDS: Final = ("account", "judge", "kind", "inputs", "model", "authors", "link", "test_labels_used")
+"""The fields of the declaration, in the order of the page."""
+GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
+"""Gradio's own entry for pages that embed an app: it imports the build by its hashed name."""
+
+
+def build_submit_router(services: Services, pages: PlainPages) -> APIRouter:
+    """The page around the form, and the script that draws the form."""
+    router = APIRouter()
+    values = page_values(services.submissions)
+    key = hashlib.sha256(repr(values).encode()).hexdigest()
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def submit(request: Request) -> Response:
+        # Gradio's gr.HTML makes functions of its templates, which needs 'unsafe-eval'.
+        return pages.cached(request, key, "submit.html", "Submit", PATH, lambda: values, evaluates=True)
+
+    @router.get("/gradio.js", include_in_schema=False)
+    def script() -> FileResponse:
+        return FileResponse(GRADIO_SCRIPT, media_type="text/javascript")
+
+    return router
+
+
+def page_values(service: SubmissionService) -> Mapping[str, Any]:
+    """What the template says around the form; it changes only when the Space starts again."""
+    settings = service.settings
+    space_host = (settings.space_host or "").partition(",")[0]
+    return {
+        "formats": FORMATS,
+        "columns": tuple(COLUMNS_TOLD.items()),
+        "limit": f"{settings.max_upload_bytes / 1e6:g} MB",
+        "max_bytes": settings.max_upload_bytes,
+        "verdicts_are_shown": service.suite.labels_are_public,
+        "read_only_reason": service.read_only_reason,
+        "on_space": settings.space_id is not None,
+        "allowance": rules_sentence(service.suite.rules),
+        "address": f"https://{space_host}" if space_host else f"http://{settings.host}:{settings.port}",
+        "kind": KINDS[0],
+        "inputs": INPUTS[0],
+    }
+
+
+def build_form(services: Services, endpoints: Endpoints) -> None:
+    """Lay the form out in the current Blocks and connect its events."""
+    service = services.submissions
+    _html('<h2 id="step-file">1. The file</h2>')
+    with gr.Row(elem_id="file-step"):
+        with gr.Column(scale=2, min_width=300):
+            titles = [(SPLIT_TITLES[name], name) for name in reversed(SPLITS)]
+            split = gr.Radio(titles, value="test", label="Split", elem_id="split")
+            file = gr.File(label="Prediction file", elem_id="prediction-file", height=150)
+        with gr.Column(scale=3, min_width=300):
+            _html("<div data-file-problem></div>", elem_id="file-problem")
+            outcome = _html(elem_id="outcome")
+            findings = _html(render("submit_nothing.html"), elem_id="check-result")
+    with gr.Column(elem_id="declaration") as declaration:
+        _html('<h2 id="step-declaration">2. The declaration</h2>')
+        declared = _declaration_fields(asks_name=services.auth.mode == "local")
+    heading = _html(_button_heading("test"), elem_id="step-submit")
+    can_submit = service.read_only_reason is None
+    button = gr.Button(
+        BUTTON_TITLES["test"], variant="primary", elem_id="submit-button", interactive=can_submit
+    )
+
+    def follow(chosen: str):
+        chosen = chosen if chosen in SPLITS else "test"
+        return (
+            gr.Column(visible=chosen == "test"),
+            _button_heading(chosen),
+            gr.Button(BUTTON_TITLES[chosen], interactive=chosen == "dev" or can_submit),
+        )
+
+    def open_page(request: gr.Request):
+        if dict(request.query_params).get("split") != "dev":
+            return [gr.skip()] * 4  # as it is drawn; an update could undo what a reader chose meanwhile
+        return "dev", *follow("dev")
+
+    def check(path: str | None, chosen: str, request: gr.Request) -> str:
+        return check_html(endpoints, path, chosen, request)
+
+    def submit(path: str | None, chosen: str, request: gr.Request, *fields):
+        html, problems = submission_html(endpoints, path, chosen, fields, request)
+        return html, *(_with_problem(problems.get(name)) for name in FIELDS)
+
+    quiet = {"api_visibility": "private", "show_progress": "minimal"}
+    at_once = {**quiet, "show_progress": "hidden", "trigger_mode": "always_last"}
+    files = {"concurrency_limit": FILES_AT_ONCE, "concurrency_id": "files"}
+    followers = [declaration, heading, button]
+    gr.context.Context.root_block.load(open_page, None, [split, *followers], **at_once)
+    split.input(follow, split, followers, **at_once)
+    changes = [file.change, split.change]
+    gr.on(changes, check, [file, split], findings, trigger_mode="always_last", **quiet, **files)
+    gr.on(changes, lambda: "", None, outcome, **at_once)
+    button.click(submit, [file, split, *declared], [outcome, *declared], **quiet, **files)
+
+
+FILES_AT_ONCE: Final = 4
+"""Checked by Gradio's events; each may take 120 MB, and Parquet a process of its own."""
+
+
+def _html(value: str = "", elem_id: str | None = None) -> gr.HTML:
+    """A piece of HTML in our own style: without Gradio's styles of running text, without scripts."""
+    return gr.HTML(value, elem_id=elem_id, apply_default_css=False, js_on_load=None)
+
+
+def _button_heading(split: str) -> str:
+    return "<h2>3. Submit</h2>" if split == "test" else "<h2>2. Dry run</h2>"
+
+
+def _declaration_fields(asks_name: bool) -> list[gr.Component]:
+    """What a submitter says of the judge; on a Space the account is the one that is signed in."""
+    line = {"max_lines": 1}
+    with gr.Row():
+        account = gr.Textbox(label="Your name", max_length=80, elem_id="account", visible=asks_name, **line)
+        judge = gr.Textbox(label="Name of the judge", max_length=80, elem_id="judge", **line)
+        kind = gr.Dropdown(list(KINDS), value=None, label="Kind", elem_id="kind", min_width=140)
+        inputs = gr.Dropdown(list(INPUTS), value=None, label="What it sees", elem_id="inputs", min_width=140)
+    with gr.Row():
+        model = gr.Textbox(label="Model (optional)", max_length=120, elem_id="model", **line)
+        authors = gr.Textbox(label="Authors (optional)", max_length=300, elem_id="authors", **line)
+        link = gr.Textbox(
+            label="Link (optional)", placeholder="https://", max_length=300, elem_id="link", **line
+        )
+    used = gr.Radio(
+        [NO, YES],
+        value=None,
+        label="Were test labels used to build or tune the judge?",
+        elem_id="test-labels",
+    )
+    return [account, judge, kind, inputs, model, authors, link, used]
+
+
+def _with_problem(problem: str | None) -> dict[str, Any]:
+    """An update that shows a problem at its field, without the field's name, or takes it away."""
+    said = problem.partition(": ")[2] if problem else None
+    return gr.update(info=said, elem_classes=["field-problem"] if said else [])
+
+
+def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:
+    """What an uploaded file shows: its findings; without a file, what will be seen there."""
+    if path is None:
+        return render("submit_nothing.html")
+    try:
+        endpoints.count(request)
+        return findings_html(endpoints.check_path(path, Path(path).name, split))
+    except CallRefused as refused:
+        return problems_html("The file was not checked.", [str(refused)])
+
+
+def submission_html(
+    endpoints: Endpoints, path: str | None, split: str, fields: Sequence[Any], request: gr.Request
+) -> tuple[str, Mapping[str, str]]:
+    """What the button shows: a receipt with the scored row, a report on dev, or every problem at once.
+
+    The problems of the declaration come beside it, by field.
+    """
+    problems: list[str] = []
+    upload, declared, by_field = None, None, {}
+    try:
+        if split == "dev":
+            endpoints.count(request)
+        if path is None:
+            problems.append("Upload a prediction file first.")
+        else:
+            upload = endpoints.check_path(path, Path(path).name, split)
+            if not upload.check.acceptable:
+                problems.append("The file has errors: fix the findings and upload it again.")
+        if split == "test":
+            *texts, used = fields
+            said = dict(zip(FIELDS, (*texts, {YES: True, NO: False}.get(used)), strict=True))
+            try:
+                declared = declare_as(endpoints.submitter(request), **said)
+            except DeclarationError as error:
+                by_field = dict(reversed(error.problems))
+                problems += [message for _, message in error.problems]
+        if problems:
+            return problems_html("Nothing was submitted.", problems), by_field
+        service = endpoints.service
+        if split == "dev":
+            return render("submit_rehearsed.html") + report_html(service.rehearse(upload)), {}
+        receipt = service.submit(upload, *declared)
+        return receipt_html(service, receipt, service.submission(receipt.submission_id, declared[1])), {}
+    except (CallRefused, SubmissionRefused) as refused:
+        return problems_html("Nothing was submitted.", [str(refused)]), by_field
+    except Exception:
+        logger.exception("submitting failed")
+        return problems_html("Something failed on our side.", [SUBMITTING_FAILED]), {}
+
+
+def findings_html(upload: Upload) -> str:
+    """The findings of a checked file with their rows, and what was understood of it."""
+    view = view_upload(upload)
+    return render("submit_findings.html", upload=upload, view=view, percent=percent, counted=counted)
+
+
+def receipt_html(service: SubmissionService, receipt: Receipt, told: ToldSubmission) -> str:
+    """What was recorded and its status, its rank, and the metrics that its owner may see."""
+    board, left = service.board(), service.allowance(receipt.account)
+    row = next((row for row in board.rows if row.id == receipt.submission_id), None)
+    html = render(
+        "receipt.html",
+        receipt=receipt,
+        judge=told.judge,
+        sentence=status_sentence(receipt.status, told.standing.reasons),
+        is_private=not service.suite.labels_are_public,
+        is_scored=told.report is not None,
+        rank=_rank(board, row) if row is not None else "",
+        board_page=link_to("/judge", id=row.id) if row is not None else "",
+        receipt_link=receipt_link(receipt),
+        left=allowance_sentence(left, service.suite.rules) if left else "",
+    )
+    return html + (report_html(told.report) if told.report is not None else "")
+
+
+def _rank(board: Board, row: BoardRow) -> str:
+    success = row.labels["success"]
+    if rank := success["rank"]:
+        tied = rank["low"] != rank["high"]
+        text = f"{rank['low']}–{rank['high']}" if tied else rank["low"]
+        return f"Its rank by precision on success: {text}."
+    if success["best"]:
+        return "It has no rank: a judge that never says yes has no precision."
+    return "The judge has a better submission on the board."
+
+
+def problems_html(title: str, problems: Sequence[str]) -> str:
+    """Everything that keeps a file from being taken."""
+    return render("problems.html", title=title, problems=problems)

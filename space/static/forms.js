@@ -1,0 +1,54 @@
+// Forms that HTMX sends (hx-get, hx-push-url): the address holds what differs from the defaults, in one spelling.
+document.addEventListener("htmx:configRequest", (event) => {
+  const form = event.detail.elt.closest("form") ?? event.detail.elt.form;
+  const { formData } = event.detail;
+  for (const name of new Set(formData.keys())) {
+    const field = form?.elements.namedItem(name); // "length" is a name of a field, too
+    const first = field instanceof RadioNodeList ? field[0] : field;
+    const usual = first?.closest("[data-default]")?.dataset.default;
+    const values = [...new Set(formData.getAll(name))].filter((value) => value !== "");
+    const isList = values.length > 1 || first?.type === "checkbox";
+    formData.delete(name);
+    if (values.length === 0 || values.join(",") === usual) continue;
+    // A comma within an item is not one between items.
+    const escaped = (value) => (isList ? value.replaceAll("%", "%25").replaceAll(",", "%2C") : value);
+    formData.append(name, values.map(escaped).join(","));
+  }
+});
+
+document.addEventListener("htmx:beforeRequest", (event) => event.detail.target.setAttribute("aria-busy", "true"));
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { target, successful } = event.detail;
+  target.removeAttribute("aria-busy");
+  target.querySelector(":scope > .not-loaded")?.remove();
+  if (successful) return;
+  const notice = document.createElement("p");
+  notice.className = "notice bad not-loaded";
+  notice.setAttribute("role", "alert");
+  notice.textContent = "This could not be loaded: the server does not answer, or you are offline. Below is what was shown before; choose again to retry.";
+  target.prepend(notice);
+});
+
+// Menus of boxes: their text names what is ticked; a click elsewhere, or Escape, closes them.
+(() => {
+  const describe = (menu) => {
+    const texts = [...menu.querySelectorAll("input:checked")].map((field) => field.nextElementSibling.textContent);
+    const shown = menu.querySelector(".menu-text");
+    shown.textContent = texts.length === 0 ? shown.dataset.everything : texts.length === 1 ? texts[0] : `${texts[0]} +${texts.length - 1}`;
+  };
+  const close = (event) => {
+    for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+  };
+  document.addEventListener("change", (event) => {
+    const menu = event.target.closest?.(".menu");
+    if (menu) describe(menu);
+  });
+  document.addEventListener("click", close);
+  document.addEventListener("focusin", close);
+  document.addEventListener("keydown", (event) => {
+    const menu = event.key === "Escape" && document.querySelector(".menu[open]");
+    if (!menu) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+})();

@@ -1,0 +1,58 @@
+// Long tables and cards on a phone; judges ticked in the table are compared on a page of their own.
+document.addEventListener("click", (event) => {
+  const table = () => document.getElementById("board-table");
+  const figures = event.target.closest?.(".show-figures");
+  if (event.target.closest?.(".show-all")) {
+    table().classList.remove("short");
+    event.target.remove();
+  } else if (figures) {
+    figures.setAttribute("aria-pressed", String(table().classList.toggle("all-figures")));
+  }
+});
+
+// A bar tells how many judges are ticked.
+(() => {
+  const MOST = 5;
+  const picked = new Map(); // row id -> name
+  let bar = null;
+
+  function show() {
+    if (picked.size === 0) {
+      bar?.remove();
+      bar = null;
+      return;
+    }
+    if (!bar) {
+      bar = document.createElement("div");
+      bar.className = "pick-bar";
+      bar.setAttribute("role", "status");
+      bar.innerHTML = "<span class='pick-names'></span><a class='button primary small'>Compare</a><button type='button' class='button small'>Clear</button>";
+      bar.querySelector("button").addEventListener("click", () => { picked.clear(); tick(); show(); });
+      document.body.append(bar);
+    }
+    const ids = [...picked.keys()].map((id) => encodeURIComponent(id).replaceAll("%2F", "/"));
+    const link = bar.querySelector("a");
+    const names = [...picked.values()].join(", ");
+    bar.querySelector(".pick-names").textContent =
+      picked.size === 1 ? `${names}: tick another one to compare` : picked.size === MOST ? `${names} (the most there can be)` : names;
+    link.hidden = picked.size < 2;
+    link.href = `/compare?judges=${ids.join(",")}`;
+  }
+
+  function tick() {
+    for (const box of document.querySelectorAll("#board-table .pick")) {
+      box.checked = picked.has(box.value);
+      box.disabled = picked.size >= MOST && !box.checked;
+    }
+  }
+
+  document.addEventListener("change", (event) => {
+    const box = event.target.closest?.("#board-table .pick");
+    if (!box) return;
+    if (box.checked) picked.set(box.value, box.closest("th").querySelector(".name").textContent);
+    else picked.delete(box.value);
+    tick();
+    show();
+  });
+  document.addEventListener("htmx:afterSettle", tick); // another table: what is ticked stays ticked
+})();

@@ -1,0 +1,176 @@
+"""Limits on what a request brings along, enforced before any route parses it: one middleware.
+
+FastAPI reads a body before it asks who sends it, and Gradio 6.31 bounds each file of a form but not the form,
+which may hold a thousand files. What Gradio had written when a sender went away stays in its folder, since it
+only removes files that arrived; that is removed here.
+"""
+
+import contextlib
+import math
+import re
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from fastapi import HTTPException, Request
+from fastapi.responses import JSONResponse
+from python_multipart.multipart import parse_options_header
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.formparsers import MultiPartException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+FORM_BYTES: Final = 64_000
+"""Room in a form for the fields and the boundaries beside the file; also the longest single field."""
+JSON_BYTES: Final = 8_000
+"""More than any JSON body of the API needs that is not listed in `LARGER`."""
+FORM_LIMITS: Final = {"max_files": 1, "max_fields": 16, "max_part_size": FORM_BYTES}
+"""What FastAPI takes of a form with a file."""
+PAGE_UPLOAD: Final = "/gradio_api/upload"
+FORM_ROUTES: Final = ("/api/check", "/api/submissions")
+Gate = Callable[[Request], object]
+"""Raises HTTPException for a request whose body is not to be read."""
+
+_CHARSETS: Final = (b"", b"utf-8", b"utf8", b"us-ascii")
+_TEMPORARY_NAME: Final = re.compile(r"tmp[a-z0-9_]{8}")
+"""How Python names a temporary file."""
+_LONGEST_NUMBER: Final = 15
+
+
+class BodyTooLarge(MultiPartException):
+    """More was sent than is taken; of a kind at which parsers of forms remove what they have written."""
+
+
+class BodyLimits:
+    """Middleware: 413 for a body over its limit, 422 for a form that is not to be parsed.
+
+    ``upload_bytes`` is the limit of a file; ``folder`` is where uploads lie while they come in, and what is
+    left there is removed after ``keep_seconds``. ``gates`` are asked by path, before anything is read.
+    ``larger`` are the JSON limits of single paths.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        upload_bytes: int,
+        folder: Path,
+        keep_seconds: float,
+        gates: Mapping[str, Gate] | None = None,
+        larger: Mapping[str, int] | None = None,
+    ) -> None:
+        self._app, self._upload_bytes = app, upload_bytes
+        self._gates, self._larger = gates or {}, larger or {}
+        self._folder, self._keep_seconds, self._swept = folder, keep_seconds, -math.inf
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check what the headers say, then count the bytes of the body while it comes in."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self._app(scope, receive, send)
+            return
+        try:
+            scope, most, refusal = await self._checked(scope)
+        except HTTPException as error:
+            answer = JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+            await answer(scope, receive, send)
+        else:
+            await self._bounded(scope, receive, send, most, refusal)
+
+    async def _checked(self, scope: Scope) -> tuple[Scope, float, str]:
+        """The scope to go on with, the most bytes, and the message for more. Raises HTTPException."""
+        request, path = Request(scope), scope["path"]
+        content_type = request.headers.get("content-type", "")
+        is_form_route, is_multipart = path in FORM_ROUTES, content_type.lower().startswith("multipart/")
+        if gate := self._gates.get(path):
+            await run_in_threadpool(gate, request)
+        if is_form_route and request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise HTTPException(403, "a page of another site may not send files here")
+        if path.startswith("/api/") and not is_form_route:
+            scope = _as_json(scope)
+            is_multipart = False
+        if problem := form_problem(content_type) if is_form_route or is_multipart else None:
+            raise HTTPException(422, problem)
+        if is_multipart:
+            await self._sweep()
+            most = self._upload_bytes + FORM_BYTES
+            refusal = (
+                f"more than {self._upload_bytes:,} bytes: send a smaller file (for example without reasoning)"
+            )
+        elif path.startswith("/gradio_api/"):
+            return scope, math.inf, ""
+        else:
+            most = self._larger.get(path, JSON_BYTES)
+            refusal = f"the body is over {most:,} bytes"
+        if _says_more_than(most, request.headers.get("content-length", "")):
+            raise HTTPException(413, refusal)
+        return scope, most, refusal
+
+    async def _sweep(self) -> None:
+        if time.monotonic() - self._swept > self._keep_seconds / 4:
+            self._swept = time.monotonic()
+            await run_in_threadpool(remove_left_over, self._folder, self._keep_seconds)
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send, most: float, refusal: str) -> None:
+        taken = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > most:
+                raise BodyTooLarge("the body is too large")
+            return message
+
+        async def send_unless_cut(message: Message) -> None:
+            if taken <= most:
+                await send(message)
+
+        try:
+            await self._app(scope, receive_bounded, send_unless_cut)
+        except Exception:
+            if taken <= most:
+                raise
+        if taken > most:  # whatever the route made of the body that ended
+            await JSONResponse({"detail": refusal}, 413)(scope, receive, send)
+
+
+def form_problem(content_type: str) -> str | None:
+    """Why a body of this content type is not parsed as a form with a file; None when it is.
+
+    The parser decodes the names in a form as the ``charset`` says, and fails with an error of ours over
+    codecs such as ``punycode``. A form without files is refused because it takes apart a body of nothing but
+    ``&`` for seconds, during which the server does nothing else.
+    """
+    kind, parameters = parse_options_header(content_type)
+    if kind != b"multipart/form-data":
+        return "the form cannot be read: send it as multipart/form-data (curl -F file=@FILE)"
+    if parameters.get(b"charset", b"").lower() not in _CHARSETS:
+        return "the form cannot be read: write its names in UTF-8 and leave charset out of the content type"
+    return None
+
+
+def remove_left_over(folder: Path, keep_seconds: float) -> None:
+    """Remove temporary files right in the folder that were not written to for so long.
+
+    The system's own folder for temporary files is left alone: it holds files of others.
+    """
+    if folder.resolve() == Path(tempfile.gettempdir()).resolve():
+        return
+    oldest = time.time() - keep_seconds
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            with contextlib.suppress(OSError):
+                if _TEMPORARY_NAME.fullmatch(path.name) and path.is_file() and path.stat().st_mtime < oldest:
+                    path.unlink()
+
+
+def _as_json(scope: Scope) -> Scope:
+    """The scope with a JSON content type: these routes take nothing else, and ``curl -d`` sends another."""
+    headers = MutableHeaders(raw=list(scope["headers"]))
+    headers["content-type"] = "application/json"
+    return {**scope, "headers": headers.raw}
+
+
+def _says_more_than(most: int, length: str) -> bool:
+    return length.isascii() and length.isdigit() and (len(length) > _LONGEST_NUMBER or int(length) > most)

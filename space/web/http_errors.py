@@ -1,0 +1,203 @@
+"""Where exceptions become status codes: handlers, registered once for the whole application.
+
+Under ``/api`` an error is JSON, elsewhere a page where the browser takes one. A refusal records nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from math import ceil
+from types import MappingProxyType
+from typing import Any, Final, ParamSpec, TypeVar
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.formparsers import MultiPartException
+
+from leaderboard.error_tags import ErrorTagInvalid
+from submissions.accounts import Actor
+from submissions.database import snapshot
+from submissions.declaration import DeclarationError
+from submissions.durability import nothing_lasts
+from submissions.lookup import state_of_records
+from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.service import DURABLE_WITHIN_SECONDS, SubmissionService
+
+RenderError = Callable[[str, str, int], Response]
+"""Makes the page of an error from its heading, what is wrong and what to do, and the status."""
+
+NO_STORE: Final = MappingProxyType({"Cache-Control": "no-store"})
+NOT_YOURS: Final = "only its owner and maintainers may do this, or no submission has this id"
+NO_SUBMISSION: Final = "no submission has this id"
+NO_FILE: Final = "no file: send it as the form's part `file` (curl -F file=@FILE)"
+NOT_JSON: Final = "the body is no JSON: send an object in UTF-8"
+SUBMITTING: Final = "/api/submissions"
+"""Its errors stand under ``error`` instead of ``detail``, since its first version."""
+HOW_TO_SIGN_IN: Final = (
+    "sign in on the page with Hugging Face, or send an access token: Authorization: Bearer hf_…, made at "
+    "https://huggingface.co/settings/tokens"
+)
+_JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/metrics", "/look")
+REFUSALS: Final = {
+    401: {"description": "Nobody is signed in."},
+    403: {"description": "Not yours. The same for an id that does not exist, so that ids cannot be guessed."},
+    404: {"description": "It does not exist. For a submission, only maintainers get this answer."},
+    409: {"description": "Not possible in the current state; the answer says why."},
+    422: {"description": "The body is not valid; every problem is in the answer."},
+    429: {"description": "The daily limit is reached; the answer says when the next one may come."},
+    503: {"description": "Records cannot be stored at the moment."},
+}
+"""What the routes that record something may answer, for OpenAPI."""
+
+
+def add_error_handlers(
+    app: FastAPI, service: SubmissionService, render_error: RenderError | None = None
+) -> None:
+    """Register the handlers; ``render_error`` makes the page of an error outside ``/api``."""
+
+    def problem(request: Request, status: int, message: str, headers=None, **more: Any) -> Response:
+        if render_error and wants_page(request.url.path, request.headers):
+            return render_error(HTTPStatus(status).phrase.capitalize(), _sentence(message), status)
+        key = "error" if request.url.path == SUBMITTING else "detail"
+        return JSONResponse({key: message, **more}, status, headers)
+
+    async def refused(request: Request, error: SubmissionRefused) -> Response:
+        return problem(request, 403 if isinstance(error, NotAllowed) else 409, str(error))
+
+    async def limit_reached(request: Request, error: TooMany) -> Response:
+        if error.next_at.year >= 9999:  # there will be none
+            return problem(request, 429, str(error), next_at=None)
+        seconds = max(1, ceil((error.next_at - service.clock()).total_seconds()))
+        headers = {"Retry-After": str(seconds)}
+        return problem(request, 429, str(error), headers, next_at=error.next_at.isoformat())
+
+    async def invalid_declaration(request: Request, error: DeclarationError) -> Response:
+        if request.url.path != SUBMITTING:
+            return problem(request, 422, "; ".join(message for _, message in error.problems))
+        fields = [{"field": field, "message": message} for field, message in error.problems]
+        return problem(request, 422, "the declaration is not complete", fields=fields)
+
+    async def invalid_tag(request: Request, error: ErrorTagInvalid) -> Response:
+        return problem(request, 422, str(error))
+
+    async def invalid_request(request: Request, error: RequestValidationError) -> Response:
+        found = error.errors()
+        message = "; ".join(dict.fromkeys(map(_invalid_field, found)))
+        if all(each["loc"][0] == "body" for each in found) or wants_page(request.url.path, request.headers):
+            return await http_error(request, HTTPException(422, message))
+        return await request_validation_exception_handler(request, error)
+
+    async def http_error(request: Request, error: StarletteHTTPException) -> Response:
+        status, message = _unreadable_body(error) or (error.status_code, error.detail)
+        if status >= 400 and wants_page(request.url.path, request.headers):
+            return problem(request, status, str(message), error.headers)
+        return await http_exception_handler(request, HTTPException(status, message, error.headers))
+
+    app.add_exception_handler(SubmissionRefused, refused)
+    app.add_exception_handler(TooMany, limit_reached)
+    app.add_exception_handler(DeclarationError, invalid_declaration)
+    app.add_exception_handler(ErrorTagInvalid, invalid_tag)
+    app.add_exception_handler(RequestValidationError, invalid_request)
+    app.add_exception_handler(StarletteHTTPException, http_error)
+
+
+def require_open(service: SubmissionService, even_if_lost: bool = False) -> None:
+    """Raise HTTPException 503 while records cannot be stored.
+
+    ``even_if_lost``: also take a record where no place keeps it longer than this process.
+    """
+    lost = None if even_if_lost else nothing_lasts(service.settings)
+    if closed := service.durability.closed or lost:
+        raise HTTPException(503, f"nothing was done: {closed}")
+
+
+class AccessRefused(HTTPException):
+    """Why somebody may not do something now: ``status_code``, and ``detail`` as a sentence for people."""
+
+
+class NotSignedIn(AccessRefused):
+    """Nobody is known to make the request (401)."""
+
+    def __init__(self, detail: str = f"nobody is signed in: {HOW_TO_SIGN_IN}") -> None:
+        super().__init__(401, detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+class InvalidToken(NotSignedIn):
+    """A token that the Hub does not accept, or that belongs to no person (401)."""
+
+
+class HubUnavailable(AccessRefused):
+    """The Hub could not say whose token it is, so nobody is signed in by it (503)."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(503, detail, headers={"Retry-After": "60"})
+
+
+class NotAMaintainer(AccessRefused):
+    """Somebody is signed in, but is not among the maintainers (403)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(403, f"only a maintainer may do this, and {name} is not one (ARB_MAINTAINERS)")
+
+
+P, T = ParamSpec("P"), TypeVar("T")
+
+
+def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
+    """Call ``act`` on a submission: 403 whether it is somebody else's or does not exist, and 404 only for
+    maintainers, so that nobody learns which ids exist."""
+    try:
+        return act(*args, **options)
+    except (KeyError, NotAllowed):
+        raise HTTPException(*(404, NO_SUBMISSION) if actor.is_maintainer else (403, NOT_YOURS)) from None
+
+
+def wait_until_durable(service: SubmissionService) -> bool:
+    """Whether every record up to now is durable, after a wait."""
+    with snapshot(service.engine) as session:
+        last = state_of_records(session)
+    return service.durability.wait(last, DURABLE_WITHIN_SECONDS)
+
+
+def wants_page(path: str, headers: Mapping[str, str]) -> bool:
+    """Whether an error is answered with a page: a browser asked, and not for an address of the API."""
+    return not path.startswith(_JSON_ONLY) and "text/html" in headers.get("accept", "")
+
+
+def _sentence(message: str) -> str:
+    return f"{message[:1].upper()}{message[1:]}{'' if message.endswith(('.', '!', '?')) else '.'}"
+
+
+def _unreadable_body(error: StarletteHTTPException) -> tuple[int, str] | None:
+    """Status and message where FastAPI or Starlette could not read a body; None for every other error."""
+    if error.status_code != 400:
+        return None
+    if isinstance(error.__cause__, UnicodeDecodeError | RecursionError):
+        return 422, NOT_JSON
+    if isinstance(error.__context__, MultiPartException):
+        return 400, f"the form cannot be read: {error.detail}"
+    return None
+
+
+def _invalid_field(error: Mapping[str, Any]) -> str:
+    """What is wrong with a field, without what was sent: no refusal repeats an answer."""
+    name = ".".join(map(str, error["loc"][1:]))
+    match error["type"]:
+        case "json_invalid":
+            return NOT_JSON
+        case _ if name == "file":
+            return NO_FILE
+        case _ if not name:
+            return "the body has to be a JSON object"
+        case "missing":
+            return f"{name}: fill it in"
+        case "literal_error":
+            return f"{name}: is not one of {error['ctx']['expected']}"
+        case "extra_forbidden":
+            return f"{name[:40]!r}: there is no such field"
+        case "string_too_long":
+            return f"{name}: is over {error['ctx']['max_length']} characters; shorten it"
+        case _:
+            return f"{name}: {error['msg']}"

@@ -1,0 +1,155 @@
+"""The MCP server, called by a real MCP client against a running Space."""
+
+import asyncio
+import base64
+import json
+
+import httpx
+import pytest
+from mcp.client.session import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+from space.gradio_app.mcp_server import MCP_BODY_BYTES
+from tests.hub_server import running_hub
+from tests.hub_server.answers import Account
+from tests.space.gradio_app.conftest import DECLARED, running
+from tests.submissions.synthetic import SECRET_ANNOTATOR, settings_for
+
+INITIALIZE = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
+    },
+}  # fmt: skip
+
+
+def ask(space, *calls, headers=None):
+    """The answers of an MCP session: each call is a method of ClientSession with its arguments."""
+
+    async def asked():
+        import httpx2
+
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as client,
+            streamable_http_client(f"{space.url}/mcp", http_client=client) as streams,
+            ClientSession(*streams[:2]) as session,
+        ):
+            await session.initialize()
+            return [await getattr(session, name)(*arguments) for name, *arguments in calls]
+
+    return asyncio.run(asked())
+
+
+def tool(space, name: str, headers=None, **arguments):
+    (result,) = ask(space, ("call_tool", name, arguments), headers=headers)
+    return result
+
+
+def text_of(result) -> str:
+    return "".join(part.text for part in result.content)
+
+
+def value_of(result):
+    assert not result.is_error, text_of(result)
+    return json.loads(text_of(result))
+
+
+def test_the_tools_are_those_of_the_endpoints_with_types_and_descriptions(space):
+    (listed,) = ask(space, ("list_tools",))
+    tools = {each.name: each for each in listed.tools}
+    assert set(tools) == {"check", "submit", "board", "judges"}
+    assert all(each.description for each in tools.values())
+    assert tools["check"].input_schema["properties"]["split"]["enum"] == ["dev", "test"]
+    assert set(tools["submit"].input_schema["required"]) == {"content", *DECLARED}
+
+
+@pytest.mark.parametrize("content", ["{}\n", '{"trajectory_id": "x", "success": "maybe"}\n'])
+def test_check_gives_what_rest_gives(space, content):
+    found = value_of(tool(space, "check", content=content, split="dev"))
+    rest = httpx.post(space.url + "/api/check?split=dev", files={"file": ("x", content.encode())}).json()
+    assert {**found, "file": ""} == {**rest, "file": ""}
+
+
+def test_a_file_in_base64_is_checked(space):
+    content = base64.b64encode(space.valid()).decode()
+    assert value_of(tool(space, "check", content=content, encoding="base64"))["acceptable"] is True
+    assert "not base64" in text_of(tool(space, "check", content="é", encoding="base64"))
+
+
+def test_board_and_judges_give_what_rest_gives(space):
+    assert value_of(tool(space, "board")) == httpx.get(space.url + "/api/board.json").json()
+    assert value_of(tool(space, "judges")) == httpx.get(space.url + "/api/judges").json()
+
+
+def test_a_file_is_submitted_under_a_name_and_its_problems_are_told(space):
+    content = space.valid(false_alarms=1).decode()
+    found = value_of(tool(space, "submit", content=content, **DECLARED, account="Ada"))
+    assert found["submission_id"] in [row["id"] for row in value_of(tool(space, "board"))["rows"]]
+    refused = tool(space, "submit", content=content, **DECLARED)
+    assert refused.is_error
+    assert "Your name: fill it in" in text_of(refused)
+    refused = tool(space, "submit", content="{}", **DECLARED, account="Ada")
+    assert refused.is_error
+    assert "the file is not valid" in text_of(refused)
+
+
+def test_a_file_over_the_limit_is_refused(space):
+    refused = tool(space, "check", content="x" * 100_001)
+    assert refused.is_error
+    assert "more than 100,000 bytes" in text_of(refused)
+    body = json.dumps({**INITIALIZE, "padding": "x" * MCP_BODY_BYTES})
+    assert httpx.post(space.url + "/mcp", content=body, headers=HEADERS).status_code == 413
+
+
+HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"host": "judges.evil.example"}, 421),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "http://127.0.0.1.evil.example"}, 403),
+        ({"content-type": "text/plain"}, 400),
+    ],
+)
+def test_pages_of_other_sites_reach_no_tool(space, headers, status):
+    answer = httpx.post(space.url + "/mcp", json=INITIALIZE, headers={**HEADERS, **headers})
+    assert answer.status_code == status
+
+
+def test_errors_of_ours_and_labels_stay_hidden(space):
+    for name, arguments in (("check", {"content": "{}", "split": "train"}), ("board", {}), ("nothing", {})):
+        text = text_of(tool(space, name, **arguments))
+        for hidden in ("Traceback", "site-packages", str(space.settings.state_dir), SECRET_ANNOTATOR):
+            assert hidden not in text
+
+
+def test_checks_are_counted_by_address(suite_folder, tmp_path):
+    settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
+    with running(settings, tmp_path / "files") as space:
+        calls = [("call_tool", "check", {"content": "{}"})] * 3
+        first, second, third = ask(space, *calls)
+        assert not first.is_error and not second.is_error
+        assert third.is_error
+        assert "try again in" in text_of(third)
+        assert httpx.post(space.url + "/api/check", files={"file": b"{}"}).status_code == 429
+
+
+def test_on_a_space_a_token_says_who_submits(suite_folder, tmp_path):
+    host = "ada-board.hf.space"
+    settings = settings_for(
+        suite_folder, tmp_path / "state", secret="a-secret-of-the-tests", space_id="ada/board",
+        space_host=host, state_lasts=True,
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patched, running_hub(patched) as hub:
+        hub.api.accounts["hf_token_of_ada"] = Account("ada")
+        with running(settings, tmp_path / "files") as space:
+            content = space.valid().decode()
+            headers = {"host": host, "authorization": "Bearer hf_token_of_ada"}
+            found = value_of(tool(space, "submit", headers, content=content, **DECLARED))
+            assert found["account"] == "ada"
+            refused = tool(space, "submit", {"host": host}, content=content, **DECLARED, account="ada")
+            assert refused.is_error
+            assert "nobody is signed in" in text_of(refused)

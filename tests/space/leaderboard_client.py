@@ -1,0 +1,35 @@
+"""The leaderboard page over a service, without the rest of the Space; its table alone for a board."""
+
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from leaderboard.board import Board
+from space.board_view import Choice
+from space.look import StaticAssets
+from space.page import Services
+from space.pages.leaderboard import build_leaderboard_router, choice_values
+from space.plain_page import PlainPages
+from space.templating import render
+from submissions.service import SubmissionService
+
+
+def leaderboard_client(service: SubmissionService) -> TestClient:
+    """A client of the page at ``/``."""
+    app = FastAPI()
+    app.include_router(build_leaderboard_router(Services(service, None), PlainPages(StaticAssets())))
+    return TestClient(app)
+
+
+def page_html(service: SubmissionService, query: str = "") -> str:
+    """The page at an address."""
+    return leaderboard_client(service).get(f"/?{query}").text
+
+
+def table_html(board: Board, choice: Choice) -> str:
+    """The table of a board for a choice."""
+    return render("board.html", **choice_values(board, choice))
+
+
+def board_html(service: SubmissionService, choice: Choice) -> str:
+    """The table of the board as it is now."""
+    return table_html(service.board(), choice)
