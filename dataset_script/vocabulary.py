@@ -63,3 +63,6 @@ PREDICTION_COLUMNS: Final = (
     "latency_s",
 )
 REQUIRED_PREDICTION_COLUMNS: Final = ("trajectory_id", "success")
+
+NO_VERDICT = -1
+"""How a typed column codes that there is no verdict."""

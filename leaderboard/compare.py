@@ -21,7 +21,7 @@ from leaderboard.differences import (
     resample_judges,
 )
 from leaderboard.disagreement import (
-    Fooled,
+    JointErrors,
     McNemar,
     SharedErrors,
     VerdictAgreement,
@@ -94,7 +94,7 @@ class Comparison:
     pairs: tuple[Pair, ...]
     voters: tuple[int, ...]
     votes: tuple[Vote, ...]
-    fooled: Fooled | None
+    fooled: JointErrors | None
 
     def against_first(self) -> tuple[Pair, ...]:
         """The pairs of the first entrant with each other one."""

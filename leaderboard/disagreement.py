@@ -63,7 +63,7 @@ class SharedErrors:
 
 
 @dataclass(frozen=True, slots=True)
-class Fooled:
+class JointErrors:
     """How many of the chosen judges a run fools: place k counts the runs that exactly k get wrong.
 
     ``negatives`` counts runs whose label is false (wrong: a false alarm), ``positives`` the others (a miss).
@@ -126,11 +126,11 @@ def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> 
     return SharedErrors(*errors, together[0], together[1], by_chance, jaccard)
 
 
-def fooled(judges: Sequence[np.ndarray], labels: np.ndarray) -> Fooled:
+def fooled(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointErrors:
     """How many runs fool none, one, … all of the judges."""
     how_many = np.sum([is_wrong(verdicts, labels) for verdicts in judges], axis=0)
     counts = [np.bincount(how_many[labels == answer], minlength=len(judges) + 1) for answer in (0, 1)]
-    return Fooled(*(tuple(int(count) for count in found) for found in counts))
+    return JointErrors(*(tuple(int(count) for count in found) for found in counts))
 
 
 def is_wrong(verdicts: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dataset_script.prediction_file.aligned import AlignedPredictions
+    from dataset_script.prediction_file.aligned import Predictions
     from dataset_script.suite import Suite
 
 
@@ -14,7 +14,7 @@ class VerdictFileError(ValueError):
     """A file that cannot be used; the message lists every error in it."""
 
 
-def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> AlignedPredictions:
+def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> Predictions:
     """The verdicts of a file in the order of the split. Raises VerdictFileError; reads no label."""
     from dataset_script.prediction_file.check import check
     from dataset_script.prediction_file.limits import ReadingLimits

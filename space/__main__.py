@@ -36,24 +36,24 @@ def serve(
     ] = None,
 ) -> None:
     """Start the Space; stop it with Ctrl-C."""
-    from space.auth.loopback import under_own_names, why_not_on
+    from space.auth.loopback import host_problem, with_checked_host
     from space.operations.logs import configure_logs
 
     settings = read_settings()
     configure_logs(settings, log_format=log_format)
     read_suite(None, settings)
     host, port = (host or settings.host).strip("[]"), settings.port if port is None else port
-    if refusal := why_not_on(host, settings):
+    if refusal := host_problem(host, settings):
         stop(refusal)
     listener = _bind(host, port)  # first, so that a taken port is reported at once
 
     from space.app import create_app
     from submissions.database import DatabaseUnavailable
-    from submissions.opening import RepositoryMisnamed
+    from submissions.opening import InvalidRepositoryName
 
     try:
-        application = under_own_names(create_app(settings), settings, host)
-    except (DatabaseUnavailable, RepositoryMisnamed) as error:
+        application = with_checked_host(create_app(settings), settings, host)
+    except (DatabaseUnavailable, InvalidRepositoryName) as error:
         stop(str(error))
     _serve(application, listener, host)
 

@@ -20,7 +20,7 @@ PLAIN: Final = "/:,-_.~"
 
 
 @dataclass(frozen=True)
-class Choosable:
+class QueryParam:
     """What an address may say of one control; ``choices`` of None means any text of ``max_length``."""
 
     name: str
@@ -65,7 +65,7 @@ def link_to(path: str, **choices: Any) -> str:
     return f"{path}?{'&'.join(parts)}" if parts else path
 
 
-def choices_in(query: str, controls: Sequence[Choosable]) -> tuple[dict[str, Any], list[str]]:
+def choices_in(query: str, controls: Sequence[QueryParam]) -> tuple[dict[str, Any], list[str]]:
     """The value of every control as a query string sets it, and the names that it sets to no valid value."""
     given = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
     values, refused = {}, []

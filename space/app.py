@@ -36,7 +36,7 @@ from space.pages.paper import build_paper_router
 from space.pages.rates import build_rates_router
 from space.pages.trajectories import build_trajectories_router
 from space.people import build_people_router
-from space.plain_page import NAME, PlainPages
+from space.plain_page import NAME, PageFrame
 from space.rest import build_router
 from space.rest_description import ABOUT_REST, build_description_router
 from space.rest_submissions import build_submission_router
@@ -60,7 +60,7 @@ PAGE_ROUTERS = (
 def create_app(settings: Settings) -> FastAPI:
     """The application for these settings: labels and records are opened, unfinished scoring is finished.
 
-    Raises RepositoryMisnamed, DatabaseUnavailable.
+    Raises InvalidRepositoryName, DatabaseUnavailable.
     """
     metrics = Metrics()
     service = open_service(settings)
@@ -77,7 +77,7 @@ def create_app(settings: Settings) -> FastAPI:
     on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
     services = Services(service, Explorer(settings, service), checks)
     static = StaticAssets()
-    pages = PlainPages(static, on_space)
+    pages = PageFrame(static, on_space)
     app.include_router(build_router(service), tags=["The board"])
     app.include_router(build_submission_router(service, services.auth), tags=["Prediction files"])
     app.include_router(build_explorer_router(services.trajectories), tags=["Trajectories"])

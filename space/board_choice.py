@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dataset_script.vocabulary import LABEL_TITLES
 from leaderboard.board import Board
-from space.address import Choosable, choices_in, link_to
+from space.address import QueryParam, choices_in, link_to
 from space.board_view import FIGURES, PROVENANCES, Choice, agents_of, inputs_of, kinds_of, sorts_of
 
 LONGEST_SEARCH = 80
@@ -36,18 +36,18 @@ def options_of(board: Board) -> Options:
     )
 
 
-def controls(options: Options) -> list[Choosable]:
+def controls(options: Options) -> list[QueryParam]:
     """The names and values that the address may hold."""
     return [
-        Choosable("label", "one", "success", tuple(options.labels)),
-        Choosable("figure", "one", "precision", tuple(options.figures)),
-        Choosable("agent", "one", "", ("", *options.agents)),
-        Choosable("kind", "many", [], tuple(options.kinds)),
-        Choosable("inputs", "many", [], tuple(options.inputs)),
-        Choosable("from", "many", [], tuple(options.provenances)),
-        Choosable("q", "text", "", max_length=LONGEST_SEARCH),
-        Choosable("every", "flag", False),
-        Choosable("sort", "one", "", ("", *options.sorts)),
+        QueryParam("label", "one", "success", tuple(options.labels)),
+        QueryParam("figure", "one", "precision", tuple(options.figures)),
+        QueryParam("agent", "one", "", ("", *options.agents)),
+        QueryParam("kind", "many", [], tuple(options.kinds)),
+        QueryParam("inputs", "many", [], tuple(options.inputs)),
+        QueryParam("from", "many", [], tuple(options.provenances)),
+        QueryParam("q", "text", "", max_length=LONGEST_SEARCH),
+        QueryParam("every", "flag", False),
+        QueryParam("sort", "one", "", ("", *options.sorts)),
     ]
 
 

@@ -29,7 +29,7 @@ class Cell:
     is_few: bool = False
 
 
-def figure_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell:
+def metric_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell:
     """One figure, with the counts it rests on as hover text."""
     if cell is None or cell.get(figure) is None:
         return Cell("–", None, _hover(cell, label) or "not known")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dataset_script.suite import OFFICIAL
 from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
 from leaderboard.board import Board, BoardRow
-from space.board_figures import Cell, cost_cell, figure_cell
+from space.board_figures import Cell, cost_cell, metric_cell
 from space.row_marks import noise_on_board
 
 FIGURES: Final = MappingProxyType(
@@ -289,10 +289,10 @@ def _view_row(row: BoardRow, choice: Choice, others, parts, axis) -> ViewRow:
         rank_text=_rank_text(rank),
         rank_value=rank["place"] if rank else None,
         rank_hover=_rank_hover(rank, row),
-        main=figure_cell(main, choice.figure, choice.label),
+        main=metric_cell(main, choice.figure, choice.label),
         whisker=_whisker(main or {}, choice.figure, axis),
-        others=tuple(figure_cell(main, name, choice.label) for name in others),
-        benchmarks=tuple(figure_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
+        others=tuple(metric_cell(main, name, choice.label) for name in others),
+        benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
         cost=cost_cell(row.cost),
         provenance=PROVENANCES[row.provenance],
     )

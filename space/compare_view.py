@@ -12,7 +12,7 @@ from leaderboard.differences import Difference
 from leaderboard.labels import LabelSet
 from leaderboard.votes import Vote, score_votes
 from space.axis import Axis
-from space.board_figures import figure_cell
+from space.board_figures import metric_cell
 from space.row_names import distinct_names
 
 OVERALL: Final = "All trajectories"
@@ -104,7 +104,7 @@ def _groups(found: Comparison) -> tuple[ForestGroup, ...]:
 def rests_on_few(found: Comparison, pair: Pair, group: str, name: str) -> bool:
     """Whether the metric of either judge rests on few trajectories in a cell of by_benchmark or by_agent."""
     cells = (found.entrants[place].row.labels[found.label][group] for place in (pair.first, pair.second))
-    return any(figure_cell(cell.get(name), found.figure, found.label).is_few for cell in cells)
+    return any(metric_cell(cell.get(name), found.figure, found.label).is_few for cell in cells)
 
 
 def _ensembles(found: Comparison, names: Sequence[str]) -> Ensembles | None:

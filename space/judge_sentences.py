@@ -6,7 +6,7 @@ from typing import Final
 from leaderboard.calibration import Calibration
 from leaderboard.report_tables import percent
 from leaderboard.running_costs import RunningCosts
-from space.board_figures import figure_cell
+from space.board_figures import metric_cell
 from space.judge_view import BY_AGENT, BY_BENCHMARK, JudgeView
 
 ASKED: Final = MappingProxyType(
@@ -83,7 +83,7 @@ def _share_of_yes(view: JudgeView) -> str:
 def _spread(view: JudgeView, heading: str, preposition: str) -> str:
     """The best and the worst cell by precision, of those that rest on enough trajectories."""
     cells = next((cells for title, cells in view.sections if title == heading), ())
-    shown = [(title, figure_cell(cell, "precision", view.label)) for title, cell in cells]
+    shown = [(title, metric_cell(cell, "precision", view.label)) for title, cell in cells]
     known = [
         (cell.value, title, cell.text) for title, cell in shown if cell.value is not None and not cell.is_few
     ]
@@ -97,7 +97,7 @@ def _spread(view: JudgeView, heading: str, preposition: str) -> str:
     )
 
 
-def costs_in_words(costs: RunningCosts) -> list[tuple[str, str]]:
+def describe_costs(costs: RunningCosts) -> list[tuple[str, str]]:
     """What is known of the costs, as (what, how much)."""
     found = []
     if costs.usd_per_1000 is not None:
@@ -120,7 +120,7 @@ def dollars(amount: float) -> str:
     return f"${amount:.2g}" if amount >= 0.0001 else f"${amount:.1e}"
 
 
-def calibration_in_words(found: Calibration) -> list[str]:
+def describe_calibration(found: Calibration) -> list[str]:
     """Whether the score means what it says, what it is worth, and what a threshold would change."""
     sentences = []
     apart = found.error

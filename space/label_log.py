@@ -10,9 +10,9 @@ from fastapi import APIRouter, Request, Response
 from leaderboard.annotations import QUESTION_TITLES
 from leaderboard.board import BoardRow
 from space.auth.auth import Auth
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.row_names import origin, short_name
-from submissions.chain import Record
+from submissions.chain import Event
 from submissions.label_versions import published_versions
 from submissions.rescoring import rescorings
 from submissions.service import SubmissionService
@@ -41,7 +41,7 @@ class RescoringLine:
     ranks: tuple[RankLine, ...]
 
 
-def rescoring_line(record: Record, rows: Mapping[str, BoardRow]) -> RescoringLine:
+def rescoring_line(record: Event, rows: Mapping[str, BoardRow]) -> RescoringLine:
     """A re-scoring with the names that its rows have now, in the order of the newer ranks."""
     ranks = [
         RankLine(f"{short_name(row)}, {origin(row)}" if row else row_id, *places)
@@ -53,7 +53,7 @@ def rescoring_line(record: Record, rows: Mapping[str, BoardRow]) -> RescoringLin
     return RescoringLine(record.body["from"], record.body["to"], record.at, moved, tuple(ranks))
 
 
-def build_label_log(service: SubmissionService, auth: Auth, pages: PlainPages) -> APIRouter:
+def build_label_log(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
     """The route. Where labels are private, only maintainers see changes, reasons and ranks under other
     labels: a change of one label and a dispute of it together would disclose the label."""
     router = APIRouter()

@@ -15,7 +15,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from space.prepared import Prepared
+from space.prepared import CachedResponse
 
 STATIC: Final = Path(__file__).parent / "static"
 COMMON: Final = ("tokens", "style", "theme", "account")
@@ -30,7 +30,7 @@ class StaticAssets:
 
     def __init__(self, folder: Path = STATIC) -> None:
         self._folder, self._lock = folder, threading.Lock()
-        self._answers: dict[str, Prepared] = {}
+        self._answers: dict[str, CachedResponse] = {}
         self._addresses: dict[tuple[str, ...], str | None] = {}
 
     def styles(self, assets: Sequence[str] = ()) -> list[str]:
@@ -61,7 +61,7 @@ class StaticAssets:
     def _add(self, texts: Sequence[str], suffix: str) -> str:
         body = "\n".join(texts).encode()
         path = f"/look/{hashlib.sha256(body).hexdigest()[:16]}.{suffix}"
-        self._answers[path] = Prepared.of(body, MEDIA_TYPES[suffix])
+        self._answers[path] = CachedResponse.of(body, MEDIA_TYPES[suffix])
         return path
 
     def router(self) -> APIRouter:

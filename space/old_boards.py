@@ -4,10 +4,10 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 
 from space.auth.auth import Auth
-from space.prepared import Prepared, size_of
-from space.shelf import Shelf
+from space.prepared import CachedResponse, size_of
+from space.shelf import ByteCache
 from submissions.database import snapshot
-from submissions.lookup import state_of_records, versions_scored
+from submissions.lookup import log_version, versions_scored
 from submissions.scorer import POLICY
 from submissions.service import SubmissionService
 
@@ -22,7 +22,7 @@ def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter
     further figures under every version before.
     """
     router = APIRouter()
-    shelf: Shelf[Prepared] = Shelf(KEPT_BYTES, size_of)
+    shelf: ByteCache[CachedResponse] = ByteCache(KEPT_BYTES, size_of)
 
     def require_access(request: Request) -> None:
         if not (service.suite.labels_are_public or auth.is_maintainer(request)):
@@ -30,7 +30,7 @@ def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter
 
     def versions() -> tuple[list[str], int]:
         with snapshot(service.engine) as session:
-            return versions_scored(session, service.suite.name, POLICY), state_of_records(session)
+            return versions_scored(session, service.suite.name, POLICY), log_version(session)
 
     @router.get("/api/boards", summary="The label versions that have a board, oldest first")
     def boards(request: Request) -> JSONResponse:
@@ -49,7 +49,7 @@ def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter
         day = service.clock().date()  # with a new round, rows of a private suite appear
         prepared = shelf.get(
             (label_version, state, day),
-            lambda: Prepared.of(service.board_under(label_version).to_bytes(), "application/json"),
+            lambda: CachedResponse.of(service.board_under(label_version).to_bytes(), "application/json"),
         )
         return prepared.answer(request)
 

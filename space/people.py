@@ -10,10 +10,10 @@ from space.old_boards import build_old_boards_router
 from space.own.pages import build_own_pages
 from space.own.rest import build_own_router
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 
 
-def build_people_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_people_router(services: Services, pages: PageFrame) -> APIRouter:
     """``/mine``, ``/maintain``, boards of other label versions, and what is about labels; with their REST."""
     service, auth, router = services.submissions, services.auth, APIRouter()
     job = RescoringJob(service)

@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse
 from space.look import StaticAssets
 from space.operations.content_policy import content_policy, script_hashes
 from space.operations.security_headers import POLICY
-from space.prepared import Prepared, size_of
-from space.shelf import Shelf
+from space.prepared import CachedResponse, size_of
+from space.shelf import ByteCache
 from space.templating import render
 
 NAME: Final = "AgentRewardBench"
@@ -51,16 +51,16 @@ PAGES: Final = (
 class CachedPage:
     """A page as bytes, with the policy for the scripts in it."""
 
-    prepared: Prepared
+    prepared: CachedResponse
     policy: str
 
 
-class PlainPages:
+class PageFrame:
     """Makes whole pages from templates that extend ``plain.html``. Safe for threads."""
 
     def __init__(self, static: StaticAssets, on_space: bool = False) -> None:
         self._static, self._on_space = static, on_space
-        self._cache: Shelf[CachedPage] = Shelf(KEPT_BYTES, lambda page: size_of(page.prepared))
+        self._cache: ByteCache[CachedPage] = ByteCache(KEPT_BYTES, lambda page: size_of(page.prepared))
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
         """The text of a page; ``path`` is the menu's entry that is marked as the current one."""
@@ -92,7 +92,7 @@ class PlainPages:
 
         def make() -> CachedPage:
             html = self.html(template, title, path, **values())
-            return CachedPage(Prepared.of(html.encode(), HTML), self._policy(html, evaluates))
+            return CachedPage(CachedResponse.of(html.encode(), HTML), self._policy(html, evaluates))
 
         page = self._cache.get((template, title, path, key), make)
         return page.prepared.answer(request, {POLICY: page.policy})

@@ -11,7 +11,7 @@ SMALLEST_WORTH_PACKING = 1_000
 
 
 @dataclass(frozen=True)
-class Prepared:
+class CachedResponse:
     """A body with its packed form and its tag; the packed form has a tag of its own, being other bytes."""
 
     body: bytes
@@ -25,7 +25,7 @@ class Prepared:
         return f'{self.etag[:-1]}-gzip"'
 
     @classmethod
-    def of(cls, body: bytes, media_type: str) -> "Prepared":
+    def of(cls, body: bytes, media_type: str) -> "CachedResponse":
         """Pack and tag a body; mtime 0 keeps the packed bytes the same for the same body."""
         packed = gzip.compress(body, 6, mtime=0) if len(body) >= SMALLEST_WORTH_PACKING else None
         return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type)
@@ -51,7 +51,7 @@ class Prepared:
         return Response(self.body, media_type=self.media_type, headers=common)
 
 
-def size_of(prepared: Prepared) -> int:
+def size_of(prepared: CachedResponse) -> int:
     """The bytes that an answer takes in memory."""
     return len(prepared.body) + len(prepared.packed or b"")
 

@@ -53,9 +53,7 @@ class RateSources:
             try:
                 found.append(self._evaluator(row_id, names.get(row_id, row_id), experts))
             except (KeyError, VerdictsUnavailable):
-                problems.append(
-                    f"No evaluator has the id {row_id[:60]!r}. Choose one from the list."
-                )
+                problems.append(f"No evaluator has the id {row_id[:60]!r}. Choose one from the list.")
         return found, problems
 
     def _evaluator(self, row_id: str, name: str, experts: Evaluator | None) -> Evaluator:

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from leaderboard.board_csv import board_to_csv
 from space.judges_answer import judges_answer
-from space.prepared import Prepared
+from space.prepared import CachedResponse
 from submissions.service import SubmissionService
 
 
@@ -18,9 +18,9 @@ from submissions.service import SubmissionService
 class Answers:
     """One board as REST gives it."""
 
-    whole: Prepared
-    table: Prepared
-    judges: Prepared
+    whole: CachedResponse
+    table: CachedResponse
+    judges: CachedResponse
 
 
 class BoardAnswers:
@@ -33,7 +33,7 @@ class BoardAnswers:
 
     async def get(self) -> Answers:
         """The board as it is now; in a thread of its own where that takes time."""
-        board = self._service.board_at_hand()
+        board = self._service.cached_board()
         kept = self._kept  # read once: a thread may put another one here
         if board is not None and kept is not None and kept[0] == board.digest:
             return kept[1]
@@ -45,9 +45,9 @@ class BoardAnswers:
             if self._kept is None or self._kept[0] != board.digest:
                 judges = json.dumps(judges_answer(board), ensure_ascii=False, allow_nan=False).encode()
                 answers = Answers(
-                    whole=Prepared.of(board.to_bytes(), "application/json"),
-                    table=Prepared.of(board_to_csv(board).encode(), "text/csv; charset=utf-8"),
-                    judges=Prepared.of(judges, "application/json"),
+                    whole=CachedResponse.of(board.to_bytes(), "application/json"),
+                    table=CachedResponse.of(board_to_csv(board).encode(), "text/csv; charset=utf-8"),
+                    judges=CachedResponse.of(judges, "application/json"),
                 )
                 self._kept = (board.digest, answers)
             return self._kept[1]
@@ -88,7 +88,7 @@ def build_router(service: SubmissionService) -> APIRouter:
                 "suite": service.suite.name,
                 "submissions": "off" if service.read_only_reason else "open",
                 "waiting": service.durability.waiting(),
-                "records": service.durability.told,
+                "records": service.durability.message,
                 "label_version": service.label_version,
                 "board_digest": board.digest,
             }

@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI, Request, Response
 from markupsafe import Markup, escape
 
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 
 PATH: Final = "/api"
 TITLE: Final = "API"
@@ -64,7 +64,7 @@ class Operation:
         return sorted(pair for pair in found if pair[1] not in _FROM_FASTAPI)
 
 
-def build_description_router(app: FastAPI, pages: PlainPages) -> APIRouter:
+def build_description_router(app: FastAPI, pages: PageFrame) -> APIRouter:
     """The route of the page; it is made at the first request, when every route is there."""
     router = APIRouter()
 

@@ -4,7 +4,6 @@ What is sent is bounded before it gets here (see `body_limits`).
 """
 
 import logging
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import fastapi
@@ -17,12 +16,12 @@ from starlette.concurrency import run_in_threadpool
 from dataset_script.prediction_file.template import template
 from space.auth.auth import Auth
 from space.auth.declaring import declare_as
-from space.own.rest import told_json
+from space.own.rest import submission_response
 from space.web.body_limits import FORM_LIMITS
 from submissions.accounts import Actor
 from submissions.declaration import INPUTS, KINDS
 from submissions.predictions import Upload
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
@@ -136,12 +135,12 @@ def _submit(
     used = ANSWERS.get(texts.pop("test_labels_used").lower())
     declaration, actor = declare_as(submitter, **texts, test_labels_used=used)
     try:
-        receipt = service.submit(upload, declaration, actor)
-        view = service.submission(receipt.submission_id, actor)
-    except SubmissionRefused:
+        view = service.submit_and_view(upload, declaration, actor)
+        receipt = view.receipt
+    except SubmissionError:
         raise
     except Exception:
         logger.exception("submitting failed")
         return JSONResponse({"error": FAILED}, status_code=500)
     status = 200 if not receipt.is_new else 201 if receipt.status == "accepted" else 202
-    return JSONResponse(told_json(replace(view, receipt=receipt)), status_code=status)
+    return JSONResponse(submission_response(view), status_code=status)

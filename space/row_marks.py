@@ -14,7 +14,7 @@ MARKS: Final = MappingProxyType(
 )
 
 
-def marks_told(row: BoardRow) -> str:
+def describe_marks(row: BoardRow) -> str:
     """The marks of a row, each with what it means; empty where it has none."""
     return "; ".join(f"{mark}: {MARKS.get(mark, 'set by a maintainer')}" for mark in row.marks)
 
@@ -25,7 +25,7 @@ def noise_of(found: Mapping[str, Any] | None) -> float | None:
     return noise["tp_sd"] if noise else None
 
 
-def noise_told(found: Mapping[str, Any] | None) -> str:
+def describe_noise(found: Mapping[str, Any] | None) -> str:
     """How noisy the counts of a label of a row are, and what ranks come from; empty where they are exact."""
     overall = noise_of(found)
     if found is None or overall is None:
@@ -41,4 +41,4 @@ def noise_told(found: Mapping[str, Any] | None) -> str:
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
     """The same for a table of rows, from the first that is noisy."""
-    return next((told for row in rows if (told := noise_told(row.labels.get(label)))), "")
+    return next((told for row in rows if (told := describe_noise(row.labels.get(label)))), "")

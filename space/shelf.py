@@ -9,7 +9,7 @@ Thing = TypeVar("Thing")
 _MAKERS: Final = 16
 
 
-class Shelf(Generic[Thing]):
+class ByteCache(Generic[Thing]):
     """At most ``max_bytes`` of things by key. Safe for threads: what two ask for at once is made once.
 
     ``size_of`` gives the bytes of a thing. One larger than the shelf is made, handed out and not kept.

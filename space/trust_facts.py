@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dataset_script.suite_rules import SuiteRules
-from space.maintain.view import epsilon_told
+from space.maintain.view import describe_epsilon
 from submissions.chain import head
 from submissions.database import snapshot
-from submissions.revealed import Revealed
+from submissions.revealed import LeakReport
 from submissions.secret import SecretUnavailable
 from submissions.service import SubmissionService
 
@@ -49,10 +49,10 @@ def trust_facts(service: SubmissionService) -> TrustFacts:
     return TrustFacts(
         rules=tuple(rules_told(suite.rules, suite.labels_are_public)),
         leak=None if suite.labels_are_public else tuple(
-            LeakLine(version, leak.figures, epsilon_told(leak))
+            LeakLine(version, leak.figures, describe_epsilon(leak))
             for version, leak in (revealed.by_label_version.items() if revealed else ())
         ),
-        leak_in_all=revealed and LeakLine("", revealed.total.figures, epsilon_told(revealed.total)),
+        leak_in_all=revealed and LeakLine("", revealed.total.figures, describe_epsilon(revealed.total)),
         public_key=_public_key(service),
         n_records=n_records,
         head=last,
@@ -119,7 +119,7 @@ def _against_probing(rules: SuiteRules) -> list[tuple[str, str, str]]:
     ]
 
 
-def _revealed(service: SubmissionService) -> Revealed | None:
+def _revealed(service: SubmissionService) -> LeakReport | None:
     try:
         return service.leak.get()
     except SecretUnavailable:

@@ -10,15 +10,15 @@ from sqlalchemy.orm import Session
 
 from dataset_script.suite import Suite
 from submissions.accounts import Actor, is_same_name
-from submissions.chain import Kind, Record, lock_event_log, records_after
+from submissions.chain import Event, Kind, events_after, lock_event_log
 from submissions.database import transaction
 from submissions.declaration import judge_name
 from submissions.limits import YEAR
 from submissions.lookup import current_statuses
 from submissions.projection import add_event, find_judge
 from submissions.records import Submission
-from submissions.refusals import NotAllowed, SubmissionRefused
-from submissions.standing import Standing
+from submissions.refusals import PermissionDenied, SubmissionError
+from submissions.standing import SubmissionStatus
 
 Decision = Literal["hidden", "shown", "verified", "rejected", "released", "label_exposed"]
 REASON_LENGTH: Final = 500
@@ -32,25 +32,25 @@ class Actions:
     suite: Suite
     clock: Callable[[], datetime]
 
-    def _add(self, session: Session, kind: Kind, actor: Actor, body: Mapping[str, Any]) -> Record:
+    def _add(self, session: Session, kind: Kind, actor: Actor, body: Mapping[str, Any]) -> Event:
         return add_event(session, kind, actor.name, self.clock(), dict(body))
 
 
 def require_maintainer(actor: Actor) -> None:
-    """Raises NotAllowed for anybody else."""
+    """Raises PermissionDenied for anybody else."""
     if not actor.is_maintainer:
-        raise NotAllowed("only maintainers may do this")
+        raise PermissionDenied("only maintainers may do this")
 
 
 def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
-    """A text as an event holds it. Raises SubmissionRefused, with ``if_empty`` unless that is None."""
+    """A text as an event holds it. Raises SubmissionError, with ``if_empty`` unless that is None."""
     text = text.strip()
     if not text and if_empty is not None:
-        raise SubmissionRefused(if_empty)
+        raise SubmissionError(if_empty)
     if len(text) > max_length:
-        raise SubmissionRefused(f"the text is over {max_length:,} characters; shorten it")
+        raise SubmissionError(f"the text is over {max_length:,} characters; shorten it")
     if not is_utf8(text):
-        raise SubmissionRefused("the text contains invalid Unicode; write it again")
+        raise SubmissionError("the text contains invalid Unicode; write it again")
     return text
 
 
@@ -71,20 +71,20 @@ def is_utf8(text: str) -> bool:
 class SubmissionActions(Actions):
     """What owners and maintainers do with submissions, judges and accounts.
 
-    Every method returns the event, and raises KeyError for what is not in the log, NotAllowed for an actor
-    who may not do it, SubmissionRefused where the status does not allow it.
+    Every method returns the event, and raises KeyError for what is not in the log, PermissionDenied for an actor
+    who may not do it, SubmissionError where the status does not allow it.
     """
 
-    def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Record:
+    def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Event:
         """Take a submission off the board for good; its record and its share of the limits stay."""
         with transaction(self.engine) as session:
             submission, standing = self._of(session, submission_id, owner=actor)
             if standing.is_withdrawn:
-                raise SubmissionRefused("this submission is withdrawn already")
+                raise SubmissionError("this submission is withdrawn already")
             body = {"submission_id": submission.id, "reason": _reason(reason, if_empty=None)}
             return self._add(session, "withdrawn", actor, body)
 
-    def rename(self, account: str, judge: str, to: str, actor: Actor) -> Record:
+    def rename(self, account: str, judge: str, to: str, actor: Actor) -> Event:
         """Give a judge another name; ``judge`` is the one it has now. Its submissions stay its own."""
         with transaction(self.engine) as session:
             lock_event_log(session)
@@ -96,34 +96,34 @@ class SubmissionActions(Actions):
             _require_owner(owner.account.name, actor)
             name = judge_name(to)
             if name == judge:
-                raise SubmissionRefused("the judge already has this name")
+                raise SubmissionError("the judge already has this name")
             taken = find_judge(session, account, found.first_name_of(account, name))
             if taken is not None and taken.id != owner.id:
-                raise SubmissionRefused(f"{account} already has a judge with that name; choose another")
+                raise SubmissionError(f"{account} already has a judge with that name; choose another")
             return self._add(session, "renamed", actor, {"account": account, "judge": first, "to": name})
 
-    def publish(self, submission_id: str, actor: Actor) -> Record:
+    def publish(self, submission_id: str, actor: Actor) -> Event:
         """Make the row of a submission public, where a suite's labels are private: so many a year."""
         if self.suite.labels_are_public:
-            raise SubmissionRefused("rows of this suite are public from the start")
+            raise SubmissionError("rows of this suite are public from the start")
         with transaction(self.engine) as session:
             submission, standing = self._of(session, submission_id, owner=actor)
             if standing.published_at is not None:
-                raise SubmissionRefused("this row is already public, or will be in the next round")
+                raise SubmissionError("this row is already public, or will be in the next round")
             if not standing.is_on_the_board:
-                raise SubmissionRefused("this submission is held, hidden, rejected or withdrawn")
+                raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
             owner, most = submission.judge.account.name, self.suite.rules.public_rows_a_year
             if self._published_this_year(session, owner) >= most:
-                raise SubmissionRefused(f"an account may make {most} rows public in a year, and yours has")
+                raise SubmissionError(f"an account may make {most} rows public in a year, and yours has")
             return self._add(session, "published", actor, {"submission_id": submission.id})
 
-    def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Record:
+    def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Event:
         """A maintainer's decision on a submission. Rejecting one that was held gives the file back."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             submission, standing = self._of(session, submission_id)
             if problem := _conflict(decision, standing):
-                raise SubmissionRefused(problem)
+                raise SubmissionError(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
             record = self._add(session, decision, actor, body)
             if decision == "rejected" and standing.is_held and not standing.is_refunded:
@@ -131,27 +131,27 @@ class SubmissionActions(Actions):
                 self._add(session, "refunded", actor, back)
             return record
 
-    def ban(self, account: str, actor: Actor, reason: str) -> Record:
+    def ban(self, account: str, actor: Actor, reason: str) -> Event:
         """Close an account to submissions; what it submitted stays as it is."""
         return self._close(account, actor, reason, "banned")
 
-    def unban(self, account: str, actor: Actor, reason: str) -> Record:
+    def unban(self, account: str, actor: Actor, reason: str) -> Event:
         return self._close(account, actor, reason, "unbanned")
 
-    def _close(self, account: str, actor: Actor, reason: str, kind: Literal["banned", "unbanned"]) -> Record:
+    def _close(self, account: str, actor: Actor, reason: str, kind: Literal["banned", "unbanned"]) -> Event:
         require_maintainer(actor)
         if not account.strip():
-            raise SubmissionRefused("name the account")
+            raise SubmissionError("name the account")
         with transaction(self.engine) as session:
             lock_event_log(session)
             is_banned = account in current_statuses(session).banned
             if is_banned == (kind == "banned"):
-                raise SubmissionRefused(f"the account {account} is {'' if is_banned else 'not '}banned")
+                raise SubmissionError(f"the account {account} is {'' if is_banned else 'not '}banned")
             return self._add(session, kind, actor, {"account": account, "reason": _reason(reason)})
 
     def _of(
         self, session: Session, submission_id: str, owner: Actor | None = None
-    ) -> tuple[Submission, Standing]:
+    ) -> tuple[Submission, SubmissionStatus]:
         """A submission and where it stands; nobody else adds a record until the transaction ends."""
         lock_event_log(session)
         submission = session.get(Submission, submission_id)
@@ -163,7 +163,7 @@ class SubmissionActions(Actions):
 
     def _published_this_year(self, session: Session, account: str) -> int:
         since, count = self.clock() - YEAR, 0
-        for record in records_after(session, kinds=["published"]):
+        for record in events_after(session, kinds=["published"]):
             submission = session.get_one(Submission, record.body["submission_id"])
             is_of_the_account = is_same_name(submission.judge.account.name, account)
             count += is_of_the_account and submission.suite == self.suite.name and record.at > since
@@ -172,10 +172,10 @@ class SubmissionActions(Actions):
 
 def _require_owner(account: str, actor: Actor) -> None:
     if not (actor.is_maintainer or is_same_name(account, actor.name)):
-        raise NotAllowed("only its owner and maintainers may do this")
+        raise PermissionDenied("only its owner and maintainers may do this")
 
 
-def _conflict(decision: Decision, standing: Standing) -> str | None:
+def _conflict(decision: Decision, standing: SubmissionStatus) -> str | None:
     already = {
         "hidden": standing.is_hidden,
         "shown": not standing.is_hidden,

@@ -3,7 +3,7 @@
 from types import MappingProxyType
 from typing import Any, Final
 
-from submissions.chain import Record, events_before
+from submissions.chain import Event, events_before
 from submissions.database import snapshot
 from submissions.service import SubmissionService
 
@@ -32,7 +32,7 @@ def read_log(
         ]
 
 
-def event_to_response(record: Record) -> dict[str, Any]:
+def event_to_response(record: Event) -> dict[str, Any]:
     """A record as JSON, without anything that labels went into."""
     told = PUBLIC_FIELDS.get(record.kind, tuple(record.body))
     body = {name: record.body[name] for name in told}

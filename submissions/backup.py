@@ -18,7 +18,7 @@ from typing import Final
 
 from dataset_script.settings import Settings
 from leaderboard.board_csv import board_to_csv
-from submissions.chain import EventLogBroken, Record, check_event_log, parse_event, records_after
+from submissions.chain import Event, EventLogBroken, check_event_log, events_after, parse_event
 from submissions.database import open_database, snapshot, transaction
 from submissions.projection import NotEmpty, restore_events
 from submissions.service import SubmissionService
@@ -102,7 +102,7 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
 def _write(service: SubmissionService, folder: Path) -> Backup:
     board = service.board()
     with snapshot(service.engine) as session:
-        records = records_after(session)
+        records = events_after(session)
     _put(folder / RECORDS, b"".join(record.line() + b"\n" for record in records))
     store, missing = FileStore(folder / FILES), []
     wanted = sorted({record.file_sha256 for record in records if record.file_sha256})
@@ -116,7 +116,7 @@ def _write(service: SubmissionService, folder: Path) -> Backup:
     return Backup(len(records), len(wanted) - len(missing), tuple(missing))
 
 
-def _read_records(folder: Path) -> list[Record]:
+def _read_records(folder: Path) -> list[Event]:
     try:
         lines = (folder / RECORDS).read_bytes().splitlines()
     except OSError as error:

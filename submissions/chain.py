@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from submissions.records import Entry
+from submissions.records import EventRow
 
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
@@ -44,7 +44,7 @@ class EventLogBroken(Exception):
 
 
 @dataclass(frozen=True)
-class Record:
+class Event:
     """What happened (``kind``), when, by whom, and its facts (``body``, JSON)."""
 
     sequence: int
@@ -65,14 +65,14 @@ class Record:
         return canonical({**_hashed(self), "hash": self.hash})
 
 
-def append(session: Session, kind: Kind, actor: str, at: datetime, body: Mapping[str, Any]) -> Record:
+def append(session: Session, kind: Kind, actor: str, at: datetime, body: Mapping[str, Any]) -> Event:
     """Add an event after the last one, in the session's transaction; other writers wait until its end."""
     if kind not in KINDS:
         raise ValueError(f"unknown kind of event {kind!r}")
     lock_event_log(session)
     sequence, previous = head(session)
-    record = Record(sequence + 1, kind, at, actor, json.loads(canonical(body)), previous, "")
-    record = Record(**{**vars(record), "hash": hash_of(record)})
+    record = Event(sequence + 1, kind, at, actor, json.loads(canonical(body)), previous, "")
+    record = Event(**{**vars(record), "hash": hash_of(record)})
     insert(session, record)
     return record
 
@@ -83,10 +83,10 @@ def lock_event_log(session: Session) -> None:
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
 
-def insert(session: Session, record: Record) -> None:
+def insert(session: Session, record: Event) -> None:
     """Write a record that has its hash already: one from elsewhere, when the records are restored."""
     session.add(
-        Entry(
+        EventRow(
             sequence=record.sequence, kind=record.kind, at=record.at, actor=record.actor,
             body=canonical(record.body).decode(), previous=record.previous, hash=record.hash,
             subject=record.body.get("submission_id"),
@@ -98,51 +98,51 @@ def insert(session: Session, record: Record) -> None:
 def head(session: Session) -> tuple[int, str]:
     """Sequence and hash of the last record; 0 and 64 zeros where there is none."""
     last = session.execute(
-        select(Entry.sequence, Entry.hash).order_by(Entry.sequence.desc()).limit(1)
+        select(EventRow.sequence, EventRow.hash).order_by(EventRow.sequence.desc()).limit(1)
     ).one_or_none()
     return (last[0], last[1]) if last is not None else (0, NO_HASH)
 
 
 def number_of_events(session: Session) -> int:
     """The sequence of the last event; it changes with every event."""
-    return session.scalar(select(func.max(Entry.sequence))) or 0
+    return session.scalar(select(func.max(EventRow.sequence))) or 0
 
 
-def records_after(
+def events_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
-) -> list[Record]:
+) -> list[Event]:
     """The records behind a sequence, in order; of some kinds, and at most so many, where these are said."""
-    wanted = select(Entry).where(Entry.sequence > sequence).order_by(Entry.sequence).limit(most)
+    wanted = select(EventRow).where(EventRow.sequence > sequence).order_by(EventRow.sequence).limit(most)
     if kinds is not None:
-        wanted = wanted.where(Entry.kind.in_(sorted(kinds)))
+        wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
     return [_record(entry) for entry in session.scalars(wanted)]
 
 
 def events_before(
     session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
-) -> list[Record]:
+) -> list[Event]:
     """The ``most`` records before a sequence, the newest first; None: from the last one on."""
-    wanted = select(Entry).order_by(Entry.sequence.desc()).limit(most)
+    wanted = select(EventRow).order_by(EventRow.sequence.desc()).limit(most)
     if sequence is not None:
-        wanted = wanted.where(Entry.sequence < sequence)
+        wanted = wanted.where(EventRow.sequence < sequence)
     if kinds is not None:
-        wanted = wanted.where(Entry.kind.in_(sorted(kinds)))
+        wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
     return [_record(entry) for entry in session.scalars(wanted)]
 
 
-def events_of_submission(session: Session, submission_id: str) -> list[Record]:
+def events_of_submission(session: Session, submission_id: str) -> list[Event]:
     """Every record about a submission, in order; the first is the one by which it came."""
-    wanted = select(Entry).where(Entry.subject == submission_id).order_by(Entry.sequence)
+    wanted = select(EventRow).where(EventRow.subject == submission_id).order_by(EventRow.sequence)
     return [_record(entry) for entry in session.scalars(wanted)]
 
 
-def parse_event(line: bytes) -> Record:
+def parse_event(line: bytes) -> Event:
     """The event on a line; raises EventLogBroken where it is none, or its hash does not match."""
     try:
         said = json.loads(line)
         if not isinstance(said, dict) or said.keys() != _FIELDS or not isinstance(said["body"], dict):
             raise ValueError("not the fields of a record")
-        record = Record(**{**said, "at": datetime.fromisoformat(said["at"])})
+        record = Event(**{**said, "at": datetime.fromisoformat(said["at"])})
     except (ValueError, TypeError, RecursionError) as error:
         raise EventLogBroken(f"a line is not a record ({error})") from None
     if hash_of(record) != record.hash:
@@ -150,7 +150,7 @@ def parse_event(line: bytes) -> Record:
     return record
 
 
-def check_event_log(records: Sequence[Record]) -> list[str]:
+def check_event_log(records: Sequence[Event]) -> list[str]:
     """Every problem of a whole log, from event 1; empty when it is as it was written."""
     problems, previous = [], NO_HASH
     for place, record in enumerate(records, start=1):
@@ -164,7 +164,7 @@ def check_event_log(records: Sequence[Record]) -> list[str]:
     return problems
 
 
-def hash_of(record: Record) -> str:
+def hash_of(record: Event) -> str:
     """SHA-256, hexadecimal, of everything in a record but the hash itself."""
     return hashlib.sha256(canonical(_hashed(record))).hexdigest()
 
@@ -175,7 +175,7 @@ def canonical(value: Mapping[str, Any]) -> bytes:
     return said.encode()
 
 
-def _hashed(record: Record) -> dict[str, Any]:
+def _hashed(record: Event) -> dict[str, Any]:
     return {
         "sequence": record.sequence,
         "kind": record.kind,
@@ -186,7 +186,7 @@ def _hashed(record: Record) -> dict[str, Any]:
     }
 
 
-def _record(entry: Entry) -> Record:
-    return Record(
+def _record(entry: EventRow) -> Event:
+    return Event(
         entry.sequence, entry.kind, entry.at, entry.actor, json.loads(entry.body), entry.previous, entry.hash
     )

@@ -15,7 +15,7 @@ from leaderboard.board import ScoredRecord
 from submissions.lookup import scored_record
 from submissions.probing.disclosure import Audience, disclose
 from submissions.records import Score
-from submissions.standing import Standing, SubmissionStatuses
+from submissions.standing import SubmissionStatus, SubmissionStatuses
 
 EPOCH_YEAR = 2025
 
@@ -48,7 +48,7 @@ class DisclosurePolicy:
             if self.is_on_the_board(found.of(score.submission_id), now)
         ]
 
-    def is_on_the_board(self, standing: Standing, now: datetime) -> bool:
+    def is_on_the_board(self, standing: SubmissionStatus, now: datetime) -> bool:
         """Whether a scored submission has a row: by its standing and, in a private suite, its round."""
         if not standing.is_on_the_board:
             return False

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
-from submissions.chain import Record
+from submissions.chain import Event
 
 Decision = Literal["corrected", "kept", "declined"]
 Outcome = Literal["open", "decided", "corrected", "kept", "declined"]
@@ -51,7 +51,7 @@ class Dispute:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldDispute:
+class DisputeView:
     """A dispute as a reader may see it. ``text`` and ``reason`` are None where they are kept from them."""
 
     dispute_id: str
@@ -71,7 +71,7 @@ class ToldDispute:
         return {**asdict(self), "at": self.at.isoformat(), "decided_at": decided_at}
 
 
-def disputes_in(records: Iterable[Record], suite: str) -> dict[str, Dispute]:
+def disputes_in(records: Iterable[Event], suite: str) -> dict[str, Dispute]:
     """The disputes of a suite by their ids, in the order in which they were filed."""
     found: dict[str, Dispute] = {}
     for record in records:
@@ -86,7 +86,7 @@ def disputes_in(records: Iterable[Record], suite: str) -> dict[str, Dispute]:
     return found
 
 
-def told(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> ToldDispute:
+def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> DisputeView:
     """What a reader may see; maintainers see all. A text that was declined is for maintainers alone."""
     decided = dispute.decided
     hides_labels = dispute.split == "test" and not labels_are_public
@@ -94,7 +94,7 @@ def told(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> Told
     outcome: Outcome = "open" if decided is None else decided.decision
     if hides_labels and outcome in ("corrected", "kept") and not is_maintainer:
         outcome = "decided"
-    return ToldDispute(
+    return DisputeView(
         dispute_id=dispute.dispute_id,
         trajectory_id=dispute.trajectory_id,
         question=dispute.question,

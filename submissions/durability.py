@@ -19,7 +19,7 @@ class Durability(Protocol):
         """Why no record may be added now, in words that anyone may read; None where one may."""
 
     @property
-    def told(self) -> str | None:
+    def message(self) -> str | None:
         """A sentence for pages while records do not last yet; None where all do."""
 
 
@@ -33,10 +33,10 @@ class ImmediateDurability:
         return 0
 
     closed = None
-    told = None
+    message = None
 
 
-def nothing_lasts(settings: Settings) -> str | None:
+def durability_problem(settings: Settings) -> str | None:
     """Why submissions have to be off: there is no place where records last. None where there is one."""
     if settings.disk_is_lasting or settings.database_url or settings.records_repo:
         return None

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from sqlalchemy import Engine
 
 from leaderboard.error_tags import ErrorTag, make_tag
-from submissions.chain import ERROR_TAG_KINDS, Record, records_after
+from submissions.chain import ERROR_TAG_KINDS, Event, events_after
 from submissions.database import snapshot
 
 
-def tags_in(records: Iterable[Record], suite: str) -> list[ErrorTag]:
+def tags_in(records: Iterable[Event], suite: str) -> list[ErrorTag]:
     """Every tag of a suite in the order in which it was given; the later one of a person counts."""
     return [
         make_tag(
@@ -28,4 +28,4 @@ def tags_in(records: Iterable[Record], suite: str) -> list[ErrorTag]:
 def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
     """The same as the records are now."""
     with snapshot(engine) as session:
-        return tags_in(records_after(session, kinds=ERROR_TAG_KINDS), suite)
+        return tags_in(events_after(session, kinds=ERROR_TAG_KINDS), suite)

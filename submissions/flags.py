@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from submissions.look_alikes import skeletons_of
-from submissions.standing import Standing
+from submissions.standing import SubmissionStatus
 
 FlagKind = Literal["held", "alike", "same verdicts", "unscored", "given back"]
 TITLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -22,7 +22,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedSubmission:
     """A submission in a list; ``judge`` is the name it has now, ``first_name`` the one it came under."""
 
     id: str
@@ -31,7 +31,7 @@ class Listed:
     first_name: str
     submitted_at: datetime
     content_hash: str
-    standing: Standing
+    status: SubmissionStatus
     is_scored: bool
 
 
@@ -39,13 +39,13 @@ class Listed:
 class Flag:
     """Why a maintainer should look at a submission, in a sentence or two."""
 
-    submission: Listed
+    submission: ListedSubmission
     kind: FlagKind
     reason: str
 
 
 def flags_of(
-    submissions: Sequence[Listed],
+    submissions: Sequence[ListedSubmission],
     looked_at: Mapping[str, datetime],
     named_at: Mapping[tuple[str, str], datetime],
 ) -> list[Flag]:
@@ -55,7 +55,7 @@ def flags_of(
     name) got the name that it has now. Names and equal verdicts that a maintainer has seen are not told
     again; withdrawn submissions are nobody's concern.
     """
-    alive = [each for each in submissions if not each.standing.is_withdrawn]
+    alive = [each for each in submissions if not each.status.is_withdrawn]
     return [
         *_held(alive),
         *_alike(alive, looked_at, named_at),
@@ -64,14 +64,14 @@ def flags_of(
     ]
 
 
-def _held(submissions: Iterable[Listed]) -> Iterable[Flag]:
+def _held(submissions: Iterable[ListedSubmission]) -> Iterable[Flag]:
     for each in submissions:
-        if each.standing.is_held:
+        if each.status.is_held:
             yield Flag(each, "held", _reasons(each))
 
 
 def _alike(
-    submissions: Sequence[Listed],
+    submissions: Sequence[ListedSubmission],
     looked_at: Mapping[str, datetime],
     named_at: Mapping[tuple[str, str], datetime],
 ) -> Iterable[Flag]:
@@ -81,21 +81,23 @@ def _alike(
     for each in submissions:
         key = (each.account, each.first_name)
         since.setdefault(key, named_at.get(key, each.submitted_at))
-    seen: dict[str, list[Listed]] = {}
+    seen: dict[str, list[ListedSubmission]] = {}
     for key in sorted(newest, key=lambda key: (since[key], key)):
         each, shapes = newest[key], skeletons_of(newest[key].judge)
         before = [other for shape in shapes for other in seen.get(shape, ()) if other.account != each.account]
         for shape in shapes:
             seen.setdefault(shape, []).append(each)
         was_seen = each.id in looked_at and looked_at[each.id] >= since[key]
-        if before and not was_seen and not each.standing.is_rejected:
+        if before and not was_seen and not each.status.is_rejected:
             reason = f"can be taken for {before[0].judge!r} by {before[0].account}, which was there before"
             yield Flag(each, "alike", reason)
 
 
-def _same_verdicts(submissions: Sequence[Listed], looked_at: Mapping[str, datetime]) -> Iterable[Flag]:
+def _same_verdicts(
+    submissions: Sequence[ListedSubmission], looked_at: Mapping[str, datetime]
+) -> Iterable[Flag]:
     """A file that says what another account's said before, whatever its bytes are."""
-    first: dict[str, Listed] = {}
+    first: dict[str, ListedSubmission] = {}
     for each in submissions:
         before = first.setdefault(each.content_hash, each)
         if before.account != each.account and each.id not in looked_at:
@@ -103,14 +105,14 @@ def _same_verdicts(submissions: Sequence[Listed], looked_at: Mapping[str, dateti
             yield Flag(each, "same verdicts", reason)
 
 
-def _without_score(submissions: Iterable[Listed]) -> Iterable[Flag]:
+def _without_score(submissions: Iterable[ListedSubmission]) -> Iterable[Flag]:
     for each in submissions:
-        standing = each.standing
+        standing = each.status
         if standing.is_refunded and not standing.is_rejected:
             yield Flag(each, "given back", f"does not count towards the account's limits: {_reasons(each)}")
         elif not (each.is_scored or standing.is_held or standing.is_rejected):
             yield Flag(each, "unscored", "has no score under the current labels; re-score to make one")
 
 
-def _reasons(each: Listed) -> str:
-    return "; ".join(reason.rstrip(".") for reason in each.standing.reasons) or "no reason was given"
+def _reasons(each: ListedSubmission) -> str:
+    return "; ".join(reason.rstrip(".") for reason in each.status.reasons) or "no reason was given"

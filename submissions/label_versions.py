@@ -19,7 +19,7 @@ from dataset_script.suite import Suite
 from leaderboard.annotations import QUESTIONS
 from leaderboard.label_source import LabelsUnavailable
 from leaderboard.labels import LabelSet, load_labels
-from submissions.chain import Record, records_after
+from submissions.chain import Event, events_after
 from submissions.database import snapshot
 from submissions.store import FileStore
 
@@ -43,10 +43,10 @@ class LabelVersion:
 def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
     """The label sets of a suite in the order in which they were published."""
     with snapshot(engine) as session:
-        return versions_in(records_after(session, kinds=["labels_published"]), suite)
+        return versions_in(events_after(session, kinds=["labels_published"]), suite)
 
 
-def versions_in(records: Sequence[Record], suite: str) -> list[LabelVersion]:
+def versions_in(records: Sequence[Event], suite: str) -> list[LabelVersion]:
     """The same from the records."""
     return [
         LabelVersion(

@@ -15,7 +15,7 @@ from dataset_script.suite import Suite
 from submissions.chain import lock_event_log, number_of_events
 from submissions.database import snapshot, transaction
 from submissions.declaration import Declaration
-from submissions.limits import allowance, limit_message
+from submissions.limits import limit_message, remaining_quota
 from submissions.lookup import (
     RecordedSubmission,
     counted_submissions,
@@ -26,7 +26,7 @@ from submissions.lookup import (
 from submissions.predictions import Upload
 from submissions.projection import DECLARED, add_event, find_judge
 from submissions.records import Score, Submission
-from submissions.refusals import NotAllowed, TooMany
+from submissions.refusals import PermissionDenied, RateLimited
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def record_submission(
 ) -> RecordedSubmission:
     """The record of a judge's test file, made unless it is there; limits are counted in the same transaction.
 
-    For a new file raises TooMany at the limit of the account, NotAllowed where the account is closed; one
+    For a new file raises RateLimited at the limit of the account, PermissionDenied where the account is closed; one
     that is there already is returned as it is.
     """
     with transaction(engine) as session:
@@ -57,12 +57,12 @@ def record_submission(
         if existing is not None:
             return recorded_submission(session, existing, found, label_version)
         if account in found.banned:
-            raise NotAllowed(f"the account {account} is closed to submissions; ask a maintainer why")
+            raise PermissionDenied(f"the account {account} is closed to submissions; ask a maintainer why")
         now = clock()
         came = counted_submissions(session, suite.name, account, label_version, found)
-        left = allowance(came, suite.rules, now)
+        left = remaining_quota(came, suite.rules, now)
         if left.next_at is not None:
-            raise TooMany(limit_message(left, suite.rules), left.next_at)
+            raise RateLimited(limit_message(left, suite.rules), left.next_at)
         body = _body(suite.name, upload, declaration, judge, label_version)
         submitted = last = add_event(session, "submitted", account, now, body)
         status = found.of(body["submission_id"])

@@ -11,7 +11,7 @@ YEAR = timedelta(days=365)
 
 
 @dataclass(frozen=True)
-class Allowance:
+class Quota:
     """What is left to an account; ``next_at`` is when the next file may come, None where one may come now."""
 
     left_today: int
@@ -19,7 +19,7 @@ class Allowance:
     next_at: datetime | None
 
 
-def allowance(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> Allowance:
+def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> Quota:
     """What rules leave to an account that submitted at these moments (those that count, in any order).
 
     A day is the 24 hours before now, a year the 365 days; a file leaves the window at the very moment.
@@ -27,7 +27,7 @@ def allowance(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime
     left_today, next_today = _left(submitted_at, DAY, rules.files_a_day, now)
     left_this_year, next_this_year = _left(submitted_at, YEAR, rules.files_a_year, now)
     waits = [moment for moment in (next_today, next_this_year) if moment is not None]
-    return Allowance(min(left_today, left_this_year), left_this_year, max(waits, default=None))
+    return Quota(min(left_today, left_this_year), left_this_year, max(waits, default=None))
 
 
 def _left(
@@ -43,7 +43,7 @@ def _left(
     return 0, inside[len(inside) - most] + window
 
 
-def limit_message(found: Allowance, rules: SuiteRules) -> str:
+def limit_message(found: Quota, rules: SuiteRules) -> str:
     """Why no file is taken now, and when the next one will be. ``found.next_at`` is not None."""
     if found.next_at is None:
         raise ValueError("the account may submit, so there is no limit to report")

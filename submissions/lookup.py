@@ -12,19 +12,19 @@ from leaderboard.board import ScoredRecord
 from submissions.chain import (
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
-    Record,
+    Event,
+    events_after,
     events_of_submission,
     number_of_events,
-    records_after,
 )
 from submissions.database import snapshot
-from submissions.records import Account, Entry, Judge, Score, Submission
-from submissions.standing import Standing, SubmissionStatuses, fold_statuses
+from submissions.records import Account, EventRow, Judge, Score, Submission
+from submissions.standing import SubmissionStatus, SubmissionStatuses, fold_statuses
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
     """Where everything stands at the session's moment."""
-    return fold_statuses(records_after(session, kinds=STATUS_KINDS))
+    return fold_statuses(events_after(session, kinds=STATUS_KINDS))
 
 
 def counted_submissions(
@@ -64,10 +64,10 @@ class RecordedSubmission:
     ``judge`` the name that its judge has then."""
 
     submission: Submission
-    submitted: Record
+    submitted: Event
     last: int
     judge: str
-    status: Standing
+    status: SubmissionStatus
     score: Score | None
     is_new: bool = False
 
@@ -109,15 +109,15 @@ def find_score(session: Session, submission_id: str, label_version: str, policy:
     )
 
 
-def state_of_records(session: Session) -> int:
+def log_version(session: Session) -> int:
     """What changes with every act: records are only ever added."""
     return number_of_events(session)
 
 
 def state_of_board(session: Session) -> int:
     """The same for what a board can depend on: annotators save often, and no board is made anew for it."""
-    last = select(Entry.sequence).where(Entry.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
-    return session.scalar(last.order_by(Entry.sequence.desc()).limit(1)) or 0
+    last = select(EventRow.sequence).where(EventRow.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
+    return session.scalar(last.order_by(EventRow.sequence.desc()).limit(1)) or 0
 
 
 def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:

@@ -12,7 +12,7 @@ from dataset_script.suite import Suite, load_suite
 from submissions.acts import SubmissionActions
 from submissions.database import open_database
 from submissions.disclosed import DisclosurePolicy
-from submissions.durability import Durability, ImmediateDurability, nothing_lasts
+from submissions.durability import Durability, ImmediateDurability, durability_problem
 from submissions.label_shelf import LabelStore
 from submissions.label_versions import resolved_settings, serves_records
 from submissions.receipts import Signer
@@ -93,23 +93,23 @@ class SuiteResources:
         return Scorer(self.engine, self.files, self.suite, self.settings, self.clock, key)
 
     @cached_property
-    def discloser(self) -> DisclosurePolicy:
+    def disclosure_policy(self) -> DisclosurePolicy:
         key = None if self.suite.labels_are_public else self.secret.key("noise")
         return DisclosurePolicy(self.suite, key)
 
     @cached_property
     def leak(self) -> LeakBudget:
         """What was shown of private labels."""
-        return LeakBudget(self.engine, self.suite, self.discloser, self.clock)
+        return LeakBudget(self.engine, self.suite, self.disclosure_policy, self.clock)
 
     @cached_property
-    def acts(self) -> SubmissionActions:
+    def actions(self) -> SubmissionActions:
         return SubmissionActions(self.engine, self.suite, self.clock)
 
     @property
     def read_only_reason(self) -> str | None:
         """Why nothing can be submitted, in words that anyone may read; None when it can."""
-        return nothing_lasts(self.settings) or self.durability.closed or self.labels.why_none("test")
+        return durability_problem(self.settings) or self.durability.closed or self.labels.why_none("test")
 
     @property
     def label_version(self) -> str | None:

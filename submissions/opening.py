@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 Service = TypeVar("Service", bound=SubmissionService)
 
 
-class RepositoryMisnamed(ValueError):
+class InvalidRepositoryName(ValueError):
     """ARB_RECORDS_REPO or ARB_BOARD_REPO is no name of a repository; the message says which."""
 
 
@@ -37,12 +37,12 @@ def open_service(
     """The service for these settings: records restored, unfinished scoring finished; `close` it at the end.
 
     Where the Hub keeps the records (ARB_RECORDS_REPO) and is silent, reading goes on with what is here, and
-    what is left to do is done when it answers. Raises RepositoryMisnamed, DatabaseUnavailable.
+    what is left to do is done when it answers. Raises InvalidRepositoryName, DatabaseUnavailable.
     """
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
             said = f"{variable_of(field)}: a repository is named OWNER/NAME, and {name!r} is not"
-            raise RepositoryMisnamed(said)
+            raise InvalidRepositoryName(said)
     service = make(settings)
     mirror = None
     if settings.records_repo:

@@ -9,9 +9,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
 from submissions.accounts import is_same_name
-from submissions.chain import STATUS_KINDS, events_of_submission, records_after
+from submissions.chain import STATUS_KINDS, events_after, events_of_submission
 from submissions.database import snapshot
-from submissions.flags import Flag, Listed, flags_of
+from submissions.flags import Flag, ListedSubmission, flags_of
 from submissions.lookup import current_statuses
 from submissions.records import Account, Judge, Score, Submission
 from submissions.scorer import POLICY
@@ -26,13 +26,13 @@ DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_
 class Overview:
     """What maintainers look after: submissions as they came, what asks for a look, closed accounts."""
 
-    submissions: tuple[Listed, ...]
+    submissions: tuple[ListedSubmission, ...]
     flags: tuple[Flag, ...]
     banned: frozenset[str]
 
 
 @dataclass(frozen=True)
-class Act:
+class ModerationAction:
     """What was decided of a submission, when, by whom, and why."""
 
     kind: str
@@ -41,7 +41,7 @@ class Act:
     reason: str
 
 
-def own_submissions(service: SubmissionService, account: str) -> list[Listed]:
+def own_submissions(service: SubmissionService, account: str) -> list[ListedSubmission]:
     """The submissions of an account, newest first."""
     with snapshot(service.engine) as session:
         names = [name for name in session.scalars(select(Account.name)) if is_same_name(name, account)]
@@ -54,21 +54,21 @@ def overview(service: SubmissionService) -> Overview:
         found = current_statuses(session)
         listed = _listed(service, session, found)
         looked_at = {
-            record.body["submission_id"]: record.at for record in records_after(session, kinds=DECIDED)
+            record.body["submission_id"]: record.at for record in events_after(session, kinds=DECIDED)
         }
         named_at = {
             (record.body["account"], record.body["judge"]): record.at
-            for record in records_after(session, kinds=["renamed"])
+            for record in events_after(session, kinds=["renamed"])
         }
     return Overview(tuple(listed), tuple(flags_of(listed, looked_at, named_at)), found.banned)
 
 
-def acts_on(service: SubmissionService, submission_id: str) -> list[Act]:
+def actions_on(service: SubmissionService, submission_id: str) -> list[ModerationAction]:
     """Everything that was decided of a submission since it came, in order."""
     with snapshot(service.engine) as session:
         records = events_of_submission(session, submission_id)
     return [
-        Act(record.kind, record.at, record.actor, _reason(record.body))
+        ModerationAction(record.kind, record.at, record.actor, _reason(record.body))
         for record in records
         if record.kind in STATUS_KINDS
     ]
@@ -95,7 +95,7 @@ def _listed(
     session: Session,
     found: SubmissionStatuses,
     accounts: Sequence[str] | None = None,
-) -> list[Listed]:
+) -> list[ListedSubmission]:
     """Submissions in the order they came; only those of some accounts where these are said."""
     version = service.label_version or ""
     scored = set(
@@ -120,15 +120,15 @@ def _reason(body: Mapping[str, Any]) -> str:
     return "; ".join(reason.rstrip(".") for reason in body.get("reasons") or [body.get("reason") or ""])
 
 
-def _one(submission: Submission, found: SubmissionStatuses, is_scored: bool) -> Listed:
+def _one(submission: Submission, found: SubmissionStatuses, is_scored: bool) -> ListedSubmission:
     account, first_name = submission.judge.account.name, submission.judge.name
-    return Listed(
+    return ListedSubmission(
         id=submission.id,
         account=account,
         judge=found.name_of(account, first_name),
         first_name=first_name,
         submitted_at=submission.submitted_at,
         content_hash=submission.content_hash,
-        standing=found.of(submission.id),
+        status=found.of(submission.id),
         is_scored=is_scored,
     )

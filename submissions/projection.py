@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from submissions.chain import Kind, Record, append, check_event_log, insert, number_of_events
+from submissions.chain import Event, Kind, append, check_event_log, insert, number_of_events
 from submissions.records import Account, Judge, Score, Submission
 
 DECLARED = ("kind", "inputs", "model", "authors", "link", "test_labels_used")
@@ -29,14 +29,14 @@ class NotEmpty(Exception):
     """Records were to be restored into a place that holds some."""
 
 
-def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Record:
+def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Event:
     """Add a record and what follows from it, in the session's transaction."""
     record = append(session, kind, actor, at, body)
     apply(session, record)
     return record
 
 
-def apply(session: Session, record: Record) -> None:
+def apply(session: Session, record: Event) -> None:
     """Write the rows that follow from a record; most kinds have none (`standing` reads those)."""
     body = record.body
     if record.kind == "submitted":
@@ -48,7 +48,7 @@ def apply(session: Session, record: Record) -> None:
     session.flush()
 
 
-def restore_events(session: Session, records: Iterable[Record]) -> int:
+def restore_events(session: Session, records: Iterable[Event]) -> int:
     """Write a whole chain into an empty database; how many records it has.
 
     Raises NotEmpty where there are records, ValueError naming every problem of the chain.

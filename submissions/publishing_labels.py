@@ -15,7 +15,7 @@ from submissions.label_versions import (
     serves_records,
 )
 from submissions.projection import add_event
-from submissions.refusals import NotAllowed, SubmissionRefused
+from submissions.refusals import PermissionDenied, SubmissionError
 from submissions.service import SubmissionService
 
 REASON_LENGTH = 2_000
@@ -25,20 +25,20 @@ def publish(service: SubmissionService, content: bytes, actor: Actor, why: str) 
     """Make a file in the released format the newest label set of the suite.
 
     What was scored stays as it is; `rescore` scores everything under the new set. Publishing the set that is
-    the newest already changes nothing. Raises NotAllowed, and SubmissionRefused naming every bad row (never
+    the newest already changes nothing. Raises PermissionDenied, and SubmissionError naming every bad row (never
     a label).
     """
     if not actor.is_maintainer:
-        raise NotAllowed("only maintainers may publish labels")
+        raise PermissionDenied("only maintainers may publish labels")
     reason = " ".join(why.split())
     if not reason or len(reason) > REASON_LENGTH:
-        raise SubmissionRefused(f"say what changed and why in up to {REASON_LENGTH} characters")
+        raise SubmissionError(f"say what changed and why in up to {REASON_LENGTH} characters")
     sha256 = service.files.keep(content)
     key = service.labels.version_key("test")
     try:
         found = load_set(service.suite, service.settings, service.files.path(sha256), key)
     except (LabelsInvalid, LabelsUnavailable) as problem:
-        raise SubmissionRefused(f"the label file cannot be used: {problem}") from None
+        raise SubmissionError(f"the label file cannot be used: {problem}") from None
     known = published_versions(service.engine, service.suite.name)
     if known and known[-1].version == found.version:
         return known[-1]
@@ -63,7 +63,7 @@ def publish_file(service: SubmissionService, path: Path, actor: Actor, why: str)
         annotations = load_annotations(service.suite, service.settings, file=path)
         content = write_released(annotations).encode()
     except (LabelsInvalid, LabelsUnavailable, ValueError) as problem:
-        raise SubmissionRefused(f"the label file cannot be used: {problem}") from None
+        raise SubmissionError(f"the label file cannot be used: {problem}") from None
     return publish(service, content, actor, why)
 
 

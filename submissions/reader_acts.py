@@ -14,14 +14,14 @@ from leaderboard.error_analysis import may_see_errors
 from leaderboard.error_tags import ErrorTag, make_tag
 from submissions.accounts import Actor, is_same_name
 from submissions.acts import Actions, checked_text
-from submissions.chain import DISPUTE_KINDS, Kind, Record, lock_event_log, records_after
+from submissions.chain import DISPUTE_KINDS, Event, Kind, events_after, lock_event_log
 from submissions.database import snapshot, transaction
 from submissions.disputes import Decision, Dispute, disputes_in
 from submissions.limits import DAY
 from submissions.lookup import current_statuses
 from submissions.projection import add_event
-from submissions.records import Entry
-from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.records import EventRow
+from submissions.refusals import PermissionDenied, RateLimited, SubmissionError
 
 DISPUTES_A_DAY: Final = 20
 TAGS_A_DAY: Final = 500
@@ -29,11 +29,11 @@ TEXT_LENGTH: Final = 2_000
 REASON_LENGTH: Final = 1_000
 
 
-class ReaderActs(Actions):
+class ReaderActions(Actions):
     """Adds these events to the log of a suite, and reads them.
 
-    Every action raises KeyError for an unknown trajectory or dispute, NotAllowed for an actor who may not do
-    it, TooMany at the limit of the day, SubmissionRefused where the state does not allow it.
+    Every action raises KeyError for an unknown trajectory or dispute, PermissionDenied for an actor who may not do
+    it, RateLimited at the limit of the day, SubmissionError where the state does not allow it.
     """
 
     def disputes(self) -> list[Dispute]:
@@ -41,11 +41,11 @@ class ReaderActs(Actions):
         with snapshot(self.engine) as session:
             return list(self._disputes(session).values())
 
-    def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Record:
+    def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Event:
         """Ask for a second look at the answer to a question on a trajectory."""
         trajectory = self._trajectory(trajectory_id)
         if question not in QUESTIONS:
-            raise SubmissionRefused(f"question: use one of {', '.join(QUESTIONS)}")
+            raise SubmissionError(f"question: use one of {', '.join(QUESTIONS)}")
         said = checked_text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
         with transaction(self.engine) as session:
             self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
@@ -54,11 +54,11 @@ class ReaderActs(Actions):
             for other in known.values():
                 is_open = other.decided is None and is_same_name(other.by, actor.name)
                 if is_open and (other.trajectory_id, other.question) == asked:
-                    raise SubmissionRefused(
+                    raise SubmissionError(
                         f"you already have an open dispute of this (dispute {other.dispute_id})"
                     )
             body = {
-                "dispute_id": str(1 + len(records_after(session, kinds=["disputed"]))),
+                "dispute_id": str(1 + len(events_after(session, kinds=["disputed"]))),
                 "suite": self.suite.name,
                 "split": trajectory.split,
                 "trajectory_id": trajectory.trajectory_id,
@@ -67,18 +67,18 @@ class ReaderActs(Actions):
             }
             return self._add(session, "disputed", actor, body)
 
-    def decide(self, dispute_id: str, decision: Decision, reason: str, actor: Actor) -> Record:
+    def decide(self, dispute_id: str, decision: Decision, reason: str, actor: Actor) -> Event:
         """A maintainer's decision, with its reason; a later one counts in place of an earlier one."""
         if not actor.is_maintainer:
-            raise NotAllowed("only maintainers may decide on disputes")
+            raise PermissionDenied("only maintainers may decide on disputes")
         if decision not in get_args(Decision):
-            raise SubmissionRefused(f"decision: use one of {', '.join(get_args(Decision))}")
+            raise SubmissionError(f"decision: use one of {', '.join(get_args(Decision))}")
         said = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
         with transaction(self.engine) as session:
             lock_event_log(session)
             found = self._disputes(session)[dispute_id]
             if found.decided is not None and found.decided.decision == decision:
-                raise SubmissionRefused(f"this dispute is {decision} already")
+                raise SubmissionError(f"this dispute is {decision} already")
             body = {"dispute_id": dispute_id, "decision": decision, "reason": said}
             return self._add(session, "dispute_decided", actor, body)
 
@@ -89,7 +89,7 @@ class ReaderActs(Actions):
         """
         trajectory = self._trajectory(trajectory_id)
         if not may_see_errors(self.suite, trajectory.split):
-            raise NotAllowed("the test labels of this suite are hidden: tag errors on dev")
+            raise PermissionDenied("the test labels of this suite are hidden: tag errors on dev")
         now = self.clock()
         tag = make_tag(
             trajectory_id=trajectory.trajectory_id, judge=judge, tagger=actor.name,
@@ -109,20 +109,20 @@ class ReaderActs(Actions):
         return found
 
     def _disputes(self, session: Session) -> dict[str, Dispute]:
-        return disputes_in(records_after(session, kinds=DISPUTE_KINDS), self.suite.name)
+        return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.suite.name)
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
         """Let the actor add one more record of a kind; nobody else adds any until the transaction ends."""
         lock_event_log(session)
         if any(is_same_name(name, actor.name) for name in current_statuses(session).banned):
-            raise NotAllowed(f"the account {actor.name} is closed; ask a maintainer why")
-        same = select(Entry.at).where(
-            Entry.kind == kind,
-            func.lower(Entry.actor) == actor.name.lower(),
-            Entry.at > self.clock() - DAY,
+            raise PermissionDenied(f"the account {actor.name} is closed; ask a maintainer why")
+        same = select(EventRow.at).where(
+            EventRow.kind == kind,
+            func.lower(EventRow.actor) == actor.name.lower(),
+            EventRow.at > self.clock() - DAY,
         )
-        newest = session.scalars(same.order_by(Entry.at.desc()).limit(most)).all()
+        newest = session.scalars(same.order_by(EventRow.at.desc()).limit(most)).all()
         if len(newest) >= most:
             next_at = newest[-1] + DAY
             when = f"the next one can be sent from {next_at:%Y-%m-%d %H:%M} UTC"
-            raise TooMany(f"{most} {what} in 24 hours is the limit of an account; {when}", next_at)
+            raise RateLimited(f"{most} {what} in 24 hours is the limit of an account; {when}", next_at)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from submissions.chain import Record, canonical
+from submissions.chain import Event, canonical
 from submissions.secret import ServerSecret
 
 SIGNED: Final = (
@@ -69,7 +69,7 @@ class Signer:
         return self._key.sign(canonical(_facts(receipt))).hex()
 
 
-def receipt_of(submitted: Record, is_new: bool, status: Status, signer: Signer) -> Receipt:
+def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -> Receipt:
     """The receipt of a submission, from the record by which it came."""
     body = submitted.body
     facts = {name: body[name] for name in SIGNED if name in body}

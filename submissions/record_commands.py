@@ -58,13 +58,13 @@ def rescore(
     """
 
     from submissions.accounts import Actor
-    from submissions.refusals import SubmissionRefused
+    from submissions.refusals import SubmissionError
     from submissions.rescoring import rescore as score_again
 
     try:
         with _writing() as service:
             found = score_again(service, Actor(maintainer, is_maintainer=True))
-    except SubmissionRefused as problem:
+    except SubmissionError as problem:
         stop(str(problem), code=1)
     if as_json:
         print(json.dumps(found.to_json()))
@@ -89,12 +89,12 @@ def publish_labels(
     """
     from submissions.accounts import Actor
     from submissions.publishing_labels import publish_file
-    from submissions.refusals import SubmissionRefused
+    from submissions.refusals import SubmissionError
 
     try:
         with _writing() as service:
             found = publish_file(service, file, Actor(maintainer, is_maintainer=True), why)
-    except SubmissionRefused as problem:
+    except SubmissionError as problem:
         stop(str(problem), code=1)
     except OSError as problem:
         stop(f"{file.name!r} cannot be read: {problem.strerror or type(problem).__name__}")
@@ -213,7 +213,7 @@ def _writing() -> Iterator["SubmissionService"]:
     """The same for a command that adds records: where the Hub keeps them, they are there when it ends."""
     from submissions.chain import number_of_events
     from submissions.database import DatabaseUnavailable, snapshot
-    from submissions.opening import RepositoryMisnamed, open_service
+    from submissions.opening import InvalidRepositoryName, open_service
 
     settings = read_settings()
     if not settings.records_repo:
@@ -222,7 +222,7 @@ def _writing() -> Iterator["SubmissionService"]:
     read_suite(None, settings)
     try:
         service = open_service(settings)
-    except (DatabaseUnavailable, RepositoryMisnamed) as problem:
+    except (DatabaseUnavailable, InvalidRepositoryName) as problem:
         stop(str(problem))
     try:
         if reason := service.durability.closed:

@@ -42,7 +42,7 @@ class Base(DeclarativeBase):
     type_annotation_map: ClassVar = {dict[str, Any]: JSON, datetime: Moment}
 
 
-class Entry(Base):
+class EventRow(Base):
     """One record: ``body`` is its canonical JSON as it was hashed, ``subject`` the submission it is about."""
 
     __tablename__ = "records"

@@ -12,7 +12,7 @@ from dataset_script.suite import OFFICIAL, Suite
 from leaderboard.board import BoardRow
 from leaderboard.ceiling import ceiling_row
 from leaderboard.published_rows import SECOND_ANNOTATOR, PublishedRow
-from submissions.chain import records_after
+from submissions.chain import events_after
 from submissions.label_shelf import LabelStore
 from submissions.label_versions import versions_in
 
@@ -55,5 +55,5 @@ class References:
         return found and (found.date.isoformat(), found.authors or "", found.source_url)
 
     def _published_at(self, session: Session, label_version: str) -> str:
-        versions = versions_in(records_after(session, kinds=["labels_published"]), self._suite.name)
+        versions = versions_in(events_after(session, kinds=["labels_published"]), self._suite.name)
         return next((each.at.isoformat() for each in versions if each.version == label_version), "")

@@ -3,15 +3,15 @@
 from datetime import datetime
 
 
-class SubmissionRefused(Exception):
+class SubmissionError(Exception):
     """A file or an act that was not taken; the message says why and what to do."""
 
 
-class NotAllowed(SubmissionRefused):
+class PermissionDenied(SubmissionError):
     """What this account may not do; the message says why."""
 
 
-class TooMany(SubmissionRefused):
+class RateLimited(SubmissionError):
     """No file is left to the account for now; ``next_at`` is when the next one may come."""
 
     def __init__(self, said: str, next_at: datetime) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 from leaderboard.board import Board
 from submissions.accounts import Actor
-from submissions.chain import Record, records_after
+from submissions.chain import Event, events_after
 from submissions.database import snapshot, transaction
 from submissions.lookup import versions_scored
 from submissions.projection import add_event
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from submissions.scorer import POLICY
 from submissions.service import SubmissionService
 
@@ -46,11 +46,11 @@ def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
     """Score every submission under the labels as they are now, and record what it did to the ranks.
 
     Stopped half way, it goes on where it was when it is called again. Doing it twice adds no second record.
-    Raises SubmissionRefused where there are no labels.
+    Raises SubmissionError where there are no labels.
     """
     version = service.label_version
     if version is None:
-        raise SubmissionRefused(f"nothing can be scored: {service.read_only_reason}")
+        raise SubmissionError(f"nothing can be scored: {service.read_only_reason}")
     scored = service.finish_scoring()
     before = previous_version(service, version)
     old = service.board_under(before) if before else None
@@ -82,10 +82,10 @@ def rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
     )
 
 
-def rescorings(service: SubmissionService) -> list[Record]:
+def rescorings(service: SubmissionService) -> list[Event]:
     """The records of the re-scorings so far, in order."""
     with snapshot(service.engine) as session:
-        return records_after(session, kinds=["rescored"])
+        return events_after(session, kinds=["rescored"])
 
 
 def _is_recorded(service: SubmissionService, before: str, after: str) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from dataset_script.suite import Suite
 from submissions.database import snapshot
 from submissions.disclosed import Audience, DisclosurePolicy
-from submissions.lookup import current_statuses, scores_of, state_of_records, versions_scored
+from submissions.lookup import current_statuses, log_version, scores_of, versions_scored
 from submissions.probing.leak import (
     Disclosure,
     Leak,
@@ -26,7 +26,7 @@ from submissions.scorer import POLICY
 
 
 @dataclass(frozen=True)
-class Revealed:
+class LeakReport:
     """The leak so far, in all and in parts."""
 
     total: Leak
@@ -43,19 +43,19 @@ class LeakBudget:
     """
 
     def __init__(
-        self, engine: Engine, suite: Suite, discloser: DisclosurePolicy, clock: Callable[[], datetime]
+        self, engine: Engine, suite: Suite, disclosure_policy: DisclosurePolicy, clock: Callable[[], datetime]
     ) -> None:
-        self._engine, self._suite, self._discloser, self._clock = engine, suite, discloser, clock
+        self._engine, self._suite, self._discloser, self._clock = engine, suite, disclosure_policy, clock
         self._lock = threading.Lock()
-        self._kept: tuple[tuple[int, int], Revealed] | None = None
+        self._kept: tuple[tuple[int, int], LeakReport] | None = None
         self._seen: dict[tuple[int, Audience], tuple[Disclosure, ...]] = {}
 
-    def get(self) -> Revealed | None:
+    def get(self) -> LeakReport | None:
         """What was shown until now; None where the labels are public: then there is nothing to keep."""
         if self._suite.labels_are_public:
             return None
         with self._lock, snapshot(self._engine) as session:
-            state = (state_of_records(session), self._discloser.round(self._clock()))
+            state = (log_version(session), self._discloser.round(self._clock()))
             if self._kept is None or self._kept[0] != state:
                 self._kept = (state, _report(list(self._disclosures(session))))
             return self._kept[1]
@@ -80,8 +80,8 @@ class LeakBudget:
         return self._seen[key]
 
 
-def _report(disclosures: list[Disclosure]) -> Revealed:
-    return Revealed(
+def _report(disclosures: list[Disclosure]) -> LeakReport:
+    return LeakReport(
         leak_of(disclosures),
         leak_by_label_version(disclosures),
         leak_by_account(disclosures),

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from dataset_script.prediction_file.aligned import AlignedPredictions
+from dataset_script.prediction_file.aligned import Predictions
 from dataset_script.settings import Settings
 from dataset_script.suite import Suite
 from leaderboard.costs import with_cost
@@ -116,14 +116,14 @@ def score_of(upload: Upload, labels: LabelSet, half_key: bytes | None = None) ->
     }
 
 
-def _figures(aligned: AlignedPredictions, labels: LabelSet) -> dict:
+def _figures(aligned: Predictions, labels: LabelSet) -> dict:
     return {
         "report": with_cost(score_report(aligned, labels, POLICY), aligned.cost_usd),
         "digests": digests_of(aligned, labels.trajectories),
     }
 
 
-def _halves(aligned: AlignedPredictions, labels: LabelSet, key: bytes) -> dict:
+def _halves(aligned: Predictions, labels: LabelSet, key: bytes) -> dict:
     drawn = halves(labels.trajectories, key)
     return {
         name: _figures(predictions_of(aligned, rows), labels_of(labels, rows))

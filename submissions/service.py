@@ -6,7 +6,7 @@ from functools import cached_property
 
 from sqlalchemy.orm import Session
 
-from dataset_script.prediction_file.aligned import AlignedPredictions
+from dataset_script.prediction_file.aligned import Predictions
 from dataset_script.suite import OFFICIAL
 from leaderboard.board import Board, make_board
 from leaderboard.labels import LabelSet
@@ -18,7 +18,7 @@ from submissions.current_board import CurrentBoard
 from submissions.database import snapshot
 from submissions.declaration import Declaration
 from submissions.ledger import record_submission, refund_submission
-from submissions.limits import Allowance, allowance
+from submissions.limits import Quota, remaining_quota
 from submissions.lookup import (
     RecordedSubmission,
     counted_submissions,
@@ -34,9 +34,9 @@ from submissions.predictions import Upload, read_upload
 from submissions.probing.form_checks import reasons_to_hold
 from submissions.receipts import Receipt
 from submissions.references import References
-from submissions.refusals import NotAllowed, SubmissionRefused
+from submissions.refusals import PermissionDenied, SubmissionError
 from submissions.scorer import POLICY
-from submissions.told import ToldSubmission, view_submission
+from submissions.told import SubmissionView, view_submission
 from submissions.verdicts import VerdictCache, read_stored_verdicts
 
 DURABLE_WITHIN_SECONDS = 20.0
@@ -54,11 +54,11 @@ class SubmissionService(SuiteResources):
         return read_upload(content, file_name, self.settings, suite=self.suite, split=split)
 
     def rehearse(self, upload: Upload) -> dict:
-        """The full score report of an acceptable dev file; not recorded. Raises SubmissionRefused."""
+        """The full score report of an acceptable dev file; not recorded. Raises SubmissionError."""
         if not upload.check.acceptable or upload.check.split != "dev":
-            raise SubmissionRefused("only an acceptable dev file can be scored here; fix the findings first")
+            raise SubmissionError("only an acceptable dev file can be scored here; fix the findings first")
         if self.labels.dev is None:
-            raise SubmissionRefused(f"scoring dev files is off: {self.labels.why_none('dev')}")
+            raise SubmissionError(f"scoring dev files is off: {self.labels.why_none('dev')}")
         return score_report(upload.check.aligned, self.labels.dev, POLICY)
 
     def submit(self, upload: Upload, declaration: Declaration, actor: Actor | None = None) -> Receipt:
@@ -67,22 +67,22 @@ class SubmissionService(SuiteResources):
 
     def submit_and_view(
         self, upload: Upload, declaration: Declaration, actor: Actor | None = None
-    ) -> ToldSubmission:
+    ) -> SubmissionView:
         """Record an acceptable test file, score it at once, and show it to its owner.
 
         One transaction records it with its limits, one its score. The same file of the same judge is one
         submission, however often it is sent. ``actor`` None: the declared name acts, as it may on loopback.
-        Raises SubmissionRefused, NotAllowed, TooMany.
+        Raises SubmissionError, PermissionDenied, RateLimited.
         """
         actor = actor or Actor(declaration.account)
         declaration = declaration.model_copy(update={"account": actor.name})
         labels = self.labels.test
         if labels is None or self.read_only_reason:
-            raise SubmissionRefused(f"submitting is off: {self.read_only_reason}")
+            raise SubmissionError(f"submitting is off: {self.read_only_reason}")
         if not upload.check.acceptable or upload.check.split != "test":
-            raise SubmissionRefused("the file is not acceptable for the test split; fix the findings first")
+            raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
         if problem := age_problem(actor, self.suite.rules, self.clock().date()):
-            raise NotAllowed(problem)
+            raise PermissionDenied(problem)
         self.files.keep(upload.content)
         recorded = record_submission(
             self.engine,
@@ -115,10 +115,10 @@ class SubmissionService(SuiteResources):
             raise
         return replace(recorded, score=score, last=last)
 
-    def submission(self, submission_id: str, actor: Actor) -> ToldSubmission:
+    def submission(self, submission_id: str, actor: Actor) -> SubmissionView:
         """What the owner of a submission, or a maintainer, may see of it.
 
-        Raises KeyError where there is no such submission, NotAllowed for anybody else.
+        Raises KeyError where there is no such submission, PermissionDenied for anybody else.
         """
         version = self.label_version
         with snapshot(self.engine) as session:
@@ -126,21 +126,23 @@ class SubmissionService(SuiteResources):
             if submission is None:
                 raise KeyError(submission_id)
             if not (actor.is_maintainer or is_same_name(submission.judge.account.name, actor.name)):
-                raise NotAllowed("only its owner and maintainers may see this submission")
+                raise PermissionDenied("only its owner and maintainers may see this submission")
             found = recorded_submission(session, submission, current_statuses(session), version)
         return self._view(found, actor)
 
-    def _view(self, found: RecordedSubmission, actor: Actor, timeout_s: float = 0.0) -> ToldSubmission:
+    def _view(self, found: RecordedSubmission, actor: Actor, timeout_s: float = 0.0) -> SubmissionView:
         audience = "maintainer" if actor.is_maintainer else "owner"
-        return view_submission(found, audience, self.discloser, self.durability, self.signer, timeout_s)
+        return view_submission(
+            found, audience, self.disclosure_policy, self.durability, self.signer, timeout_s
+        )
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> None:
         """A maintainer's decision, as `SubmissionActions.decide`; a released submission is scored at once."""
-        self.acts.decide(decision, submission_id, actor, reason)
+        self.actions.decide(decision, submission_id, actor, reason)
         if decision == "released":
             self.finish_scoring()
 
-    def allowance(self, account: str) -> Allowance | None:
+    def quota(self, account: str) -> Quota | None:
         """What is left to an account under the test labels as they are; None where there are none."""
         if self.label_version is None:
             return None
@@ -148,7 +150,7 @@ class SubmissionService(SuiteResources):
             came = counted_submissions(
                 session, self.suite.name, account, self.label_version, current_statuses(session)
             )
-        return allowance(came, self.suite.rules, self.clock())
+        return remaining_quota(came, self.suite.rules, self.clock())
 
     def finish_scoring(self) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.
@@ -169,7 +171,7 @@ class SubmissionService(SuiteResources):
             return CurrentBoard(self.engine, self._state_of_board, self._make_board, self._round)
 
     def _round(self) -> int:
-        return 0 if self.suite.labels_are_public else self.discloser.round(self.clock())
+        return 0 if self.suite.labels_are_public else self.disclosure_policy.round(self.clock())
 
     def _state_of_board(self, session: Session) -> tuple:
         version = self.label_version or fullest_label_version(session, self.suite.name, POLICY)
@@ -177,7 +179,7 @@ class SubmissionService(SuiteResources):
 
     def _make_board(self, session: Session, state: tuple) -> Board:
         scores = scores_of(session, self.suite.name, state[0], POLICY)
-        records = self.discloser.board_records(scores, current_statuses(session), self.clock())
+        records = self.disclosure_policy.board_records(scores, current_statuses(session), self.clock())
         published = load_published_rows() if self.suite.name == OFFICIAL else ()
         references = self._references.of(session, self.labels, state[0], published)
         return make_board(self.suite.name, records, published, state[0], references)
@@ -195,11 +197,11 @@ class SubmissionService(SuiteResources):
         with snapshot(self.engine) as session:
             return self._make_board(session, (label_version,))
 
-    def board_at_hand(self) -> Board | None:
+    def cached_board(self) -> Board | None:
         """The same where it takes microseconds, so that an event loop may ask; else None: call `board`."""
         return self._current.at_hand()
 
-    def verdicts(self, submission_id: str) -> AlignedPredictions:
+    def verdicts(self, submission_id: str) -> Predictions:
         """What a submission said of each test trajectory: columns in the order of ``suite.split("test")``.
 
         Where the suite's labels are private no page shows them. Raises KeyError for a submission that is not
@@ -207,7 +209,7 @@ class SubmissionService(SuiteResources):
         """
         return self._verdict_cache.get(submission_id, lambda: self._read_verdicts(submission_id))
 
-    def _read_verdicts(self, submission_id: str) -> AlignedPredictions:
+    def _read_verdicts(self, submission_id: str) -> Predictions:
         with snapshot(self.engine) as session:
             record = find_submission(session, self.suite.name, submission_id)
         if record is None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from submissions.chain import Record
+from submissions.chain import Event
 
 _CHANGES: Final = MappingProxyType(
     {
@@ -24,7 +24,7 @@ _CHANGES: Final = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Standing:
+class SubmissionStatus:
     """The status of one submission; ``reasons`` are those of its events, newest last."""
 
     is_refunded: bool = False
@@ -43,19 +43,19 @@ class Standing:
         return not (self.is_held or self.is_withdrawn or self.is_hidden or self.is_rejected)
 
 
-_INITIAL: Final = Standing()
+_INITIAL: Final = SubmissionStatus()
 
 
 @dataclass(frozen=True)
 class SubmissionStatuses:
     """All statuses at one moment."""
 
-    submissions: Mapping[str, Standing] = field(default_factory=dict)
+    submissions: Mapping[str, SubmissionStatus] = field(default_factory=dict)
     banned: frozenset[str] = frozenset()
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(account, the name a judge was first submitted under) to the name that it has now."""
 
-    def of(self, submission_id: str) -> Standing:
+    def of(self, submission_id: str) -> SubmissionStatus:
         """The status of a submission; the initial one where no event changed it."""
         return self.submissions.get(submission_id, _INITIAL)
 
@@ -71,9 +71,9 @@ class SubmissionStatuses:
         return shown
 
 
-def fold_statuses(records: Iterable[Record]) -> SubmissionStatuses:
+def fold_statuses(records: Iterable[Event]) -> SubmissionStatuses:
     """Statuses from events in their order; events of other kinds are ignored."""
-    submissions: dict[str, Standing] = {}
+    submissions: dict[str, SubmissionStatus] = {}
     banned: set[str] = set()
     names: dict[tuple[str, str], str] = {}
     for record in records:

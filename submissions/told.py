@@ -9,24 +9,24 @@ from submissions.disclosed import Audience, DisclosurePolicy
 from submissions.durability import Durability
 from submissions.lookup import RecordedSubmission
 from submissions.receipts import Receipt, Signer, receipt_of
-from submissions.standing import Standing
+from submissions.standing import SubmissionStatus
 
 
 @dataclass(frozen=True)
-class ToldSubmission:
+class SubmissionView:
     """What may be seen. ``report`` is the score report for the audience, None before there is a score."""
 
     receipt: Receipt
     judge: str
-    standing: Standing
+    status: SubmissionStatus
     report: Mapping[str, Any] | None
     appears_at: datetime | None
     """When a row made public appears on the board, in a suite with private labels."""
 
     def to_json(self) -> dict[str, Any]:
-        standing = asdict(self.standing)
-        if self.standing.published_at is not None:
-            standing["published_at"] = self.standing.published_at.isoformat()
+        standing = asdict(self.status)
+        if self.status.published_at is not None:
+            standing["published_at"] = self.status.published_at.isoformat()
         return {
             **self.receipt.to_json(),
             "judge_name": self.judge,
@@ -39,18 +39,18 @@ class ToldSubmission:
 def view_submission(
     found: RecordedSubmission,
     audience: Audience,
-    discloser: DisclosurePolicy,
+    disclosure_policy: DisclosurePolicy,
     durability: Durability,
     signer: Signer,
     timeout_s: float = 0.0,
-) -> ToldSubmission:
+) -> SubmissionView:
     """What an audience may see of a submission, once its records last or ``timeout_s`` has passed."""
     lasts = durability.wait(found.last, timeout_s)
     status = "waiting" if not lasts else "held" if found.status.is_held else "accepted"
-    return ToldSubmission(
+    return SubmissionView(
         receipt=receipt_of(found.submitted, found.is_new, status, signer),
         judge=found.judge,
-        standing=found.status,
-        report=None if found.score is None else discloser.report(found.score, audience),
-        appears_at=discloser.appears_at(found.status.published_at),
+        status=found.status,
+        report=None if found.score is None else disclosure_policy.report(found.score, audience),
+        appears_at=disclosure_policy.appears_at(found.status.published_at),
     )

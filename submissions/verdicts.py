@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dataset_script.prediction_file.aligned import AlignedPredictions
+from dataset_script.prediction_file.aligned import Predictions
 from dataset_script.prediction_file.check import check
 from dataset_script.prediction_file.limits import ReadingLimits
 from dataset_script.prediction_file.read import read_predictions
@@ -26,7 +26,7 @@ class VerdictsUnavailable(Exception):
     """Verdicts that cannot be shown; the message says why, in words that anyone may read."""
 
 
-def read_stored_verdicts(files: FileStore, sha256: str, suite: Suite, split: str) -> AlignedPredictions:
+def read_stored_verdicts(files: FileStore, sha256: str, suite: Suite, split: str) -> Predictions:
     """The columns of the kept file with this SHA-256; raises VerdictsUnavailable like `read_verdicts`."""
     try:
         content = files.read(sha256)
@@ -36,7 +36,7 @@ def read_stored_verdicts(files: FileStore, sha256: str, suite: Suite, split: str
     return read_verdicts(content, suite, split)
 
 
-def read_verdicts(content: bytes, suite: Suite, split: str) -> AlignedPredictions:
+def read_verdicts(content: bytes, suite: Suite, split: str) -> Predictions:
     """The columns of a kept file in the order of ``suite.split(split)``, with its texts where they fit.
 
     Raises VerdictsUnavailable where the file is not acceptable now (the suite has changed since).
@@ -56,9 +56,9 @@ class VerdictCache:
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[AlignedPredictions, int]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Predictions, int]] = OrderedDict()
 
-    def get(self, key: str, read: Callable[[], AlignedPredictions]) -> AlignedPredictions:
+    def get(self, key: str, read: Callable[[], Predictions]) -> Predictions:
         """The verdicts under ``key``; ``read`` gives them when they are not here."""
         with self._lock:
             if key in self._kept:
@@ -73,7 +73,7 @@ class VerdictCache:
         return found
 
 
-def _size(verdicts: AlignedPredictions) -> int:
+def _size(verdicts: Predictions) -> int:
     """Bytes, about: of the numbers, the texts, and a word for each id and state."""
     columns = [getattr(verdicts, field.name) for field in fields(verdicts)]
     numbers = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from submissions.chain import Record, canonical, check_event_log, records_after
+from submissions.chain import Event, canonical, check_event_log, events_after
 from submissions.database import open_database, snapshot, transaction
 from submissions.predictions import read_upload
 from submissions.projection import restore_events
@@ -36,7 +36,7 @@ class Verification:
 def verify(service: SubmissionService, progress: Progress = lambda done, all: None) -> Verification:
     """Check everything; changes nothing. Scores of label versions that are not here are only counted."""
     with snapshot(service.engine) as session:
-        records = records_after(session)
+        records = events_after(session)
     problems = check_event_log(records)
     submitted = {r.body["submission_id"]: r for r in records if r.kind == "submitted"}
     scored = [r for r in records if r.kind == "scored"]
@@ -60,7 +60,7 @@ def verify(service: SubmissionService, progress: Progress = lambda done, all: No
     )
 
 
-def _duplicates(records: Sequence[Record]) -> list[str]:
+def _duplicates(records: Sequence[Event]) -> list[str]:
     seen: set[tuple] = set()
     problems = []
     for record in records:
@@ -77,7 +77,7 @@ def _duplicates(records: Sequence[Record]) -> list[str]:
     return problems
 
 
-def _problems_of_file(service: SubmissionService, submitted: Record) -> list[str]:
+def _problems_of_file(service: SubmissionService, submitted: Event) -> list[str]:
     try:
         service.files.read(submitted.body["file_sha256"])
     except (OSError, ValueError):
@@ -85,7 +85,7 @@ def _problems_of_file(service: SubmissionService, submitted: Record) -> list[str
     return []
 
 
-def _problems_of_score(service: SubmissionService, scored: Record, submitted: dict[str, Record]) -> list[str]:
+def _problems_of_score(service: SubmissionService, scored: Event, submitted: dict[str, Event]) -> list[str]:
     """Make one score again from its file and the labels. No message names a figure."""
     submission_id = scored.body["submission_id"]
     if submission_id not in submitted:
@@ -110,7 +110,7 @@ def _problems_of_score(service: SubmissionService, scored: Record, submitted: di
     return []
 
 
-def _problems_of_tables(service: SubmissionService, records: Sequence[Record]) -> list[str]:
+def _problems_of_tables(service: SubmissionService, records: Sequence[Event]) -> list[str]:
     """Restore the records into an empty database and hold its tables against those in use."""
     fresh = open_database("sqlite://")
     try:

@@ -104,8 +104,8 @@ RETIRED_WORDS = {
 RETIRED_NAMES = {
     "Record": "Event",
     "Entry": "EventRow",
-    "NotAllowed": "PermissionDenied",
-    "TooMany": "RateLimited",
+    "PermissionDenied": "PermissionDenied",
+    "RateLimited": "RateLimited",
     "Choice": "LeaderboardQuery",
     "HubMirror": "HubSync",
     "Opening": "InitialHtml",
@@ -207,7 +207,7 @@ def test_there_are_at_most_240_product_modules():
 
 
 def words_of(name: str) -> str:
-    """A name as lower-case words with a blank on each side: `ToldSubmission` is ` told submission `."""
+    """A name as lower-case words with a blank on each side: `SubmissionView` is ` told submission `."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name)
     return f" {apart.lower().strip()} "
 

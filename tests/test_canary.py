@@ -61,7 +61,7 @@ def planted(tmp_path_factory):
     service = SubmissionService(settings, clock=lambda: moment[0])
     upload = service.check("\n".join(lines).encode(), "verdicts.jsonl", "test")
     receipt = service.submit(upload, declare(**FORM))
-    service.acts.publish(receipt.submission_id, Actor("Ada"))
+    service.actions.publish(receipt.submission_id, Actor("Ada"))
     return settings, receipt.submission_id
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from dataset_script.prediction_file.raw import Missing
-from dataset_script.vocabulary import STATES
+from dataset_script.vocabulary import NO_VERDICT, STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,6 @@ TOO_LONG: Final = Problem("cell_too_long", "a text that is too long")
 EMPTY_ID: Final = Problem("empty_id", "no id")
 ABSENT: Final = Problem("missing_key", "no such key")
 
-NO_VERDICT: Final = -1
 NO_GRADE: Final = 0
 NO_NUMBER: Final = math.nan
 

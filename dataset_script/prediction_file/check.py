@@ -7,12 +7,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dataset_script.prediction_file.cells import NO_VERDICT
 from dataset_script.prediction_file.findings import Finding, error, shown, warning
 from dataset_script.prediction_file.identity import NOWHERE, id_findings, positions_in
 from dataset_script.prediction_file.table import Codes, Predictions
 from dataset_script.suite import Suite, Trajectory
-from dataset_script.vocabulary import BENCHMARKS, LABELS
+from dataset_script.vocabulary import BENCHMARKS, LABELS, NO_VERDICT
 
 LOW_COVERAGE: Final = 0.9
 _FEWEST_FOR_CONSTANT: Final = 10

@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dataset_script.prediction_file.cells import NO_VERDICT
 from dataset_script.suite import Trajectory
-from dataset_script.vocabulary import LABELS
+from dataset_script.vocabulary import LABELS, NO_VERDICT
 
 Codes = NDArray[np.int8]
 Numbers = NDArray[np.float64]

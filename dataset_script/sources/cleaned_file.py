@@ -10,7 +10,7 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 
 from dataset_script.sources.base import UnusableFileError
-from dataset_script.sources.loose_json import put_right
+from dataset_script.sources.loose_json import repair_json
 
 Typed = TypeVar("Typed")
 _NO_BOXES: Final = msgspec.Raw(b"null")
@@ -108,4 +108,4 @@ def _decode(data: bytes, kind: type[Typed]) -> tuple[Typed, bool]:
     except msgspec.DecodeError:
         if not data[-64:].rstrip().endswith(b"}"):  # cut off: nothing to put right
             raise
-    return msgspec.json.decode(put_right(data), type=kind), False
+    return msgspec.json.decode(repair_json(data), type=kind), False

@@ -24,7 +24,7 @@ _ESCAPE_OR_HALF: Final = re.compile(
 _REPLACEMENT: Final = rb"\ufffd"
 
 
-def put_right(data: bytes) -> bytearray:
+def repair_json(data: bytes) -> bytearray:
     """The same document with null for NaN and infinities, and U+FFFD for half a surrogate pair.
 
     Takes the document's size once more in memory. What is broken otherwise stays as it is.

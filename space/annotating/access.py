@@ -8,7 +8,7 @@ from space.auth.auth import Auth
 from submissions.accounts import Actor
 from submissions.labelling.acts import NOT_YOURS
 from submissions.labelling.desk import LabellingDesk
-from submissions.labelling.state import Labelling
+from submissions.labelling.state import AnnotationState
 
 NOT_INVITED = "only annotators may do this; maintainers invite them on /discuss"
 NOBODY_HERE = "only annotators and maintainers may do this; maintainers invite annotators on /discuss"
@@ -20,7 +20,7 @@ class Seat:
 
     actor: Actor
     annotator: str | None
-    state: Labelling
+    state: AnnotationState
 
     def must_be_shown(self, trajectory_id: str) -> None:
         """Raise HTTPException 403 unless the blind story of a trajectory is for this reader."""

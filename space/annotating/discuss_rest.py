@@ -11,7 +11,7 @@ from space.annotating.access import Access, Seat
 from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.labelling.acts import REASON_LENGTH
 from submissions.labelling.desk import LabellingDesk
-from submissions.labelling.discussion import talks
+from submissions.labelling.discussion import discussion_items
 
 API = "/api/discuss"
 
@@ -48,7 +48,7 @@ def build_discussing_router(desk: LabellingDesk, access: Access) -> APIRouter:
                     for question, decisions in talk.decisions.items()
                 },
             }
-            for talk in talks(seat.state, seat.annotator, seat.actor.is_maintainer)
+            for talk in discussion_items(seat.state, seat.annotator, seat.actor.is_maintainer)
         ]
         return JSONResponse({"items": found}, headers=NO_STORE)
 
@@ -64,7 +64,7 @@ def build_discussing_router(desk: LabellingDesk, access: Access) -> APIRouter:
     def decide(seat: Reader, body: Decision) -> JSONResponse:
         """The latest decision counts; earlier ones stay in the records."""
         require_open(desk.service)
-        desk.acts.resolve(body.trajectory_id, body.question, body.answer, body.reason, seat.actor)
+        desk.actions.resolve(body.trajectory_id, body.question, body.answer, body.reason, seat.actor)
         return JSONResponse(
             {"question": body.question, "lasts": wait_until_durable(service)}, headers=NO_STORE
         )

@@ -12,8 +12,8 @@ from leaderboard.board import Board
 from space.annotating.guidelines import BY_NAME, QUESTIONS_ASKED, Question
 from space.annotating.item_view import address_of
 from space.explorer.browse_view import benchmark_title
-from submissions.labelling.discussion import Talk
-from submissions.labelling.state import Decision, Labelling
+from submissions.labelling.discussion import DiscussionItem
+from submissions.labelling.state import AnnotationState, Decision
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class TalkView:
         return tuple(row.question for row in self.rows if row.is_open)
 
 
-def view_talk(talk: Talk, goal: str) -> TalkView:
+def view_talk(talk: DiscussionItem, goal: str) -> TalkView:
     """A talk with its words."""
     item = talk.item
     people = tuple(who or "not known" for who in item.annotators)
@@ -79,7 +79,7 @@ def view_talk(talk: Talk, goal: str) -> TalkView:
     )
 
 
-def view_talks(talks: Sequence[Talk], goal_of: Callable[[str], str]) -> list[TalkView]:
+def view_talks(talks: Sequence[DiscussionItem], goal_of: Callable[[str], str]) -> list[TalkView]:
     """All of them, those with an open question first."""
     found = [view_talk(talk, goal_of(talk.item.trajectory_id)) for talk in talks]
     return sorted(found, key=lambda view: (not view.is_open, view.trajectory_id))
@@ -97,7 +97,7 @@ class Person:
     seconds: float | None
 
 
-def view_people(state: Labelling) -> list[Person]:
+def view_people(state: AnnotationState) -> list[Person]:
     """Everybody who was ever invited, in the order of their ids."""
     found = []
     for annotator, account in state.accounts.items():

@@ -12,7 +12,7 @@ from space.explorer.browse_view import benchmark_title
 from space.explorer.explorer import BlindStory
 from space.explorer.pictures import WIDTHS
 from space.explorer.story_view import SMALLEST_LARGE
-from submissions.labelling.state import Labelling, Task
+from submissions.labelling.state import AnnotationState, AssignedTask
 
 PATH = "/annotate"
 API = "/api/annotate"
@@ -48,7 +48,7 @@ class QueueView:
         return len(self.lines)
 
 
-def view_queue(tasks: Sequence[Task]) -> QueueView:
+def view_queue(tasks: Sequence[AssignedTask]) -> QueueView:
     """The queue in the order in which it was assigned."""
     lines = []
     for number, task in enumerate(tasks, start=1):
@@ -62,7 +62,7 @@ def view_queue(tasks: Sequence[Task]) -> QueueView:
     )
 
 
-def next_of(tasks: Sequence[Task], after: str = "") -> str | None:
+def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
     """The next trajectory to do behind ``after``, from the beginning again; None where all is done."""
     ids = [task.trajectory_id for task in tasks]
     start = ids.index(after) + 1 if after in ids else 0
@@ -76,7 +76,7 @@ class ItemView:
 
     story: BlindStory
     place: int
-    task: Task | None
+    task: AssignedTask | None
     is_closed: bool
     n_done: int
     n_all: int
@@ -129,7 +129,7 @@ class ItemView:
         return link_to(path, trajectory_id=self.story.trajectory_id, **more, v=self.story.version)
 
 
-def view_item(story: BlindStory, state: Labelling, annotator: str | None, step: str) -> ItemView:
+def view_item(story: BlindStory, state: AnnotationState, annotator: str | None, step: str) -> ItemView:
     """A story for its reader, at the step that an address asks for (the first where it is none)."""
     tasks = state.queue(annotator) if annotator else ()
     task = next((task for task in tasks if task.trajectory_id == story.trajectory_id), None)

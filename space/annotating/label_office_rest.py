@@ -64,7 +64,7 @@ def _add_people_routes(router: APIRouter, desk: LabellingDesk, Maintainer) -> No
     )
     def invite(seat: Maintainer, body: Invitation) -> JSONResponse:
         require_open(desk.service)
-        annotator = desk.acts.invite(body.account, seat.actor)
+        annotator = desk.actions.invite(body.account, seat.actor)
         return _done(desk, {"annotator": annotator})
 
     @router.post(
@@ -75,7 +75,7 @@ def _add_people_routes(router: APIRouter, desk: LabellingDesk, Maintainer) -> No
     def uninvite(seat: Maintainer, body: Invitation) -> JSONResponse:
         """Finished annotations stay; the next assignment gives the rest to others."""
         require_open(desk.service)
-        desk.acts.uninvite(body.account, seat.actor)
+        desk.actions.uninvite(body.account, seat.actor)
         return _done(desk, {})
 
 
@@ -90,7 +90,7 @@ def _add_assigning_route(router: APIRouter, desk: LabellingDesk, explorer: Explo
         ids = _new(desk, explorer, seat, body)
         wished = ids if body.most == "" else chosen(ids, max(0, body.most), body.seed)
         require_open(desk.service)
-        added = desk.acts.assign(wished, body.percent_twice / 100, body.seed, seat.actor)
+        added = desk.actions.assign(wished, body.percent_twice / 100, body.seed, seat.actor)
         return _done(desk, {"assignments": added})
 
 

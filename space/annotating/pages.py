@@ -10,11 +10,11 @@ from space.annotating.discuss_view import view_agreement, view_boards, view_peop
 from space.annotating.item_view import PATH, view_item, view_queue
 from space.explorer.explorer import Explorer
 from space.explorer.shown import TrajectoriesUnavailable
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.web.http_errors import AccessRefused, HubUnavailable
 from submissions.label_versions import published_versions
 from submissions.labelling.desk import LabellingDesk
-from submissions.labelling.discussion import talks
+from submissions.labelling.discussion import discussion_items
 from submissions.rescoring import rescorings
 
 DISCUSS = "/discuss"
@@ -29,7 +29,7 @@ Id = Annotated[str, Query(max_length=300)]
 
 
 def build_annotating_pages(
-    desk: LabellingDesk, explorer: Explorer, access: Access, pages: PlainPages
+    desk: LabellingDesk, explorer: Explorer, access: Access, pages: PageFrame
 ) -> APIRouter:
     """The routes; a reader whom nobody knows is asked to sign in."""
     router = APIRouter()
@@ -58,7 +58,7 @@ def build_annotating_pages(
 
     def _queue(seat: Seat) -> HTMLResponse:
         tasks = seat.state.queue(seat.annotator) if seat.annotator else ()
-        n_talks = sum(bool(talk.open) for talk in talks(seat.state, seat.annotator, False))
+        n_talks = sum(bool(talk.open) for talk in discussion_items(seat.state, seat.annotator, False))
         return pages.answer(
             "annotate_queue.html", "Annotate", PATH,
             view=view_queue(tasks), seat=seat, n_talks=n_talks,
@@ -80,7 +80,7 @@ def build_annotating_pages(
         return pages.answer("annotate_item.html", view.title, PATH, view=view, story=story)
 
     def _discussion(seat: Seat) -> HTMLResponse:
-        found = talks(seat.state, seat.annotator, seat.actor.is_maintainer)
+        found = discussion_items(seat.state, seat.annotator, seat.actor.is_maintainer)
         more = _maintained(seat) if seat.actor.is_maintainer else {}
         shown = view_talks(found, goal_of)
         return pages.answer("discuss.html", "Discuss", DISCUSS, talks=shown, seat=seat, **more)

@@ -18,7 +18,7 @@ from space.web.http_errors import NO_STORE, REFUSALS, require_open
 from submissions.labelling.acts import NOT_YOURS
 from submissions.labelling.desk import LabellingDesk
 from submissions.labelling.drafts import Draft
-from submissions.labelling.state import Given, Task
+from submissions.labelling.state import AssignedTask, SavedAnswers
 
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
@@ -76,7 +76,7 @@ def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Acc
         saved in between. ``next`` is the trajectory to continue with."""
         draft = Draft(body.answers, body.comment, body.seconds, body.is_done)
         require_open(desk.service)
-        saved = desk.acts.save(body.trajectory_id, draft, body.seen, seat.actor)
+        saved = desk.actions.save(body.trajectory_id, draft, body.seen, seat.actor)
         following = next_of(desk.now().queue(seat.annotator or ""), body.trajectory_id)
         found = {
             "saved": saved,
@@ -110,14 +110,14 @@ def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Acc
     return router
 
 
-def _task(seat: Seat, trajectory_id: str) -> Task:
+def _task(seat: Seat, trajectory_id: str) -> AssignedTask:
     for task in seat.state.queue(seat.annotator or ""):
         if task.trajectory_id == trajectory_id:
             return task
     raise HTTPException(403, NOT_YOURS)
 
 
-def _told(given: Given | None) -> dict:
+def _told(given: SavedAnswers | None) -> dict:
     if given is None:
         return {"answers": {}, "comment": "", "seconds": 0.0, "is_done": False, "saved": 0}
     return {

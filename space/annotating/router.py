@@ -8,10 +8,10 @@ from space.annotating.label_office_rest import build_label_office_router
 from space.annotating.pages import build_annotating_pages
 from space.annotating.rest import build_annotating_router
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 
 
-def build_labelling_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_labelling_router(services: Services, pages: PageFrame) -> APIRouter:
     """``/annotate``, ``/discuss`` and the REST answers behind them."""
     desk, explorer = services.labelling, services.trajectories
     access, router = Access(desk, services.auth), APIRouter()

@@ -7,7 +7,7 @@ from fastapi import Request
 
 from dataset_script.settings import Settings
 from space.auth.hub_accounts import HubAccounts
-from space.auth.origin import is_from_own_page
+from space.auth.origin import is_same_origin
 from space.auth.session import Mode, SessionCookie, SignedIn, session_key
 from space.auth.tokens import ConfirmedTokens, bearer_token
 from space.web.http_errors import AccessRefused, NotAMaintainer, NotSignedIn
@@ -82,7 +82,7 @@ class Auth:
     def is_own_page(self, request: Request) -> bool:
         """Whether a page of this server made the request; what may change something has to ask."""
         hosts = {request.headers.get("host", "").lower(), *self.space_hosts}
-        return is_from_own_page(request.headers, hosts)
+        return is_same_origin(request.headers, hosts)
 
     def _actor(self, signed_in: SignedIn) -> Actor:
         names = self.settings.maintainer_names

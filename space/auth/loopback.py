@@ -19,7 +19,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def why_not_on(host: str, settings: Settings) -> str | None:
+def host_problem(host: str, settings: Settings) -> str | None:
     """Why this server may not listen on ``host``, and what to do; None where it may."""
     if settings.space_id or is_loopback(host):
         return None
@@ -30,7 +30,7 @@ def why_not_on(host: str, settings: Settings) -> str | None:
     )
 
 
-def under_own_names(app: ASGIApp, settings: Settings, host: str) -> ASGIApp:
+def with_checked_host(app: ASGIApp, settings: Settings, host: str) -> ASGIApp:
     """The application as it is served on ``host``: on a Space as it is, else under loopback names only.
 
     The name that a browser asked for is checked because a page of another site may let its own name point

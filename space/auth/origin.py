@@ -15,7 +15,7 @@ def local_path(path: str | None) -> str:
     return path if is_local else "/"
 
 
-def is_from_own_page(headers: Mapping[str, str], own_hosts: Collection[str]) -> bool:
+def is_same_origin(headers: Mapping[str, str], own_hosts: Collection[str]) -> bool:
     """Whether a page of ours made this request, as the browser tells.
 
     ``own_hosts`` are host names with port, in small letters. Every browser sends ``Sec-Fetch-Site`` or, with

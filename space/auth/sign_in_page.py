@@ -2,13 +2,13 @@
 
 from fastapi.responses import HTMLResponse
 
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 
 
 class SignInPage:
     """Makes the page: a form for a name (local), or what went wrong with a way to begin again."""
 
-    def __init__(self, pages: PlainPages) -> None:
+    def __init__(self, pages: PageFrame) -> None:
         self._pages = pages
 
     def form(self, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:

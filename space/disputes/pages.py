@@ -9,9 +9,9 @@ from space.address import link_to
 from space.auth.auth import Auth
 from space.disputes.form import API, PATH, dispute_form
 from space.disputes.rest import shown_disputes
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from submissions.disputes import DECISIONS
-from submissions.reader_acts import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActs
+from submissions.reader_acts import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
 from submissions.service import SubmissionService
 
 ON_A_PAGE = 25
@@ -30,7 +30,7 @@ DECISION_WORDS = {
 
 
 def build_disputes_pages(
-    service: SubmissionService, auth: Auth, acts: ReaderActs, pages: PlainPages
+    service: SubmissionService, auth: Auth, acts: ReaderActions, pages: PageFrame
 ) -> APIRouter:
     """The route."""
     router = APIRouter()

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from space.auth.auth import Auth
 from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.accounts import Actor
-from submissions.disputes import Decision, Dispute, ToldDispute, told
-from submissions.reader_acts import REASON_LENGTH, TEXT_LENGTH, ReaderActs
+from submissions.disputes import Decision, Dispute, DisputeView, view_dispute
+from submissions.reader_acts import REASON_LENGTH, TEXT_LENGTH, ReaderActions
 from submissions.service import SubmissionService
 
 NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
@@ -40,11 +40,11 @@ class DisputeDecision(BaseModel):
 
 def shown_disputes(
     service: SubmissionService,
-    acts: ReaderActs,
+    acts: ReaderActions,
     is_maintainer: bool,
     trajectory_id: str = "",
     state: str = "",
-) -> list[ToldDispute]:
+) -> list[DisputeView]:
     """The disputes as a reader may see them, newest first: of one trajectory, open or decided, if asked."""
     found = service.suite.find(trajectory_id) if trajectory_id else None
     wanted = found.trajectory_id if found else trajectory_id
@@ -54,10 +54,12 @@ def shown_disputes(
         return is_of_state and (not wanted or dispute.trajectory_id == wanted)
 
     public = service.suite.labels_are_public
-    return [told(each, public, is_maintainer) for each in reversed(acts.disputes()) if is_wanted(each)]
+    return [
+        view_dispute(each, public, is_maintainer) for each in reversed(acts.disputes()) if is_wanted(each)
+    ]
 
 
-def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderActs) -> APIRouter:
+def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderActions) -> APIRouter:
     """The routes over a service."""
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]

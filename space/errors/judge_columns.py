@@ -15,11 +15,11 @@ from dataset_script.suite import Trajectory
 from leaderboard.board import BoardRow
 from leaderboard.error_analysis import may_see_errors
 from leaderboard.labels import LabelSet
-from space.explorer.ballots import RULE_BASED
 from space.explorer.explorer import Explorer
 from space.explorer.shown import Shown, TrajectoriesUnavailable
 from space.explorer.submitted import MOST_JUDGES
 from space.explorer.verdict_column import judge_names, reasoning_in
+from space.explorer.vote_counts import RULE_BASED
 from space.row_names import rows_by_id, short_name
 from submissions.service import SubmissionService
 from submissions.verdicts import VerdictsUnavailable

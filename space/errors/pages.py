@@ -17,7 +17,7 @@ from space.errors.view import (
     pairs_of,
     queue_page,
 )
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from submissions.error_records import error_tags
 from submissions.service import SubmissionService
 
@@ -25,7 +25,7 @@ Kind = Literal["", "fp", "fn"]
 Split = Literal["", "dev", "test"]
 
 
-def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages: PlainPages) -> APIRouter:
+def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages: PageFrame) -> APIRouter:
     """The route; what it shows is the same for every reader."""
     router = APIRouter()
 

@@ -14,7 +14,7 @@ from space.errors.view import errors_of
 from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.accounts import Actor
 from submissions.error_records import error_tags
-from submissions.reader_acts import ReaderActs
+from submissions.reader_acts import ReaderActions
 from submissions.service import SubmissionService
 
 NOTE_LENGTH = 2_000
@@ -37,7 +37,7 @@ class NewTag(BaseModel):
 
 
 def build_errors_router(
-    service: SubmissionService, auth: Auth, acts: ReaderActs, columns: JudgeColumns
+    service: SubmissionService, auth: Auth, acts: ReaderActions, columns: JudgeColumns
 ) -> APIRouter:
     """The routes over a service."""
     router = APIRouter()

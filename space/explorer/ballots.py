@@ -41,7 +41,7 @@ NOBODY: Final = Votes()
 
 
 @dataclass(frozen=True)
-class Ballots:
+class VoteCounts:
     """The votes on every trajectory that has any."""
 
     by_id: Mapping[str, Votes]
@@ -74,7 +74,7 @@ def published_votes(dataset: PublishedDataset) -> dict[str, Votes]:
     return {trajectory_id: Votes(*found) for trajectory_id, found in counts.items()}
 
 
-def with_submitted(published: Mapping[str, Votes], judges: Sequence["SubmittedJudge"]) -> Ballots:
+def with_submitted(published: Mapping[str, Votes], judges: Sequence["SubmittedJudge"]) -> VoteCounts:
     """The published votes and those of judges whose files were scored here."""
     counts: _Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
     for judge in judges:
@@ -82,7 +82,7 @@ def with_submitted(published: Mapping[str, Votes], judges: Sequence["SubmittedJu
             judge.trajectory_ids, judge.answers["success"].tolist(), strict=True
         ):
             _count(counts, trajectory_id, success)
-    return Ballots({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
+    return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
 
 
 _Counts = dict[str, list[int]]

@@ -7,9 +7,9 @@ from typing import Final
 
 from dataset_script.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from space.address import link_to
-from space.explorer.ballots import Ballots, Votes
 from space.explorer.choice import AGREEMENTS, LENGTHS, OUTCOMES, SORTS, Choice, choose
 from space.explorer.index import Entry, Index
+from space.explorer.vote_counts import VoteCounts, Votes
 
 PAGE_SIZE: Final = 24
 """Runs on a page: six tasks of four agents."""
@@ -69,19 +69,19 @@ class BrowseView:
 
 
 def browse(
-    index: Index, choice: Choice, ballots: Ballots, suites: Collection[str], version: str
+    index: Index, choice: Choice, vote_counts: VoteCounts, suites: Collection[str], version: str
 ) -> BrowseView:
     """The page of the list that a choice asks for; a page past the end gives the last one."""
-    found = choose(index.entries, choice, ballots)
+    found = choose(index.entries, choice, vote_counts)
     n_pages = max(1, -(-len(found) // PAGE_SIZE))
     page = min(choice.page, n_pages)
     choice = replace(choice, page=page)
     first = (page - 1) * PAGE_SIZE
     return BrowseView(
         choice=choice,
-        fields=tuple(_fields(index, choice, ballots, suites)),
+        fields=tuple(_fields(index, choice, vote_counts, suites)),
         task_names=index.values("task"),
-        tasks=tuple(_tasks(found[first : first + PAGE_SIZE], choice, ballots, version)),
+        tasks=tuple(_tasks(found[first : first + PAGE_SIZE], choice, vote_counts, version)),
         n_found=len(found),
         n_all=len(index.entries),
         page=page,
@@ -90,7 +90,7 @@ def browse(
     )
 
 
-def _fields(index: Index, choice: Choice, ballots: Ballots, suites: Collection[str]) -> list[Field]:
+def _fields(index: Index, choice: Choice, vote_counts: VoteCounts, suites: Collection[str]) -> list[Field]:
     """The controls, without those that leave nothing to choose."""
     every = {
         "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
@@ -100,7 +100,7 @@ def _fields(index: Index, choice: Choice, ballots: Ballots, suites: Collection[s
         "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
         "judges": ("Judges", {name: title for name, (title, _) in AGREEMENTS.items()}),
     }
-    if ballots.most < 2:  # where one judge or none has spoken, there is nothing to agree on
+    if vote_counts.most < 2:  # where one judge or none has spoken, there is nothing to agree on
         del every["judges"]
     found = [
         Field(name, label, (("", "All"), *options.items()), getattr(choice, name))
@@ -113,7 +113,7 @@ def _fields(index: Index, choice: Choice, ballots: Ballots, suites: Collection[s
     return [*found, Field("sort", "Order", tuple(SORTS.items()), choice.sort)]
 
 
-def _tasks(entries: Sequence[Entry], choice: Choice, ballots: Ballots, version: str) -> list[Task]:
+def _tasks(entries: Sequence[Entry], choice: Choice, vote_counts: VoteCounts, version: str) -> list[Task]:
     """The entries with neighbours of one task put together."""
     return [
         Task(
@@ -121,7 +121,7 @@ def _tasks(entries: Sequence[Entry], choice: Choice, ballots: Ballots, version: 
             task,
             split,
             runs[0].goal,
-            tuple(run_of(entry, choice, ballots.votes(entry.trajectory_id), version) for entry in runs),
+            tuple(run_of(entry, choice, vote_counts.votes(entry.trajectory_id), version) for entry in runs),
         )
         for (benchmark, task, split), runs in _grouped(entries)
     ]

@@ -7,8 +7,8 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 from space.address import link_to
-from space.explorer.ballots import Ballots, Votes
 from space.explorer.index import Entry, Index, Labels
+from space.explorer.vote_counts import VoteCounts, Votes
 
 PATH: Final = "/trajectories"
 LONGEST_TEXT: Final = 300
@@ -130,21 +130,21 @@ def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[
     }
 
 
-def choose(entries: Sequence[Entry], choice: Choice, ballots: Ballots) -> list[Entry]:
+def choose(entries: Sequence[Entry], choice: Choice, vote_counts: VoteCounts) -> list[Entry]:
     """The entries that are chosen, in the order that is chosen."""
     words = choice.search.casefold().split()
     is_all = not choice.narrowed
-    found = [entry for entry in entries if is_all or _is_chosen(entry, choice, ballots, words)]
+    found = [entry for entry in entries if is_all or _is_chosen(entry, choice, vote_counts, words)]
     if choice.sort == "longest":
         found.sort(key=lambda entry: -entry.n_actions)
     elif choice.sort == "shortest":
         found.sort(key=lambda entry: entry.n_actions)
     elif choice.sort == "disagreement":
-        found.sort(key=lambda entry: -ballots.votes(entry.trajectory_id).disagreement)
+        found.sort(key=lambda entry: -vote_counts.votes(entry.trajectory_id).disagreement)
     return found
 
 
-def _is_chosen(entry: Entry, choice: Choice, ballots: Ballots, words: Sequence[str]) -> bool:
+def _is_chosen(entry: Entry, choice: Choice, vote_counts: VoteCounts, words: Sequence[str]) -> bool:
     for name in ("split", "benchmark", "agent", "task"):
         wanted = getattr(choice, name)
         if wanted and getattr(entry, name) != wanted:
@@ -152,7 +152,7 @@ def _is_chosen(entry: Entry, choice: Choice, ballots: Ballots, words: Sequence[s
     return (
         _has_outcome(entry, choice.outcome)
         and _has_length(entry, choice.length)
-        and _is_agreed(entry, choice.judges, ballots)
+        and _is_agreed(entry, choice.judges, vote_counts)
         and _is_found(entry, words)
     )
 
@@ -170,10 +170,10 @@ def _has_length(entry: Entry, length: str) -> bool:
     return low <= entry.n_actions <= high
 
 
-def _is_agreed(entry: Entry, agreement: str, ballots: Ballots) -> bool:
+def _is_agreed(entry: Entry, agreement: str, vote_counts: VoteCounts) -> bool:
     if not agreement:
         return True
-    return agreement in AGREEMENTS and AGREEMENTS[agreement][1](entry, ballots.votes(entry.trajectory_id))
+    return agreement in AGREEMENTS and AGREEMENTS[agreement][1](entry, vote_counts.votes(entry.trajectory_id))
 
 
 def _is_found(entry: Entry, words: Sequence[str]) -> bool:

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 from dataset_script.settings import Settings
 from dataset_script.sources.base import SourceError
 from dataset_script.suite import Suite
-from space.explorer.ballots import Ballots, with_submitted
 from space.explorer.index import Entry
 from space.explorer.pictures import (
     WIDTHS,
@@ -25,6 +24,7 @@ from space.explorer.shown import Shown, TrajectoriesUnavailable, folders_shown
 from space.explorer.story import STEP_COLUMNS, Step, steps_of_story
 from space.explorer.submitted import SubmittedJudges
 from space.explorer.verdict_column import Expert, JudgeVerdict, experts_of, judges_of
+from space.explorer.vote_counts import VoteCounts, with_submitted
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Explorer:
         self._submitted = SubmittedJudges(service)
         self._recorded = recorded_shelf()
         self._resized = resized_shelf()
-        self._counted: dict[str, tuple[tuple, Ballots]] = {}
+        self._counted: dict[str, tuple[tuple, VoteCounts]] = {}
 
     @property
     def served(self) -> Suite:
@@ -98,7 +98,7 @@ class Explorer:
                 return shown
         raise KeyError(trajectory_id)
 
-    def ballots(self, shown: Shown) -> Ballots:
+    def vote_counts(self, shown: Shown) -> VoteCounts:
         """How judges voted on each trajectory; counted anew when dataset or board are others."""
         with _readable():
             judges = self._submitted.of_suite(shown.suite)

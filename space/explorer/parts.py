@@ -55,10 +55,10 @@ def story_part(explorer: Explorer, query: str) -> Part:
         trajectory_id = story_id(query)
         shown = explorer.holding(trajectory_id)
         choice = _choice(explorer, shown, query)
-        ballots = explorer.ballots(shown)
-        chosen = choose(shown.index.entries, choice, ballots)
+        vote_counts = explorer.vote_counts(shown)
+        chosen = choose(shown.index.entries, choice, vote_counts)
         view = view_story(
-            explorer.story(trajectory_id), choice, chosen, ballots, given_in(query).get("step", "")
+            explorer.story(trajectory_id), choice, chosen, vote_counts, given_in(query).get("step", "")
         )
     except KeyError:
         return _problem(404, *UNKNOWN)
@@ -82,7 +82,7 @@ def _browsed(explorer: Explorer, query: str) -> tuple[BrowseView, Shown]:
     shown = explorer.of_suite(given_in(query).get("suite", ""))
     choice = _choice(explorer, shown, query)
     suites = [dataset.suite for dataset in explorer.datasets()]
-    return browse(shown.index, choice, explorer.ballots(shown), suites, shown.version), shown
+    return browse(shown.index, choice, explorer.vote_counts(shown), suites, shown.version), shown
 
 
 def _choice(explorer: Explorer, shown: Shown, query: str) -> Choice:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from space.explorer.story import Size
-from space.shelf import Shelf
+from space.shelf import ByteCache
 
 WIDTHS: Final = (160, 320, 640, 960, 1280)
 """Widths in pixels that pictures are made smaller to; few, so that they are kept and found again."""
@@ -40,14 +40,14 @@ Pictures = Mapping[int, Picture]
 """The pictures of a trajectory by the number of their step, or by their place in the goal."""
 
 
-def recorded_shelf() -> Shelf[Pictures]:
+def recorded_shelf() -> ByteCache[Pictures]:
     """A shelf for the pictures of whole trajectories: whoever looks at one soon asks for the next."""
-    return Shelf(RECORDED_BYTES, lambda pictures: sum(len(p.content) for p in pictures.values()) + 1_000)
+    return ByteCache(RECORDED_BYTES, lambda pictures: sum(len(p.content) for p in pictures.values()) + 1_000)
 
 
-def resized_shelf() -> Shelf[Picture]:
+def resized_shelf() -> ByteCache[Picture]:
     """A shelf for pictures that were made smaller."""
-    return Shelf(RESIZED_BYTES, lambda picture: len(picture.content) + 200)
+    return ByteCache(RESIZED_BYTES, lambda picture: len(picture.content) + 200)
 
 
 def open_picture(content: bytes) -> Picture:

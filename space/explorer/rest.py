@@ -10,7 +10,7 @@ from space.explorer.explorer import Explorer, Form, Kind
 from space.explorer.pictures import WIDTHS, BrokenPicture, NoPicture
 from space.explorer.shown import TrajectoriesUnavailable
 from space.explorer.verdict_column import reasoning_in
-from space.prepared import Prepared
+from space.prepared import CachedResponse
 from space.templating import render
 
 FOR_GOOD = "public, max-age=31536000, immutable"
@@ -51,7 +51,7 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
         except TrajectoriesUnavailable:
             return PlainTextResponse("The dataset cannot be read now.", status_code=503)
         html = render("trajectories_reasoning.html", text=reasoning_in(text or ""))
-        return Prepared.of(html.encode(), HTML).answer(request)
+        return CachedResponse.of(html.encode(), HTML).answer(request)
 
     return router
 
@@ -76,7 +76,7 @@ def tree_answer(
         return _problem(404, "there is no such tree")
     except TrajectoriesUnavailable as reason:
         return _problem(503, str(reason))
-    answer = Prepared.of(text.encode(), "text/plain; charset=utf-8")
+    answer = CachedResponse.of(text.encode(), "text/plain; charset=utf-8")
     return answer.answer(request, {"Cache-Control": _keeping(v, version, for_good), **_SAFE})
 
 

@@ -16,8 +16,8 @@ from dataset_script import sample
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, PublishedDataset
 from dataset_script.suite import Suite
-from space.explorer.ballots import Votes, published_votes
 from space.explorer.index import Entry, Index, build_index
+from space.explorer.vote_counts import Votes, published_votes
 
 logger = logging.getLogger(__name__)
 

@@ -7,13 +7,13 @@ from typing import ClassVar, Final
 
 from dataset_script.vocabulary import LABEL_TITLES
 from space.address import link_to
-from space.explorer.ballots import Ballots
 from space.explorer.browse_view import OUTCOME_WORDS, Run, agent_title, benchmark_title, run_of
 from space.explorer.choice import Choice
 from space.explorer.explorer import Story
 from space.explorer.index import Entry, Labels
 from space.explorer.pictures import WIDTHS
 from space.explorer.verdict_column import STATES, JudgeVerdict
+from space.explorer.vote_counts import VoteCounts
 
 OPTIMALITY: Final = MappingProxyType(
     {1: "complete failure", 2: "suboptimal", 3: "somewhat optimal", 4: "completely optimal"}
@@ -150,7 +150,7 @@ class StoryView:
 
 
 def view_story(
-    story: Story, choice: Choice, chosen: Sequence[Entry], ballots: Ballots, step: str
+    story: Story, choice: Choice, chosen: Sequence[Entry], vote_counts: VoteCounts, step: str
 ) -> StoryView:
     """The story at the step that an address asks for (a number from 1; the first where it is none)."""
     number = next((n for n, entry in enumerate(chosen, 1) if entry is story.entry), None)
@@ -166,7 +166,7 @@ def view_story(
         story=story,
         choice=choice,
         place=min(max(1, wished), max(1, len(story.steps))),
-        runs=tuple(run_of(e, choice, ballots.votes(e.trajectory_id), story.version) for e in story.runs),
+        runs=tuple(run_of(e, choice, vote_counts.votes(e.trajectory_id), story.version) for e in story.runs),
         number=number,
         n_found=len(chosen),
         previous=previous,

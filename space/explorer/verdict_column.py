@@ -10,9 +10,9 @@ from typing import Any, Final
 from dataset_script.sources.published import PublishedDataset
 from dataset_script.vocabulary import LABELS
 from leaderboard.published_files import read_published_files
-from space.explorer.ballots import RULE_BASED
 from space.explorer.index import DEV, Entry, Labels, labels_of
 from space.explorer.submitted import SubmittedJudge
+from space.explorer.vote_counts import RULE_BASED
 
 NO_VERDICT: Final = Labels(None, None, None, None)
 _ANSWERS: Final = (*LABELS, "optimality")

@@ -13,7 +13,7 @@ from space.gradio_app.mcp_server import add_mcp
 from space.gradio_app.submit_page import FILES_AT_ONCE, PATH, build_form, build_submit_router
 from space.gradio_app.theme import build_theme
 from space.page import Services
-from space.plain_page import NAME, PlainPages
+from space.plain_page import NAME, PageFrame
 
 TEMPORARY_FILES_SECONDS: Final = 3600
 """How long an upload is kept."""
@@ -21,7 +21,7 @@ MOST_WAITING: Final = 64
 """Calls of one endpoint that wait for their turn; more are refused."""
 
 
-def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PlainPages) -> FastAPI:
+def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PageFrame) -> FastAPI:
     """Add the page /submit, the MCP server and, after all other routes, Gradio at ``/``."""
     endpoints = Endpoints(services)
     app.include_router(build_submit_router(services, pages))

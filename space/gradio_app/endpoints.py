@@ -6,7 +6,6 @@ a Space, a name on one's own machine.
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -17,13 +16,13 @@ from starlette.requests import HTTPConnection
 from space.auth.declaring import declare_as
 from space.judges_answer import judges_answer
 from space.operations.check_limit import TooManyChecks
-from space.own.rest import told_json
+from space.own.rest import submission_response
 from space.page import Services
 from space.web.http_errors import AccessRefused
 from submissions.accounts import Actor
 from submissions.declaration import INPUTS, KINDS, DeclarationError
 from submissions.predictions import Upload
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 
 Split = Literal["dev", "test"]
 Kind = Literal[KINDS]
@@ -93,13 +92,12 @@ class Endpoints:
             declaration, actor = declare_as(submitter, **fields)
             if not upload.check.acceptable:
                 raise CallRefused(_findings_text(upload))
-            receipt = self.service.submit(upload, declaration, actor)
-            view = self.service.submission(receipt.submission_id, actor)
+            view = self.service.submit_and_view(upload, declaration, actor)
         except DeclarationError as error:
             raise CallRefused("\n".join(message for _, message in error.problems)) from None
-        except SubmissionRefused as error:
+        except SubmissionError as error:
             raise CallRefused(str(error)) from None
-        return told_json(replace(view, receipt=receipt))
+        return submission_response(view)
 
     def board(self) -> dict[str, Any]:
         """What ``GET /api/board.json`` gives."""

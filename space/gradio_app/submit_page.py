@@ -22,15 +22,15 @@ from space.gradio_app.findings import view_upload
 from space.own.allowance_told import allowance_sentence, rules_sentence
 from space.own.receipt_link import receipt_link, report_html
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.standing_words import status_sentence
 from space.templating import render
 from submissions.declaration import INPUTS, KINDS, DeclarationError
 from submissions.predictions import Upload
 from submissions.receipts import Receipt
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from submissions.service import SubmissionService
-from submissions.told import ToldSubmission
+from submissions.told import SubmissionView
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gr
 """Gradio's own entry for pages that embed an app: it imports the build by its hashed name."""
 
 
-def build_submit_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     """The page around the form, and the script that draws the form."""
     router = APIRouter()
     values = page_values(services.submissions)
@@ -221,9 +221,9 @@ def submission_html(
         service = endpoints.service
         if split == "dev":
             return render("submit_rehearsed.html") + report_html(service.rehearse(upload)), {}
-        receipt = service.submit(upload, *declared)
-        return receipt_html(service, receipt, service.submission(receipt.submission_id, declared[1])), {}
-    except (CallRefused, SubmissionRefused) as refused:
+        view = service.submit_and_view(upload, *declared)
+        return receipt_html(service, view.receipt, view), {}
+    except (CallRefused, SubmissionError) as refused:
         return problems_html("Nothing was submitted.", [str(refused)]), by_field
     except Exception:
         logger.exception("submitting failed")
@@ -236,15 +236,15 @@ def findings_html(upload: Upload) -> str:
     return render("submit_findings.html", upload=upload, view=view, percent=percent, counted=counted)
 
 
-def receipt_html(service: SubmissionService, receipt: Receipt, told: ToldSubmission) -> str:
+def receipt_html(service: SubmissionService, receipt: Receipt, told: SubmissionView) -> str:
     """What was recorded and its status, its rank, and the metrics that its owner may see."""
-    board, left = service.board(), service.allowance(receipt.account)
+    board, left = service.board(), service.quota(receipt.account)
     row = next((row for row in board.rows if row.id == receipt.submission_id), None)
     html = render(
         "receipt.html",
         receipt=receipt,
         judge=told.judge,
-        sentence=status_sentence(receipt.status, told.standing.reasons),
+        sentence=status_sentence(receipt.status, told.status.reasons),
         is_private=not service.suite.labels_are_public,
         is_scored=told.report is not None,
         rank=_rank(board, row) if row is not None else "",

@@ -7,13 +7,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from space.auth.auth import Auth
 from space.maintain.rescoring_job import RescoringJob
-from space.maintain.view import Line, epsilon_told, is_found, leak_tables, view_line
+from space.maintain.view import Line, describe_epsilon, is_found, leak_tables, view_line
 from space.own.pages import PATH as OWN_PATH
-from space.plain_page import PlainPages
-from space.standing_words import standing_told
+from space.plain_page import PageFrame
+from space.standing_words import describe_status
 from submissions.audit import read_log
 from submissions.chain import KINDS
-from submissions.flags import Flag, Listed
+from submissions.flags import Flag, ListedSubmission
 from submissions.overview import Overview, exact_figures, overview
 from submissions.rescoring import rescorings
 from submissions.service import SubmissionService
@@ -29,7 +29,7 @@ Search = Annotated[str, Query(max_length=200)]
 
 
 def build_maintain_pages(
-    service: SubmissionService, auth: Auth, job: RescoringJob, pages: PlainPages
+    service: SubmissionService, auth: Auth, job: RescoringJob, pages: PageFrame
 ) -> APIRouter:
     """The route; whoever is no maintainer gets one and the same refusal."""
     router = APIRouter()
@@ -73,7 +73,7 @@ def _about(service: SubmissionService) -> dict[str, Any]:
         "label_version": service.label_version,
         "is_private": not service.suite.labels_are_public,
         "closed": service.durability.closed,
-        "waiting": service.durability.told,
+        "waiting": service.durability.message,
     }
 
 
@@ -83,16 +83,16 @@ def _submissions(service: SubmissionService, found: Overview, search: str, page:
     for flag in found.flags:
         flags[flag.submission.id].append(flag)
     flagged = [each for each in found.submissions if each.id in flags]
-    flagged.sort(key=lambda each: not each.standing.is_held)
+    flagged.sort(key=lambda each: not each.status.is_held)
     n_flagged, flagged = len(flagged), flagged[:MOST_FLAGGED]
     chosen = [each for each in reversed(found.submissions) if is_found(each, search)]
     shown = chosen[(page - 1) * ON_A_PAGE : page * ON_A_PAGE]
     is_private, now = not service.suite.labels_are_public, service.clock()
 
-    def line(each: Listed) -> Line:
-        at = service.discloser.appears_at(each.standing.published_at)
-        told = standing_told(
-            each.standing, is_scored=each.is_scored, is_private=is_private, appears_at=at, now=now
+    def line(each: ListedSubmission) -> Line:
+        at = service.disclosure_policy.appears_at(each.status.published_at)
+        told = describe_status(
+            each.status, is_scored=each.is_scored, is_private=is_private, appears_at=at, now=now
         )
         return view_line(each, flags.get(each.id, ()), cells.get(each.id, {}), told.word)
 
@@ -129,4 +129,8 @@ def _leak(service: SubmissionService) -> dict[str, Any]:
     revealed = service.leak.get()
     if revealed is None:
         return {"leak": None, "epsilon": "", "leaks": {}}
-    return {"leak": revealed.total, "epsilon": epsilon_told(revealed.total), "leaks": leak_tables(revealed)}
+    return {
+        "leak": revealed.total,
+        "epsilon": describe_epsilon(revealed.total),
+        "leaks": leak_tables(revealed),
+    }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from submissions.accounts import Actor
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from submissions.rescoring import Rescoring, rescore
 from submissions.service import SubmissionService
 
@@ -60,7 +60,7 @@ class RescoringJob:
     def _run(self, actor: Actor) -> None:
         try:
             self._state = JobState("done", rescore(self._service, actor))
-        except SubmissionRefused as reason:
+        except SubmissionError as reason:
             self._state = JobState("failed", told=str(reason))
         except Exception:
             logger.exception("re-scoring failed")

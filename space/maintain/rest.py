@@ -65,7 +65,9 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
     ) -> JSONResponse:
         """Its submissions stay as they are."""
         require_open(service, even_if_lost=True)
-        (service.acts.ban if body.decision == "banned" else service.acts.unban)(name, actor, body.reason)
+        (service.actions.ban if body.decision == "banned" else service.actions.unban)(
+            name, actor, body.reason
+        )
         return _done(account=name, decision=body.decision)
 
     @router.post(

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from dataset_script.vocabulary import LABEL_TITLES
 from leaderboard.report_tables import percent
-from submissions.flags import TITLES, Flag, Listed
+from submissions.flags import TITLES, Flag, ListedSubmission
 from submissions.probing.leak import Leak
-from submissions.revealed import Revealed
-from submissions.standing import Standing
+from submissions.revealed import LeakReport
+from submissions.standing import SubmissionStatus
 
 DECISIONS: Final = (
     ("released", "Release: score it"),
@@ -36,7 +36,7 @@ class Figures:
 class Line:
     """A submission on the page: where it stands, why it is flagged, what may be decided."""
 
-    listed: Listed
+    listed: ListedSubmission
     status: str
     marks: tuple[str, ...]
     flags: tuple[tuple[str, str], ...]
@@ -53,9 +53,9 @@ class LeakLine:
     epsilon: str
 
 
-def view_line(listed: Listed, flags: Iterable[Flag], cells: Mapping[str, Any], status: str) -> Line:
+def view_line(listed: ListedSubmission, flags: Iterable[Flag], cells: Mapping[str, Any], status: str) -> Line:
     """A submission with its flags and the exact overall cell of each label; ``status`` is where it stands."""
-    standing = listed.standing
+    standing = listed.status
     marks = {"verified": standing.is_verified, "labels exposed": standing.is_label_exposed,
              "given back": standing.is_refunded, "public": standing.published_at is not None}  # fmt: skip
     return Line(
@@ -68,7 +68,7 @@ def view_line(listed: Listed, flags: Iterable[Flag], cells: Mapping[str, Any], s
     )
 
 
-def decisions_on(standing: Standing) -> tuple[tuple[str, str], ...]:
+def decisions_on(standing: SubmissionStatus) -> tuple[tuple[str, str], ...]:
     """What makes sense to decide as things stand, as (decision, words)."""
     if standing.is_withdrawn:
         return ()
@@ -83,13 +83,13 @@ def decisions_on(standing: Standing) -> tuple[tuple[str, str], ...]:
     return tuple((decision, words) for decision, words in DECISIONS if sensible[decision])
 
 
-def is_found(listed: Listed, search: str) -> bool:
+def is_found(listed: ListedSubmission, search: str) -> bool:
     """Whether every word of a search is in what a submission is called."""
     said = f"{listed.id} {listed.account} {listed.judge} {listed.first_name} {listed.content_hash}".casefold()
     return all(word in said for word in search.casefold().split())
 
 
-def leak_tables(revealed: Revealed) -> dict[str, list[LeakLine]]:
+def leak_tables(revealed: LeakReport) -> dict[str, list[LeakLine]]:
     """Who was shown most, the highest first: by account, by judge, by label version."""
     judges = {f"{judge} by {account}": leak for (account, judge), leak in revealed.by_judge.items()}
     return {
@@ -99,14 +99,14 @@ def leak_tables(revealed: Revealed) -> dict[str, list[LeakLine]]:
     }
 
 
-def epsilon_told(leak: Leak) -> str:
+def describe_epsilon(leak: Leak) -> str:
     """The bound with two decimals; a word where there is none."""
     return "no bound" if leak.epsilon == inf else f"{leak.epsilon:.2f}"
 
 
 def _highest_first(leaks: Mapping[str, Leak]) -> list[LeakLine]:
     ordered: Sequence[tuple[str, Leak]] = sorted(leaks.items(), key=lambda item: (-item[1].rho, item[0]))
-    return [LeakLine(name, leak.figures, epsilon_told(leak)) for name, leak in ordered]
+    return [LeakLine(name, leak.figures, describe_epsilon(leak)) for name, leak in ordered]
 
 
 def _figures(label: str, cell: Mapping[str, Any]) -> Figures:

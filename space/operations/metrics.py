@@ -7,9 +7,9 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from submissions.predictions import Upload
-from submissions.receipts import Receipt
-from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.refusals import PermissionDenied, RateLimited, SubmissionError
 from submissions.service import SubmissionService
+from submissions.told import SubmissionView
 
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 """Upper ends of the histogram's buckets."""
@@ -47,17 +47,18 @@ class Metrics:
     def watch_service(self, service: SubmissionService) -> None:
         """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio."""
         service.check = _after(service.check, self._checked)
-        service.submit = _after(service.submit, self._submitted, self._not_submitted)
+        service.submit_and_view = _after(service.submit_and_view, self._submitted, self._not_submitted)
 
     def _checked(self, upload: Upload) -> None:
         self.checks.labels("acceptable" if upload.check.acceptable else "not acceptable").inc()
 
-    def _submitted(self, receipt: Receipt) -> None:
+    def _submitted(self, view: SubmissionView) -> None:
+        receipt = view.receipt
         self.submissions.labels(receipt.status if receipt.is_new else "sent again").inc()
 
     def _not_submitted(self, error: Exception) -> None:
         self.submissions.labels(_outcome_of(error)).inc()
-        if not isinstance(error, SubmissionRefused):
+        if not isinstance(error, SubmissionError):
             self.failures.labels("submission").inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -92,11 +93,11 @@ def _after(
 
 def _outcome_of(error: Exception) -> str:
     match error:
-        case TooMany():
+        case RateLimited():
             return "limited"
-        case NotAllowed():
+        case PermissionDenied():
             return "not allowed"
-        case SubmissionRefused():
+        case SubmissionError():
             return "refused"
         case _:
             return "failed"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dataset_script.suite_rules import SuiteRules
-from submissions.limits import Allowance
+from submissions.limits import Quota
 
 
 def rules_sentence(rules: SuiteRules) -> str:
@@ -15,7 +15,7 @@ def rules_sentence(rules: SuiteRules) -> str:
     )
 
 
-def allowance_sentence(left: Allowance, rules: SuiteRules) -> str:
+def allowance_sentence(left: Quota, rules: SuiteRules) -> str:
     """What is left, and when the next file may come where none may now."""
     if left.next_at is None:
         return (
@@ -32,7 +32,7 @@ def allowance_sentence(left: Allowance, rules: SuiteRules) -> str:
     )
 
 
-def allowance_json(left: Allowance | None, rules: SuiteRules) -> dict[str, Any]:
+def allowance_json(left: Quota | None, rules: SuiteRules) -> dict[str, Any]:
     """The same as data; without labels nothing can be said of what is left."""
     return {
         "files_a_day": rules.files_a_day,

@@ -11,11 +11,11 @@ from space.auth.auth import Auth
 from space.own.allowance_told import allowance_sentence, rules_sentence
 from space.own.receipt_link import report_html
 from space.own.view import OwnView, overall_only, view_submission
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.web.http_errors import AccessRefused, HubUnavailable
 from submissions.accounts import Actor, age_problem
 from submissions.overview import own_submissions
-from submissions.refusals import NotAllowed
+from submissions.refusals import PermissionDenied
 from submissions.service import SubmissionService
 
 PATH = "/mine"
@@ -24,7 +24,7 @@ SIGN_IN = "Sign in to see your submissions, your remaining quota and your receip
 NOT_YOURS = "Only the owner of a submission and maintainers can see its page, or no submission has this id."
 
 
-def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -> APIRouter:
+def build_own_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
     """The routes; a reader whom nobody knows is asked to sign in."""
     router = APIRouter()
 
@@ -49,7 +49,7 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
             return actor
         try:
             view = view_submission(service, submission_id, actor)
-        except (KeyError, NotAllowed):
+        except (KeyError, PermissionDenied):
             status = 404 if actor.is_maintainer else 403
             return pages.refusal("You cannot see this page", NOT_YOURS, PATH, status)
         return pages.answer(
@@ -64,10 +64,10 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
             "is_private": not service.suite.labels_are_public,
         }
 
-    def _list(service: SubmissionService, pages: PlainPages, actor: Actor, number: int) -> HTMLResponse:
+    def _list(service: SubmissionService, pages: PageFrame, actor: Actor, number: int) -> HTMLResponse:
         listed = own_submissions(service, actor.name)
         shown = listed[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
-        left = service.allowance(actor.name)
+        left = service.quota(actor.name)
         return pages.answer(
             "mine.html",
             "Your submissions",
@@ -79,7 +79,7 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PlainPages) -
             number=number,
             n_pages=-(-len(listed) // ON_A_PAGE),
             n_submissions=len(listed),
-            waiting=service.durability.told,
+            waiting=service.durability.message,
             **_shown([view_submission(service, each.id, actor) for each in shown], is_whole=False),
         )
 

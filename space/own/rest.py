@@ -21,7 +21,7 @@ from submissions.accounts import Actor, is_same_name
 from submissions.acts import REASON_LENGTH
 from submissions.declaration import NAME_LENGTH
 from submissions.service import SubmissionService
-from submissions.told import ToldSubmission
+from submissions.told import SubmissionView
 
 
 class Withdrawal(BaseModel):
@@ -50,10 +50,10 @@ class Renaming(BaseModel):
     )
 
 
-def told_json(told: ToldSubmission) -> dict:
+def submission_response(told: SubmissionView) -> dict:
     """A submission as its owner gets it: receipt, status, metrics, and the status as a sentence."""
     found = told.to_json()
-    return {**found, "told": status_sentence(told.receipt.status, told.standing.reasons)}
+    return {**found, "told": status_sentence(told.receipt.status, told.status.reasons)}
 
 
 def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
@@ -81,7 +81,7 @@ def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
     ) -> JSONResponse:
         """Its record stays, and it still counts towards the limits."""
         require_open(service, even_if_lost=True)
-        hide_unknown(actor, service.acts.withdraw, submission_id, actor, body.reason)
+        hide_unknown(actor, service.actions.withdraw, submission_id, actor, body.reason)
         wait_until_durable(service)
         return _answer(submission_id, actor)
 
@@ -95,7 +95,7 @@ def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
     ) -> JSONResponse:
         """It appears with the next round, on the day in ``appears_at``. The rows per year are limited."""
         require_open(service, even_if_lost=True)
-        hide_unknown(actor, service.acts.publish, submission_id, actor)
+        hide_unknown(actor, service.actions.publish, submission_id, actor)
         wait_until_durable(service)
         return _answer(submission_id, actor)
 
@@ -111,7 +111,7 @@ def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
             raise HTTPException(403, NOT_YOURS)
         require_open(service, even_if_lost=True)
         try:
-            record = service.acts.rename(account, body.judge, body.to, actor)
+            record = service.actions.rename(account, body.judge, body.to, actor)
         except KeyError:
             raise HTTPException(404, f"there is no judge {body.judge!r} of {account}") from None
         found = {"account": account, "judge": record.body["to"], "lasts": wait_until_durable(service)}
@@ -124,11 +124,11 @@ def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
         if actor is None and auth.mode == "local" and account:
             actor = Actor(account)
         actor = actor or auth.require_actor(request)
-        found = allowance_json(service.allowance(actor.name), service.suite.rules)
+        found = allowance_json(service.quota(actor.name), service.suite.rules)
         return JSONResponse({"account": actor.name, **found}, headers=NO_STORE)
 
     def _answer(submission_id: str, actor: Actor) -> JSONResponse:
         view = hide_unknown(actor, service.submission, submission_id, actor)
-        return JSONResponse(told_json(view), headers=NO_STORE)
+        return JSONResponse(submission_response(view), headers=NO_STORE)
 
     return router

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from space.own.receipt_link import receipt_link
-from space.standing_words import Told, standing_told
+from space.standing_words import StatusText, describe_status
 from submissions.accounts import Actor
-from submissions.overview import Act, acts_on
+from submissions.overview import ModerationAction, actions_on
 from submissions.service import SubmissionService
-from submissions.told import ToldSubmission
+from submissions.told import SubmissionView
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class OwnView:
     submitted_at: datetime
     file_sha256: str
     label_version: str
-    told: Told
+    told: StatusText
     report: Mapping[str, Any] | None
     receipt_link: str
-    acts: tuple[Act, ...]
+    acts: tuple[ModerationAction, ...]
     has_row: bool
     may_withdraw: bool
     may_publish: bool
@@ -34,13 +34,13 @@ class OwnView:
 
 
 def view_submission(service: SubmissionService, submission_id: str, actor: Actor) -> OwnView:
-    """What an actor may see of a submission. Raises KeyError, NotAllowed."""
+    """What an actor may see of a submission. Raises KeyError, PermissionDenied."""
     found = service.submission(submission_id, actor)
-    receipt, standing = found.receipt, found.standing
-    acts = acts_on(service, submission_id)
+    receipt, standing = found.receipt, found.status
+    acts = actions_on(service, submission_id)
     is_private = not service.suite.labels_are_public
     now = service.clock()
-    told = standing_told(
+    told = describe_status(
         standing,
         is_scored=found.report is not None,
         lasts=receipt.status != "waiting",
@@ -67,9 +67,9 @@ def view_submission(service: SubmissionService, submission_id: str, actor: Actor
     )
 
 
-def may_publish(found: ToldSubmission, is_private: bool) -> bool:
+def may_publish(found: SubmissionView, is_private: bool) -> bool:
     """Whether its owner may ask for a public row: in a private suite, once, while nothing speaks against."""
-    return is_private and found.standing.published_at is None and found.standing.is_on_the_board
+    return is_private and found.status.published_at is None and found.status.is_on_the_board
 
 
 def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:

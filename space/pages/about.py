@@ -7,14 +7,14 @@ from fastapi import APIRouter, Request, Response
 from dataset_script.citation import PAPER_BIBTEX
 from space.about_facts import about_facts
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.trust_facts import trust_facts
 from submissions.service import SubmissionService
 
 PATH: Final = "/about"
 
 
-def build_about_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
     """The route; the page is the same for every reader."""
     router, service = APIRouter(), services.submissions
 

@@ -14,8 +14,8 @@ from leaderboard.differences import COMPARED_FIGURES
 from leaderboard.labels import LabelSet
 from leaderboard.published_rows import SECOND_ANNOTATOR
 from leaderboard.report import verdicts_of
-from space.address import Choosable, choices_in, link_to
-from space.board_figures import figure_cell
+from space.address import QueryParam, choices_in, link_to
+from space.board_figures import metric_cell
 from space.compare_sentences import (
     apart_sentence,
     basis_sentence,
@@ -34,7 +34,7 @@ from space.compare_view import (
 )
 from space.errors.judge_columns import LABEL, JudgeColumns
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.row_marks import noise_on_board
 from space.row_names import choices_of, distinct_names, origin, rows_by_id, short_name
 from submissions.service import SubmissionService
@@ -42,9 +42,9 @@ from submissions.verdicts import VerdictsUnavailable
 
 PATH: Final = "/compare"
 CONTROLS: Final = (
-    Choosable("judges", "many", []),
-    Choosable("label", "one", "success", LABELS),
-    Choosable("figure", "one", "precision", COMPARED_FIGURES),
+    QueryParam("judges", "many", []),
+    QueryParam("label", "one", "success", LABELS),
+    QueryParam("figure", "one", "precision", COMPARED_FIGURES),
 )
 """What the address says; ids are looked up on the board, which changes."""
 
@@ -63,7 +63,7 @@ PRIVATE: Final = (
 )
 
 
-def build_compare_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /compare``."""
     router = APIRouter()
 
@@ -142,7 +142,7 @@ def _values(
         },
         "group_titles": {"by_benchmark": "By benchmark", "by_agent": "By agent"},
         "origin": origin,
-        "figure_cell": figure_cell,
+        "figure_cell": metric_cell,
         "points": points,
         "interval_in_points": interval_in_points,
         "p_value": p_value,

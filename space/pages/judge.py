@@ -9,24 +9,24 @@ from fastapi import APIRouter, Request, Response
 from dataset_script.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board import Board, BoardRow
 from leaderboard.published_rows import SECOND_ANNOTATOR
-from space.address import Choosable, choices_in, link_to
-from space.board_figures import figure_cell
+from space.address import QueryParam, choices_in, link_to
+from space.board_figures import metric_cell
 from space.board_view import PROVENANCES
 from space.citing import eval_results_yaml, judge_bibtex
 from space.errors.judge_columns import JudgeColumns
 from space.file_facts import file_facts
 from space.judge_plots import reliability_plot, sweep_plot
-from space.judge_sentences import ASKED, calibration_in_words, costs_in_words, lead, reading
+from space.judge_sentences import ASKED, describe_calibration, describe_costs, lead, reading
 from space.judge_view import BY_AGENT, COUNTS, JudgeView, view_judge
 from space.label_noise_told import describe_label_noise
 from space.page import Services
-from space.plain_page import PlainPages
-from space.row_marks import marks_told, noise_told
+from space.plain_page import PageFrame
+from space.row_marks import describe_marks, describe_noise
 from space.row_names import choices_of, origin, rows_by_id, short_name
 from submissions.service import SubmissionService
 
 PATH: Final = "/judge"
-CONTROLS: Final = (Choosable("id", "one", ""), Choosable("label", "one", "success", LABELS))
+CONTROLS: Final = (QueryParam("id", "one", ""), QueryParam("label", "one", "success", LABELS))
 """What the address says; an id is looked up on the board, which changes."""
 
 INTERVALS: Final = MappingProxyType(
@@ -38,7 +38,7 @@ INTERVALS: Final = MappingProxyType(
 )
 
 
-def build_judge_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /judge``."""
     service, columns, router = services.submissions, services.judge_columns, APIRouter()
 
@@ -84,10 +84,10 @@ def _values(
     """What the page of a judge that answers the label shows."""
     row, label = view.row, view.label
     facts = file_facts(service, row, label)
-    noise = noise_told(view.found)
+    noise = describe_noise(view.found)
     has_errors = label == "success" and columns.has_errors_of(row)
     return {
-        "figure_cell": figure_cell,
+        "figure_cell": metric_cell,
         "summary": " · ".join(
             part for part in (row.kind, row.inputs, row.model, origin(row), *row.marks) if part
         ),
@@ -106,11 +106,11 @@ def _values(
         "neighbours": neighbours(board, row, label),
         "calibration": facts.calibration,
         "calibration_absent": facts.calibration_absent,
-        "calibration_words": calibration_in_words(facts.calibration) if facts.calibration else [],
+        "calibration_words": describe_calibration(facts.calibration) if facts.calibration else [],
         "reliability": reliability_plot(facts.calibration) if facts.calibration else None,
         "thresholds": sweep_plot(facts.calibration) if facts.calibration else None,
         "facts": _facts(row),
-        "costs": costs_in_words(facts.costs) if facts.costs else [],
+        "costs": describe_costs(facts.costs) if facts.costs else [],
         "costs_absent": facts.costs_absent,
         "receipt": _receipt(board, row),
         "eval_results": eval_results_yaml(board, row) if row.provenance != "reference" else "",
@@ -148,7 +148,7 @@ def _facts(row: BoardRow) -> list[tuple[str, str]]:
         declared |= {"Test labels": used, "Submissions": f"{row.attempts} scored"}
     else:
         declared |= {"Date": row.date[:10], "Source": row.source}
-    declared |= {"Provenance": PROVENANCES[row.provenance], "Marks": marks_told(row), "Note": row.note}
+    declared |= {"Provenance": PROVENANCES[row.provenance], "Marks": describe_marks(row), "Note": row.note}
     return [(term, text) for term, text in declared.items() if text]
 
 
@@ -173,6 +173,6 @@ def _listed(board: Board) -> list[tuple[BoardRow, str]]:
             continue
         parts = [row.kind, origin(row)]
         if success and success["overall"]["precision"] is not None:
-            parts.append(f"precision {figure_cell(success['overall'], 'precision', 'success').text}")
+            parts.append(f"precision {metric_cell(success['overall'], 'precision', 'success').text}")
         found.append((row, " · ".join(part for part in parts if part)))
     return found

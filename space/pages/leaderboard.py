@@ -12,10 +12,10 @@ from space.board_sentences import sentences
 from space.board_view import Choice, view_board
 from space.history_view import view_history
 from space.page import Services
-from space.plain_page import DESCRIPTION, PlainPages
+from space.plain_page import DESCRIPTION, PageFrame
 from space.plots import precision_recall_plot
 from space.row_marks import MARKS
-from space.shelf import Shelf
+from space.shelf import ByteCache
 from submissions.service import SubmissionService
 
 PATH: Final = "/"
@@ -35,10 +35,10 @@ class BoardFacts:
     read_only_reason: str | None
 
 
-def build_leaderboard_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     """The route; a page is made once for each board and choice."""
     router, service = APIRouter(), services.submissions
-    known: Shelf[Options] = Shelf(4, lambda _: 1)
+    known: ByteCache[Options] = ByteCache(4, lambda _: 1)
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)

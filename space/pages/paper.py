@@ -6,18 +6,18 @@ from fastapi import APIRouter, Request, Response
 
 from dataset_script.suite import OFFICIAL
 from leaderboard.paper_tables.make import TABLES
-from space.address import Choosable, choices_in
+from space.address import QueryParam, choices_in
 from space.page import Services
 from space.paper_source import PaperTables
 from space.paper_view import describe_cell, kind_of, numbered_notes, text_of
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 
 PATH: Final = "/paper"
 FIRST: Final = "1"
-CONTROLS: Final = (Choosable("table", "one", FIRST, tuple(map(str, TABLES))),)
+CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
 
 
-def build_paper_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /paper``."""
     router, tables = APIRouter(), PaperTables(services.submissions)
 

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request, Response
 
 from dataset_script.vocabulary import BENCHMARKS
 from leaderboard.rates import OVERALL
-from space.address import Choosable, choices_in
+from space.address import QueryParam, choices_in
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.rates_source import MOST_EVALUATORS, RateSources
 from space.rates_view import (
     agent_title,
@@ -25,7 +25,7 @@ from submissions.service import SubmissionService
 PATH: Final = "/rates"
 
 
-def build_rates_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /rates``."""
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service), benchmarks_of(service)
@@ -34,8 +34,8 @@ def build_rates_router(services: Services, pages: PlainPages) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def rates_page(request: Request) -> Response:
         controls = (
-            Choosable("benchmark", "one", OVERALL, benchmarks),
-            Choosable("by", "many", sources.default()),
+            QueryParam("benchmark", "one", OVERALL, benchmarks),
+            QueryParam("by", "many", sources.default()),
         )
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
         benchmark, by = chosen["benchmark"], chosen["by"] or sources.default()

@@ -11,13 +11,13 @@ from fastapi import APIRouter, Request, Response
 from space.explorer.choice import PATH
 from space.explorer.parts import browse_part, story_id, story_part
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 
 TITLE: Final = "Trajectories"
 TEMPLATE: Final = "trajectories.html"
 
 
-def build_trajectories_router(services: Services, pages: PlainPages) -> APIRouter:
+def build_trajectories_router(services: Services, pages: PageFrame) -> APIRouter:
     """The route: the list, or the story that the address names."""
     router, explorer = APIRouter(), services.trajectories
 

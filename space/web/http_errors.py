@@ -20,9 +20,9 @@ from leaderboard.error_tags import ErrorTagInvalid
 from submissions.accounts import Actor
 from submissions.database import snapshot
 from submissions.declaration import DeclarationError
-from submissions.durability import nothing_lasts
-from submissions.lookup import state_of_records
-from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.durability import durability_problem
+from submissions.lookup import log_version
+from submissions.refusals import PermissionDenied, RateLimited, SubmissionError
 from submissions.service import DURABLE_WITHIN_SECONDS, SubmissionService
 
 RenderError = Callable[[str, str, int], Response]
@@ -63,10 +63,10 @@ def add_error_handlers(
         key = "error" if request.url.path == SUBMITTING else "detail"
         return JSONResponse({key: message, **more}, status, headers)
 
-    async def refused(request: Request, error: SubmissionRefused) -> Response:
-        return problem(request, 403 if isinstance(error, NotAllowed) else 409, str(error))
+    async def refused(request: Request, error: SubmissionError) -> Response:
+        return problem(request, 403 if isinstance(error, PermissionDenied) else 409, str(error))
 
-    async def limit_reached(request: Request, error: TooMany) -> Response:
+    async def limit_reached(request: Request, error: RateLimited) -> Response:
         if error.next_at.year >= 9999:  # there will be none
             return problem(request, 429, str(error), next_at=None)
         seconds = max(1, ceil((error.next_at - service.clock()).total_seconds()))
@@ -95,8 +95,8 @@ def add_error_handlers(
             return problem(request, status, str(message), error.headers)
         return await http_exception_handler(request, HTTPException(status, message, error.headers))
 
-    app.add_exception_handler(SubmissionRefused, refused)
-    app.add_exception_handler(TooMany, limit_reached)
+    app.add_exception_handler(SubmissionError, refused)
+    app.add_exception_handler(RateLimited, limit_reached)
     app.add_exception_handler(DeclarationError, invalid_declaration)
     app.add_exception_handler(ErrorTagInvalid, invalid_tag)
     app.add_exception_handler(RequestValidationError, invalid_request)
@@ -108,7 +108,7 @@ def require_open(service: SubmissionService, even_if_lost: bool = False) -> None
 
     ``even_if_lost``: also take a record where no place keeps it longer than this process.
     """
-    lost = None if even_if_lost else nothing_lasts(service.settings)
+    lost = None if even_if_lost else durability_problem(service.settings)
     if closed := service.durability.closed or lost:
         raise HTTPException(503, f"nothing was done: {closed}")
 
@@ -150,14 +150,14 @@ def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options:
     maintainers, so that nobody learns which ids exist."""
     try:
         return act(*args, **options)
-    except (KeyError, NotAllowed):
+    except (KeyError, PermissionDenied):
         raise HTTPException(*(404, NO_SUBMISSION) if actor.is_maintainer else (403, NOT_YOURS)) from None
 
 
 def wait_until_durable(service: SubmissionService) -> bool:
     """Whether every record up to now is durable, after a wait."""
     with snapshot(service.engine) as session:
-        last = state_of_records(session)
+        last = log_version(session)
     return service.durability.wait(last, DURABLE_WITHIN_SECONDS)
 
 

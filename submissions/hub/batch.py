@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from submissions.chain import Record
+from submissions.chain import Event
 from submissions.hub.layout import Span, file_path, to_lines
 from submissions.store import FileStore
 
@@ -16,12 +16,12 @@ WAIT_FOR_A_FILE: Final = timedelta(minutes=10)
 """A file that is not here may be at another process, which then commits it; after so long it is lost."""
 
 
-def next_batch(records: Sequence[Record], files: FileStore, now: datetime) -> tuple[int, dict[str, bytes]]:
+def next_batch(records: Sequence[Event], files: FileStore, now: datetime) -> tuple[int, dict[str, bytes]]:
     """How many of the records go into one commit, and the content of it by path; 0 where none can go.
 
     A record and its file are never in two commits. It ends before a record whose file is not here.
     """
-    taken: list[Record] = []
+    taken: list[Event] = []
     contents: dict[str, bytes] = {}
     size = 0
     for record in records[:MOST_RECORDS]:

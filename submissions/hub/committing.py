@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from submissions.chain import records_after
+from submissions.chain import events_after
 from submissions.database import snapshot, transaction
 from submissions.hub.batch import MOST_RECORDS, next_batch
 from submissions.hub.layout import WRITER, Span, writer_file
@@ -81,7 +81,7 @@ class Committer:
     def has_pending(self) -> bool:
         """Whether records wait that can go to the Hub from here, without asking the Hub."""
         with snapshot(self._engine()) as session:
-            records = records_after(session, committed_through(session), most=1)
+            records = events_after(session, committed_through(session), most=1)
         return next_batch(records, self._restorer.files, self._clock())[0] > 0
 
     def commit_some(self) -> int:
@@ -89,7 +89,7 @@ class Committer:
         self.connect()
         head = self._head
         with snapshot(self._engine()) as session:
-            records = records_after(session, head.last, most=MOST_RECORDS)
+            records = events_after(session, head.last, most=MOST_RECORDS)
         number, contents = next_batch(records, self._restorer.files, self._clock())
         if not number:
             return 0

@@ -1,6 +1,6 @@
 """Where records and files lie in the repository of records, and how they read. Pure.
 
-    records/0000/00000001-00000050.jsonl    the records 1 to 50, a canonical line each (`Record.line`)
+    records/0000/00000001-00000050.jsonl    the records 1 to 50, a canonical line each (`Event.line`)
     files/ab/<sha256>                       an uploaded file, as it came
     writer.json                             which server writes at present
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from submissions.chain import EventLogBroken, Record, parse_event
+from submissions.chain import Event, EventLogBroken, parse_event
 
 WRITER: Final = "writer.json"
 RECORDS: Final = "records"
@@ -63,11 +63,11 @@ def file_path(sha256: str) -> str:
     return f"files/{sha256[:2]}/{sha256}"
 
 
-def to_lines(records: Sequence[Record]) -> bytes:
+def to_lines(records: Sequence[Event]) -> bytes:
     return b"".join(record.line() + b"\n" for record in records)
 
 
-def read_lines(content: bytes, span: Span) -> list[Record]:
+def read_lines(content: bytes, span: Span) -> list[Event]:
     """The records of a file. Raises EventFilesDamaged where they are not those of its span, unchanged."""
     try:
         records = [parse_event(line) for line in content.splitlines()]

@@ -30,7 +30,7 @@ from submissions.hub.words import DIVERGED, HUB_SILENT, REPLACED, RESTORING, wai
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS: Final = 1.0
 """How soon a record is seen that another process wrote."""
-PATIENCE_WITH_SILENCE: Final = 2.0
+WAIT_WHILE_FAILING_SECONDS: Final = 2.0
 """Seconds that an answer waits for a Hub that is silent: it would hold up others."""
 FAILURES_THAT_COUNT: Final = 3
 """After so many in a row the Hub is said to be silent."""
@@ -89,7 +89,7 @@ class HubSync:
         return HUB_SILENT if self._is_failing else RESTORING
 
     @property
-    def told(self) -> str | None:
+    def message(self) -> str | None:
         """A sentence for pages while records wait for the Hub; None where none do."""
         if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
@@ -106,7 +106,7 @@ class HubSync:
             return True
         start = time.monotonic()
         while not self._is_durable(sequence):
-            patience = min(timeout_s, PATIENCE_WITH_SILENCE) if self._is_failing else timeout_s
+            patience = min(timeout_s, WAIT_WHILE_FAILING_SECONDS) if self._is_failing else timeout_s
             left = start + patience - time.monotonic()
             if left <= 0 or self._ended or self._stop.is_set():
                 return False

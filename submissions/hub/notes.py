@@ -5,8 +5,8 @@ from datetime import datetime
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from submissions.chain import records_after
-from submissions.records import Commit, Entry, Submission
+from submissions.chain import events_after
+from submissions.records import Commit, EventRow, Submission
 
 
 def committed_through(session: Session) -> int:
@@ -23,11 +23,11 @@ def note_commit(session: Session, through: int, commit: str, at: datetime) -> No
 
 def hash_of_event(session: Session, sequence: int) -> str | None:
     """The hash of a record here; None where there is no such record."""
-    return session.scalar(select(Entry.hash).where(Entry.sequence == sequence))
+    return session.scalar(select(EventRow.hash).where(EventRow.sequence == sequence))
 
 
 def stored_files(session: Session) -> set[str]:
     """The SHA-256 of every file that was submitted, and of every label set that was published."""
-    published = records_after(session, kinds=["labels_published"])
+    published = events_after(session, kinds=["labels_published"])
     submitted = session.scalars(select(Submission.file_sha256).distinct())
     return {*submitted, *(record.file_sha256 for record in published)}

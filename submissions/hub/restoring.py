@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import Engine
 
 from dataset_script.hub_calls import HubError
-from submissions.chain import NO_HASH, Record, insert, lock_event_log
+from submissions.chain import NO_HASH, Event, insert, lock_event_log
 from submissions.chain import head as head_of_chain
 from submissions.database import snapshot, transaction
 from submissions.hub.layout import EventFilesDamaged, file_path, read_lines
@@ -72,7 +72,7 @@ class Restorer:
         self.repository.clear()
         return len(newer)
 
-    def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Record]:
+    def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
         """The Hub's records from the last one that should be the same on both sides."""
         spans = [span for span in head.spans if span.last >= max(common, 1)]
         paths = self.repository.read({span.path: span.size for span in spans}, head.commit, self._progress)

@@ -9,15 +9,15 @@ from sqlalchemy.orm import Session
 from leaderboard.annotations import ANSWERS, QUESTIONS, UNSURE
 from submissions.accounts import Actor
 from submissions.acts import Actions, checked_line, require_maintainer
-from submissions.chain import Record, lock_event_log
+from submissions.chain import Event, lock_event_log
 from submissions.database import transaction
 from submissions.declaration import NAME_LENGTH
 from submissions.labelling.assigning import new_assignments
 from submissions.labelling.discussion import open_questions
 from submissions.labelling.drafts import Draft, SavedElsewhere
 from submissions.labelling.shelf import AnnotationStateCache
-from submissions.labelling.state import Labelling
-from submissions.refusals import NotAllowed, SubmissionRefused
+from submissions.labelling.state import AnnotationState
+from submissions.refusals import PermissionDenied, SubmissionError
 
 REASON_LENGTH: Final = 1_000
 NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
@@ -27,7 +27,7 @@ NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
 class AnnotationActions(Actions):
     """What annotators and maintainers do.
 
-    Every method raises NotAllowed for an actor who may not, SubmissionRefused where the act makes no sense as
+    Every method raises PermissionDenied for an actor who may not, SubmissionError where the act makes no sense as
     things stand. No message holds an answer.
     """
 
@@ -38,22 +38,22 @@ class AnnotationActions(Actions):
         require_maintainer(actor)
         name = account.strip()
         if not name or len(name) > NAME_LENGTH or not name.isprintable():
-            raise SubmissionRefused(f"name the account, in up to {NAME_LENGTH} characters on one line")
+            raise SubmissionError(f"name the account, in up to {NAME_LENGTH} characters on one line")
         with transaction(self.engine) as session:
             state = self._state(session)
             if state.annotator_of(name) is not None:
-                raise SubmissionRefused(f"{name} is already invited")
+                raise SubmissionError(f"{name} is already invited")
             annotator = state.id_of(name) or f"annotator-{len(state.accounts) + 1}"
             self._add(session, "invited", actor, {"account": name, "annotator": annotator})
             return annotator
 
-    def uninvite(self, account: str, actor: Actor) -> Record:
+    def uninvite(self, account: str, actor: Actor) -> Event:
         """End it; what the account finished stays, what it did not can be assigned to others."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             annotator = self._state(session).annotator_of(account.strip())
             if annotator is None:
-                raise SubmissionRefused("this account is not invited")
+                raise SubmissionError("this account is not invited")
             name = self._state(session).accounts[annotator]
             return self._add(session, "uninvited", actor, {"account": name})
 
@@ -61,14 +61,14 @@ class AnnotationActions(Actions):
         """Assign trajectories to those who are invited; how many assignments were added. See `assigning`."""
         require_maintainer(actor)
         if not 0 <= share <= 1:
-            raise SubmissionRefused("the share of second annotations is a number from 0 to 1")
+            raise SubmissionError("the share of second annotations is a number from 0 to 1")
         found = [self.suite.find(name) for name in trajectories]
         if None in found:
-            raise SubmissionRefused("some of these trajectories are not in the suite")
+            raise SubmissionError("some of these trajectories are not in the suite")
         with transaction(self.engine) as session:
             state = self._state(session)
             if not state.active:
-                raise SubmissionRefused("nobody is invited yet: invite annotators first")
+                raise SubmissionError("nobody is invited yet: invite annotators first")
             finished = {key for key, given in state.given.items() if given.is_done}
             people = sorted(state.active)
             ids = [trajectory.trajectory_id for trajectory in found if trajectory]
@@ -88,7 +88,7 @@ class AnnotationActions(Actions):
             state = self._state(session)
             annotator = state.annotator_of(actor.name)
             if annotator is None or not state.is_assigned(trajectory_id, annotator):
-                raise NotAllowed(NOT_YOURS)
+                raise PermissionDenied(NOT_YOURS)
             before = state.given.get((trajectory_id, annotator))
             if before is not None:
                 if _is_same(before.answers, before.comment, before.is_done, body):
@@ -96,34 +96,34 @@ class AnnotationActions(Actions):
                 if before.sequence != seen:
                     raise SavedElsewhere
                 if state.is_closed(trajectory_id, annotator):
-                    raise SubmissionRefused(
+                    raise SubmissionError(
                         "this annotation is closed: others' answers are visible; continue in the discussion"
                     )
             whole = {"trajectory_id": trajectory_id, "annotator": annotator, **body}
             return self._add(session, "annotated", actor, whole).sequence
 
-    def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Record:
+    def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
         """Decide a question of a trajectory; an earlier decision stays in the records.
 
         For those who may see the answers; annotators decide what is open, maintainers whatever was annotated.
         """
         if question not in QUESTIONS or answer not in (UNSURE, *ANSWERS[question]):
-            raise SubmissionRefused("use one of the questions, and one of its answers or unsure")
+            raise SubmissionError("use one of the questions, and one of its answers or unsure")
         why = checked_line(reason, f"give a reason, in up to {REASON_LENGTH:,} characters", REASON_LENGTH)
         with transaction(self.engine) as session:
             state = self._state(session)
             annotator = state.annotator_of(actor.name)
             if not state.may_see_answers(trajectory_id, annotator, actor.is_maintainer):
-                raise NotAllowed(NOT_YOURS)
+                raise PermissionDenied(NOT_YOURS)
             if not state.finished(trajectory_id):
-                raise SubmissionRefused("nobody has annotated this trajectory yet")
+                raise SubmissionError("nobody has annotated this trajectory yet")
             is_open = question in open_questions(state, trajectory_id)
             if not (actor.is_maintainer or is_open):
-                raise SubmissionRefused("this question is not open")
+                raise SubmissionError("this question is not open")
             body = {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
             return self._add(session, "resolved", actor, body)
 
-    def _state(self, session: Session) -> Labelling:
+    def _state(self, session: Session) -> AnnotationState:
         lock_event_log(session)
         return self.state_cache.within(session)
 

@@ -10,9 +10,9 @@ from submissions.labelling.acts import AnnotationActions
 from submissions.labelling.discussion import finished_annotations
 from submissions.labelling.label_set import annotations_before, label_set
 from submissions.labelling.shelf import AnnotationStateCache
-from submissions.labelling.state import Labelling
+from submissions.labelling.state import AnnotationState
 from submissions.publishing_labels import publish
-from submissions.refusals import NotAllowed, SubmissionRefused
+from submissions.refusals import PermissionDenied, SubmissionError
 from submissions.service import SubmissionService
 
 
@@ -27,12 +27,12 @@ class LabellingDesk:
         return AnnotationStateCache(self.service.engine, self.service.suite)
 
     @cached_property
-    def acts(self) -> AnnotationActions:
+    def actions(self) -> AnnotationActions:
         return AnnotationActions(
             self.service.engine, self.service.suite, self.service.clock, self._state_cache
         )
 
-    def now(self) -> Labelling:
+    def now(self) -> AnnotationState:
         return self._state_cache.now()
 
     def is_annotator(self, account: str) -> bool:
@@ -43,11 +43,11 @@ class LabellingDesk:
         return agreement_report(finished_annotations(self.now()))
 
     def publish(self, actor: Actor, why: str) -> LabelVersion:
-        """Publish the label set as it stands as a new version. Raises NotAllowed, SubmissionRefused."""
+        """Publish the label set as it stands as a new version. Raises PermissionDenied, SubmissionError."""
         if not actor.is_maintainer:
-            raise NotAllowed("only maintainers may publish labels")
+            raise PermissionDenied("only maintainers may publish labels")
         state = self.now()
         if not any(given.is_done for given in state.given.values()):
-            raise SubmissionRefused("nobody has finished an annotation yet, so there is nothing to publish")
+            raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
         annotations = label_set(state, annotations_before(self.service))
         return publish(self.service, write_released(annotations).encode(), actor, why)

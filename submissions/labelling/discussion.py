@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from leaderboard.agreement_report import OpenItem, open_items
 from leaderboard.annotations import QUESTIONS, Annotation
-from submissions.labelling.state import Decision, Labelling
+from submissions.labelling.state import AnnotationState, Decision
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Talk:
+class DiscussionItem:
     """A trajectory in the discussion. ``open`` are the questions that wait for a decision.
 
     ``decisions`` maps a question to all that was decided of it, the newest last; ``comments`` are the
@@ -25,7 +25,7 @@ class Talk:
         return f"Talk({self.item.trajectory_id!r})"
 
 
-def finished_annotations(state: Labelling, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
+def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
     """The finished annotations as they were given, first ones before second ones of each trajectory."""
     ids = sorted({name for name, _ in state.given}) if trajectory_id is None else [trajectory_id]
     return tuple(
@@ -35,7 +35,9 @@ def finished_annotations(state: Labelling, trajectory_id: str | None = None) -> 
     )
 
 
-def talks(state: Labelling, annotator: str | None, is_maintainer: bool) -> tuple[Talk, ...]:
+def discussion_items(
+    state: AnnotationState, annotator: str | None, is_maintainer: bool
+) -> tuple[DiscussionItem, ...]:
     """The discussion as far as somebody may see it: never answers on what they have yet to answer."""
     return tuple(
         _talk(state, item)
@@ -44,19 +46,19 @@ def talks(state: Labelling, annotator: str | None, is_maintainer: bool) -> tuple
     )
 
 
-def open_questions(state: Labelling, trajectory_id: str) -> tuple[str, ...]:
+def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...]:
     """The questions of a trajectory that wait for a decision."""
     items = open_items(finished_annotations(state, trajectory_id))
     return _open(state, items[0]) if items else ()
 
 
-def _open(state: Labelling, item: OpenItem) -> tuple[str, ...]:
+def _open(state: AnnotationState, item: OpenItem) -> tuple[str, ...]:
     asked = {*item.disagreeing, *item.unsure} - set(state.decided(item.trajectory_id))
     return tuple(question for question in QUESTIONS if question in asked)
 
 
-def _talk(state: Labelling, item: OpenItem) -> Talk:
+def _talk(state: AnnotationState, item: OpenItem) -> DiscussionItem:
     name = item.trajectory_id
     comments = tuple(state.given[name, who].comment for who in item.annotators if who is not None)
     decisions = {q: state.decisions[name, q] for q in QUESTIONS if (name, q) in state.decisions}
-    return Talk(item, _open(state, item), comments, decisions)
+    return DiscussionItem(item, _open(state, item), comments, decisions)

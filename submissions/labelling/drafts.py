@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from leaderboard.annotations import ANSWERS, COMMENT_LENGTH, QUESTION_TITLES, QUESTIONS, UNSURE
 from submissions.acts import is_utf8
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 
 LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 
 
-class SavedElsewhere(SubmissionRefused):
+class SavedElsewhere(SubmissionError):
     """The annotation was changed from another window or device since this one read it."""
 
     def __init__(self) -> None:
@@ -35,9 +35,9 @@ class Draft:
         return "Draft()"  # without its answers: it may stand in a log
 
     def body(self) -> dict[str, Any]:
-        """What a record keeps of it. Raises SubmissionRefused with every problem."""
+        """What a record keeps of it. Raises SubmissionError with every problem."""
         if problems := self._problems():
-            raise SubmissionRefused("; ".join(problems))
+            raise SubmissionError("; ".join(problems))
         return {
             "answers": {question: self.answers.get(question) for question in QUESTIONS},
             "comment": self.comment.strip(),

@@ -12,15 +12,15 @@ from leaderboard.label_source import LabelsUnavailable
 from leaderboard.labels import LabelsInvalid, load_annotations
 from submissions.label_versions import published_versions, serves_records
 from submissions.labelling.discussion import finished_annotations
-from submissions.labelling.state import Labelling
-from submissions.refusals import SubmissionRefused
+from submissions.labelling.state import AnnotationState
+from submissions.refusals import SubmissionError
 from submissions.service import SubmissionService
 
 EARLIER: Final = "earlier-"
 """Before the id of an annotator of an earlier label set: they are other people than those invited here."""
 
 
-def label_set(state: Labelling, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
+def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
     """All primary annotations with decisions applied, then the second ones as they were given.
 
     The first row of a trajectory is the one that judges are scored on. ``before`` are the annotations of the
@@ -40,7 +40,7 @@ def label_set(state: Labelling, before: Sequence[Annotation] = ()) -> tuple[Anno
 def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
     """The annotations of the newest published label set, else of the labels that the settings name.
 
-    Empty where there are none yet. Raises SubmissionRefused where there should be some that cannot be read.
+    Empty where there are none yet. Raises SubmissionError where there should be some that cannot be read.
     """
     known = published_versions(service.engine, service.suite.name)
     if not known and (serves_records(service.settings) or service.settings.labels == "none"):
@@ -49,7 +49,7 @@ def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
     try:
         return load_annotations(service.suite, service.settings, file=file)
     except (LabelsUnavailable, LabelsInvalid):
-        raise SubmissionRefused(
+        raise SubmissionError(
             "the previous label set cannot be read, and publishing now would lose its labels; restore its "
             "file first"
         ) from None

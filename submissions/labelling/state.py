@@ -10,14 +10,14 @@ from types import MappingProxyType
 
 from leaderboard.annotations import QUESTIONS
 from submissions.accounts import is_same_name
-from submissions.chain import Record
+from submissions.chain import Event
 
 FIRST, SECOND = 1, 2
 """The places of an assignment: whose annotation is the primary one, and whose measures agreement."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Given:
+class SavedAnswers:
     """The answers of one annotator on one trajectory, as saved last.
 
     ``answers`` has the questions that are answered so far, ``seconds`` how long it took in all, ``sequence``
@@ -49,12 +49,12 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class AssignedTask:
     """A trajectory in somebody's queue, with their answers so far."""
 
     trajectory_id: str
     place: int
-    given: Given | None
+    given: SavedAnswers | None
 
     @property
     def is_done(self) -> bool:
@@ -62,7 +62,7 @@ class Task:
 
 
 @dataclass(frozen=True, repr=False)
-class Labelling:
+class AnnotationState:
     """Everything at one moment.
 
     ``accounts`` maps every annotator's opaque id to the account, ``active`` has the ids of those invited now.
@@ -73,7 +73,7 @@ class Labelling:
     accounts: Mapping[str, str] = field(default_factory=dict)
     active: frozenset[str] = frozenset()
     assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    given: Mapping[tuple[str, str], Given] = field(default_factory=dict)
+    given: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
     decisions: Mapping[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -103,16 +103,16 @@ class Labelling:
         is_seen = bool(others) or any((trajectory_id, question) in self.decisions for question in QUESTIONS)
         return self.is_done(trajectory_id, annotator) and is_seen
 
-    def queue(self, annotator: str) -> tuple[Task, ...]:
+    def queue(self, annotator: str) -> tuple[AssignedTask, ...]:
         """What is assigned to somebody, in the order of assigning."""
         return tuple(
-            Task(trajectory_id, place, self.given.get((trajectory_id, annotator)))
+            AssignedTask(trajectory_id, place, self.given.get((trajectory_id, annotator)))
             for trajectory_id, places in self.assigned.items()
             for place, who in places.items()
             if who == annotator
         )
 
-    def finished(self, trajectory_id: str) -> tuple[tuple[str, Given], ...]:
+    def finished(self, trajectory_id: str) -> tuple[tuple[str, SavedAnswers], ...]:
         """The finished annotations of a trajectory: the first place, the second, then any earlier ones."""
         places = self.assigned.get(trajectory_id, {})
         people = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
@@ -136,8 +136,10 @@ class Labelling:
 
 
 def fold_annotations(
-    before: Labelling, records: Iterable[Record], knows: Callable[[str], bool] = lambda trajectory_id: True
-) -> Labelling:
+    before: AnnotationState,
+    records: Iterable[Event],
+    knows: Callable[[str], bool] = lambda trajectory_id: True,
+) -> AnnotationState:
     """What follows from a state and the records behind it, in their order; other kinds are passed by.
 
     ``knows`` says whether a trajectory is one of the suite's: the rest belongs to another suite.
@@ -162,13 +164,13 @@ def fold_annotations(
                 key = (body["trajectory_id"], body["question"])
                 decision = Decision(body["answer"], body["reason"], record.actor, record.at)
                 decisions[key] = (*decisions.get(key, ()), decision)
-    return Labelling(accounts, frozenset(active), assigned, given, decisions)
+    return AnnotationState(accounts, frozenset(active), assigned, given, decisions)
 
 
-def _given(record: Record) -> Given:
+def _given(record: Event) -> SavedAnswers:
     body = record.body
     answers = {question: body["answers"][question] for question in QUESTIONS if body["answers"].get(question)}
-    return Given(
+    return SavedAnswers(
         answers=MappingProxyType(answers),
         comment=body["comment"],
         seconds=body["seconds"],

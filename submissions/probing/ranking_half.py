@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dataset_script.prediction_file.aligned import AlignedPredictions
+from dataset_script.prediction_file.aligned import Predictions
 from dataset_script.suite import Trajectory
 from leaderboard.labels import LabelSet
 
@@ -62,6 +62,6 @@ def trajectories_of(trajectories: Sequence[Trajectory], rows: np.ndarray) -> tup
     return tuple(trajectory for trajectory, inside in zip(trajectories, rows, strict=True) if inside)
 
 
-def predictions_of(aligned: AlignedPredictions, rows: np.ndarray) -> AlignedPredictions:
+def predictions_of(aligned: Predictions, rows: np.ndarray) -> Predictions:
     """The aligned predictions of some rows, with every column that the file has."""
     return aligned.take(np.flatnonzero(rows))

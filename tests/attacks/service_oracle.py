@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from submissions.accounts import Actor
-from submissions.refusals import TooMany
+from submissions.refusals import RateLimited
 from submissions.service import SubmissionService
 from tests.attacks.oracle import ACCOUNTS, BudgetSpent, FileHeld
 from tests.attacks.world import World
@@ -70,7 +70,7 @@ class ServiceOracle:
     def public_figures(self, verdicts: np.ndarray) -> Mapping[str, Any]:
         """The board's row, once its round is over."""
         submission_id, _ = self._sent(self._content(verdicts))
-        self.service.acts.publish(submission_id, self._actor())
+        self.service.actions.publish(submission_id, self._actor())
         self.clock.now += timedelta(days=self.service.suite.rules.round_days)
         row = next(row for row in self.service.board().rows if row.id == submission_id)
         return {"labels": row.labels}
@@ -98,7 +98,7 @@ class ServiceOracle:
         said = declaration(account=self._actor().name, judge=f"judge {self.sent}")
         try:
             receipt = self.service.submit(upload, said, self._actor())
-        except TooMany:
+        except RateLimited:
             raise BudgetSpent from None
         self.files_left -= 1
         if receipt.status == "held":

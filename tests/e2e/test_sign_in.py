@@ -41,12 +41,12 @@ class SpaceOfTheHub(RunningSpace):
     def submitted(self) -> list[tuple[str, str]]:
         """(account, judge) of every record of a submission."""
         from dataset_script.settings import Settings
-        from submissions.chain import records_after
+        from submissions.chain import events_after
         from submissions.database import open_database, snapshot
 
         state = Path(self._environment["ARB_STATE_DIR"])
         with snapshot(open_database(Settings(state_dir=state).records_url())) as session:
-            found = [record.body for record in records_after(session, 0) if record.kind == "submitted"]
+            found = [record.body for record in events_after(session, 0) if record.kind == "submitted"]
         return [(body["account"], body["judge"]) for body in found]
 
 

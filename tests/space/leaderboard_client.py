@@ -8,7 +8,7 @@ from space.board_view import Choice
 from space.look import StaticAssets
 from space.page import Services
 from space.pages.leaderboard import build_leaderboard_router, choice_values
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.templating import render
 from submissions.service import SubmissionService
 
@@ -16,7 +16,7 @@ from submissions.service import SubmissionService
 def leaderboard_client(service: SubmissionService) -> TestClient:
     """A client of the page at ``/``."""
     app = FastAPI()
-    app.include_router(build_leaderboard_router(Services(service, None), PlainPages(StaticAssets())))
+    app.include_router(build_leaderboard_router(Services(service, None), PageFrame(StaticAssets())))
     return TestClient(app)
 
 

@@ -6,7 +6,7 @@ from space.auth.auth import Auth
 from space.look import StaticAssets
 from space.page import Services
 from space.people import build_people_router
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from space.rest_submissions import build_submission_router
 from submissions.service import SubmissionService
 from tests.canary import CANARIES
@@ -22,7 +22,7 @@ def people_client(service: SubmissionService) -> TestClient:
     """A client of a local server over a service; nobody is signed in (see `signed_in`)."""
     services = Services(service, None)
     app = rest_app(service)
-    app.include_router(build_people_router(services, PlainPages(StaticAssets())))
+    app.include_router(build_people_router(services, PageFrame(StaticAssets())))
     app.include_router(build_submission_router(service, auth=services.auth))
     return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
 

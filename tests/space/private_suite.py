@@ -33,7 +33,7 @@ def make_public(service: SubmissionService, ids: Iterable[str], account: str = "
     """Put submissions on the board: released where held, made public by their owner, and the round ends."""
     maintainer = Actor("Mia", is_maintainer=True)
     for submission_id in ids:
-        if service.submission(submission_id, maintainer).standing.is_held:
+        if service.submission(submission_id, maintainer).status.is_held:
             service.decide("released", submission_id, maintainer, "looked at")
-        service.acts.publish(submission_id, Actor(account))
+        service.actions.publish(submission_id, Actor(account))
     service.clock.now += timedelta(days=1)

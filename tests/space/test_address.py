@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.address import LONGEST_LIST, Choosable, choices_in, link_to
+from space.address import LONGEST_LIST, QueryParam, choices_in, link_to
 
-LABEL = Choosable("label", "one", "success", ("success", "repetition"))
-JUDGES = Choosable("judges", "many", [], None)
-KINDS = Choosable("kind", "many", [], ("Rule-based", "LLM judge", "a, b"))
-SEARCH = Choosable("q", "text", "", max_length=10)
-EVERY = Choosable("every", "flag", False)
-STEP = Choosable("step", "number", 0, low=0, high=30)
+LABEL = QueryParam("label", "one", "success", ("success", "repetition"))
+JUDGES = QueryParam("judges", "many", [], None)
+KINDS = QueryParam("kind", "many", [], ("Rule-based", "LLM judge", "a, b"))
+SEARCH = QueryParam("q", "text", "", max_length=10)
+EVERY = QueryParam("every", "flag", False)
+STEP = QueryParam("step", "number", 0, low=0, high=30)
 ALL = (LABEL, JUDGES, KINDS, SEARCH, EVERY, STEP)
 
 

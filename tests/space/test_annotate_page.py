@@ -21,7 +21,7 @@ from space.auth.sign_in_page import SignInPage
 from space.explorer.explorer import Explorer
 from space.look import StaticAssets
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from submissions.accounts import Actor
 from submissions.labelling.drafts import Draft
 from submissions.service import SubmissionService
@@ -50,7 +50,7 @@ class World:
         send(self.service, verdicts(suite, misses=0 if yes else 9))
         self.services = Services(self.service, Explorer(self.settings, self.service))
         self.app = rest_app(self.services.submissions)
-        pages = PlainPages(StaticAssets())
+        pages = PageFrame(StaticAssets())
         self.app.include_router(build_labelling_router(self.services, pages))
         is_annotator = self.services.labelling.is_annotator
         sign_in = SignInPage(pages)

@@ -90,7 +90,7 @@ def test_starting_finishes_what_a_killed_process_left(suite_folder, tmp_path, mo
     settings = settings_for(suite_folder, tmp_path / "state")
     service = SubmissionService(settings)
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: None)
+        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         send(service, verdicts(service.suite))
     assert service.board().rows == ()
     create_app(settings)
@@ -101,7 +101,7 @@ def test_the_app_starts_although_a_kept_file_is_damaged(suite_folder, tmp_path, 
     settings = settings_for(suite_folder, tmp_path / "state")
     service = SubmissionService(settings)
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: None)
+        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         receipt = send(service, verdicts(service.suite))
     service.files.path(receipt.file_sha256).write_bytes(b"rubbish")
     with caplog.at_level(logging.WARNING):

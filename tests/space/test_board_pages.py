@@ -134,11 +134,11 @@ def test_the_same_board_and_choice_give_the_same_tag_and_others_another_one(clie
 
 def test_a_page_is_rendered_once_for_a_board_and_a_choice(client, monkeypatch):
     rendered = []
-    from space.plain_page import PlainPages
+    from space.plain_page import PageFrame
 
-    usual = PlainPages.html
+    usual = PageFrame.html
     monkeypatch.setattr(
-        PlainPages, "html", lambda *given, **values: rendered.append(1) or usual(*given, **values)
+        PageFrame, "html", lambda *given, **values: rendered.append(1) or usual(*given, **values)
     )
     for query in ("figure=f1", "figure=f1&x=1", "figure=f1"):
         client.get(f"/?{query}")

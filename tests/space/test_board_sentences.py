@@ -53,7 +53,10 @@ def test_one_judge_alone_has_no_neighbours_to_speak_of():
 def test_the_first_judge_is_told_in_words_of_its_figures():
     # 90 of 100 called are; 90 of 150 found: 40 of 100 missed
     found = sentences(board(judge("A", 90, (1, 1, 1))), "success")
-    assert found[0] == "A (tree) leads: of 100 trajectories called successful, 90 are; it misses 40 of 100 successes."
+    assert (
+        found[0]
+        == "A (tree) leads: of 100 trajectories called successful, 90 are; it misses 40 of 100 successes."
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from leaderboard.compare import Comparison, Entrant, Pair, Runs
 from leaderboard.differences import Difference
-from leaderboard.disagreement import Fooled, McNemar, SharedErrors, VerdictAgreement
+from leaderboard.disagreement import JointErrors, McNemar, SharedErrors, VerdictAgreement
 from leaderboard.votes import Vote
 from space.compare_sentences import (
     apart_sentence,
@@ -152,7 +152,7 @@ def test_votes_tell_what_unanimity_buys_and_costs():
 
 def test_the_trajectories_that_all_get_wrong_are_counted():
     found = comparison(
-        pair(EVEN, found_runs=runs()), voters=(0, 1), fooled=Fooled((800, 70, 30), (60, 25, 15))
+        pair(EVEN, found_runs=runs()), voters=(0, 1), fooled=JointErrors((800, 70, 30), (60, 25, 15))
     )
     assert fooled_sentence(found).startswith(
         "Both judges are wrong on 45 trajectories (30 false alarms, 15 misses)"

@@ -7,7 +7,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.testclient import TestClient
 
 from space.look import STATIC, StaticAssets
-from space.plain_page import PAGES, PlainPages
+from space.plain_page import PAGES, PageFrame
 from space.templating import FOLDER
 from tests.space.conftest import shown_text, tags_and_attributes
 
@@ -23,7 +23,7 @@ def content() -> dict:
 @pytest.fixture
 def client(content) -> TestClient:
     app, look = FastAPI(), StaticAssets()
-    pages = PlainPages(look)
+    pages = PageFrame(look)
     app.include_router(look.router())
 
     def values() -> dict:

@@ -3,7 +3,7 @@ import pytest
 
 from leaderboard.calibration import calibrate
 from space.judge_plots import CLEARANCE, HEIGHT, WIDTH, reliability_plot, sweep_plot
-from space.judge_sentences import calibration_in_words
+from space.judge_sentences import describe_calibration
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_everything_lies_on_the_picture(found):
 
 
 def test_the_words_tell_what_the_score_is_worth(found):
-    told = calibration_in_words(found)
+    told = describe_calibration(found)
     # (60 * |0.05 - 0.10| + 40 * |0.85 - 0.75|) / 100 = 7 points
     assert told[0] == (
         "Score and share of successes lie 7.0 points apart on average: the score is some way off."

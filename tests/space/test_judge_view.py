@@ -1,7 +1,7 @@
 import pytest
 
 from leaderboard.running_costs import RunningCosts
-from space.judge_sentences import costs_in_words, dollars, lead, reading
+from space.judge_sentences import describe_costs, dollars, lead, reading
 from space.judge_view import view_judge
 from tests.space.boards import board, cell, label, row, second_annotator
 
@@ -119,7 +119,7 @@ def test_small_amounts_of_money_are_not_rounded_to_nothing(amount, text):
 
 
 def test_costs_tell_how_many_rows_they_rest_on():
-    told = dict(costs_in_words(RunningCosts(10, 4, 20.0, 1500.0, None, 2.5)))
+    told = dict(describe_costs(RunningCosts(10, 4, 20.0, 1500.0, None, 2.5)))
     assert told == {
         "1,000 trajectories": "$20.00 (from 4 of 10 with a cost)",
         "a trajectory": "$0.02",

@@ -22,7 +22,7 @@ def hub(monkeypatch):
 
 
 def test_a_space_tells_of_records_that_wait_and_ends_its_work_with_itself(hub, tmp_path, monkeypatch):
-    monkeypatch.setattr("submissions.hub.mirror.PATIENCE_WITH_SILENCE", 0.1)
+    monkeypatch.setattr("submissions.hub.mirror.WAIT_WHILE_FAILING_SECONDS", 0.1)
     write_suite(tmp_path)
     settings = settings_for(
         tmp_path, tmp_path / "state", records_repo=RECORDS, hf_token="hf_maintainer", state_lasts=False,

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from leaderboard.board_csv import board_to_csv
-from space.prepared import Prepared, takes_gzip
+from space.prepared import CachedResponse, takes_gzip
 from space.rest import build_router
 from submissions.service import SubmissionService
 from tests.space.boards import board, cell, label, row
@@ -122,19 +122,19 @@ def test_gzip_is_for_those_who_take_it(header, takes):
 
 
 def test_the_same_body_gives_the_same_packed_bytes_and_tag():
-    first, second = (Prepared.of(b"x" * 5000, "text/plain") for _ in range(2))
+    first, second = (CachedResponse.of(b"x" * 5000, "text/plain") for _ in range(2))
     assert first == second
     assert gzip.decompress(first.packed) == first.body
 
 
 def test_a_tiny_body_is_not_packed():
-    assert Prepared.of(b"{}", "application/json").packed is None
+    assert CachedResponse.of(b"{}", "application/json").packed is None
 
 
 def test_answers_are_prepared_once_for_a_board(filled, monkeypatch):
     made = []
-    real = Prepared.of.__func__
-    monkeypatch.setattr(Prepared, "of", classmethod(lambda cls, *a: (made.append(1), real(cls, *a))[1]))
+    real = CachedResponse.of.__func__
+    monkeypatch.setattr(CachedResponse, "of", classmethod(lambda cls, *a: (made.append(1), real(cls, *a))[1]))
     client = client_of(filled)
     for path in ("/api/board.json", "/api/board.csv", "/api/judges", "/api/board.json"):
         assert client.get(path).status_code == 200

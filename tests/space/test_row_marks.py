@@ -2,7 +2,7 @@
 
 from space.address import link_to
 from space.board_view import Choice
-from space.row_marks import marks_told, noise_told
+from space.row_marks import describe_marks, describe_noise
 from submissions.accounts import Actor
 from tests.space.conftest import shown_text
 from tests.space.leaderboard_client import board_html
@@ -30,16 +30,16 @@ def test_marks_are_shown_on_the_leaderboard_the_judge_page_and_in_comparisons(se
     for html in pages(service):
         assert "verified" in shown_text(html)
         assert "labels exposed" in shown_text(html)
-    assert "verified: a maintainer ran it again" in marks_told(service.board().rows[0])
-    assert "ran it again" not in marks_told(service.board().rows[1])
+    assert "verified: a maintainer ran it again" in describe_marks(service.board().rows[0])
+    assert "ran it again" not in describe_marks(service.board().rows[1])
 
 
 def test_noise_is_told_with_its_size_and_where_ranks_come_from():
     noisy = {"overall": {"noise": {"tp_sd": 3.0}}, "by_benchmark": {"a": {"noise": {"tp_sd": 6.0}}}}
-    told = noise_told(noisy)
+    told = describe_noise(noisy)
     assert "± 3 true positives, ± 6 in each benchmark (standard deviations)" in told
     assert told.endswith("ranks come from the same noisy figures and their intervals.")
-    half = noise_told({**noisy, "by_benchmark": {}, "ranked_by": "a half that is not shown"})
+    half = describe_noise({**noisy, "by_benchmark": {}, "ranked_by": "a half that is not shown"})
     assert "benchmark" not in half
     assert half.endswith("ranks come from a half that is not shown.")
-    assert noise_told({"overall": {}, "by_benchmark": {}}) == noise_told(None) == ""
+    assert describe_noise({"overall": {}, "by_benchmark": {}}) == describe_noise(None) == ""

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.shelf import Shelf
+from space.shelf import ByteCache
 
 
 def test_a_thing_is_made_once_and_found_again():
     made = []
-    shelf = Shelf(100, len)
+    shelf = ByteCache(100, len)
     for _ in range(3):
         assert shelf.get("a", lambda: made.append(1) or b"xyz") == b"xyz"
     assert made == [1]
 
 
 def test_those_asked_for_last_stay():
-    shelf = Shelf(3, lambda _: 1)
+    shelf = ByteCache(3, lambda _: 1)
     for key in ("a", "b", "c", "a", "d"):  # a was asked for again, so b is the oldest when d comes
         shelf.get(key, lambda key=key: key)
     made = []
@@ -28,14 +28,14 @@ def test_those_asked_for_last_stay():
 
 
 def test_what_is_larger_than_the_shelf_is_handed_out_and_not_kept():
-    shelf = Shelf(2, len)
+    shelf = ByteCache(2, len)
     shelf.get("small", lambda: b"1")
     assert shelf.get("large", lambda: b"12345") == b"12345"
     assert shelf.bytes == 1
 
 
 def test_what_fails_is_not_kept():
-    shelf = Shelf(10, len)
+    shelf = ByteCache(10, len)
 
     def fail():
         raise OSError("gone")
@@ -46,7 +46,7 @@ def test_what_fails_is_not_kept():
 
 
 def test_two_who_ask_at_once_wait_for_one_making():
-    shelf, made, begun = Shelf(100, len), [], threading.Event()
+    shelf, made, begun = ByteCache(100, len), [], threading.Event()
 
     def make():
         begun.set()
@@ -64,7 +64,7 @@ def test_two_who_ask_at_once_wait_for_one_making():
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40)), max_size=60))
 def test_the_bytes_are_those_of_what_is_kept_and_within_the_bound(asked):
-    shelf = Shelf(100, len)
+    shelf = ByteCache(100, len)
     for key, size in asked:
         shelf.get((key, size), lambda size=size: b"x" * size)
         kept = [thing for thing, _ in shelf._kept.values()]

@@ -15,11 +15,11 @@ from submissions.chain import (
     append,
     canonical,
     check_event_log,
+    events_after,
     events_of_submission,
     hash_of,
     head,
     parse_event,
-    records_after,
 )
 from submissions.database import open_database, snapshot, transaction
 
@@ -41,8 +41,8 @@ def test_each_record_names_the_hash_of_the_one_before(engine):
     assert (first.sequence, first.previous) == (1, NO_HASH)
     assert (second.sequence, second.previous) == (2, first.hash)
     with snapshot(engine) as session:
-        assert records_after(session) == [first, second]
-        assert records_after(session, 1) == [second]
+        assert events_after(session) == [first, second]
+        assert events_after(session, 1) == [second]
         assert head(session) == (2, second.hash)
     assert check_event_log([first, second]) == []
 
@@ -88,7 +88,7 @@ def test_a_row_edited_in_the_database_is_seen(engine):
     with engine.begin() as connection:
         connection.execute(text("UPDATE records SET actor = 'eve' WHERE sequence = 1"))
     with snapshot(engine) as session:
-        assert check_event_log(records_after(session)) == [
+        assert check_event_log(events_after(session)) == [
             "record 1: its content was changed (the hash differs)"
         ]
 

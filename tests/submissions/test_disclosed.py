@@ -43,7 +43,7 @@ def test_with_public_labels_all_see_the_same_exact_report(service):
 def test_with_private_labels_owner_and_public_see_noise_and_a_maintainer_does_not(settings):
     service = private(settings, private_noise=4, public_noise=4)
     sent = send(service, verdicts(service.suite, misses=2, false_alarms=6)).submission_id
-    service.acts.publish(sent, ADA)
+    service.actions.publish(sent, ADA)
     service.clock.now += timedelta(days=1)
     owner, maintainer = (service.submission(sent, actor).report for actor in (ADA, MIA))
     assert [success(maintainer)["overall"][name] for name in CELLS] == [8, 6, 2, 14]
@@ -84,7 +84,7 @@ def test_a_suite_that_ranks_by_a_hidden_half_shows_the_other_half_with_noise(set
         for n in (1, 2)
     ]
     for sent in ids:
-        service.acts.publish(sent, ADA)
+        service.actions.publish(sent, ADA)
     service.clock.now += timedelta(days=1)
     board = service.board()
     assert {row.id for row in board.rows} == set(ids)
@@ -100,7 +100,7 @@ def test_a_suite_that_ranks_by_a_hidden_half_shows_the_other_half_with_noise(set
 def test_the_exact_figures_of_a_private_suite_are_not_in_the_board(settings):
     service = private(settings, private_noise=4, public_noise=4)
     sent = send(service, verdicts(service.suite, misses=3, false_alarms=6)).submission_id
-    service.acts.publish(sent, ADA)
+    service.actions.publish(sent, ADA)
     service.clock.now += timedelta(days=1)
     exact = 7 / 13  # precision
     content = service.board().to_bytes().decode()
@@ -112,8 +112,8 @@ def test_the_exact_figures_of_a_private_suite_are_not_in_the_board(settings):
 def test_the_board_follows_the_clock_where_rows_appear_in_rounds(settings, days):
     service = private(settings, round_days=10)
     sent = send(service, verdicts(service.suite)).submission_id
-    service.acts.publish(sent, ADA)
+    service.actions.publish(sent, ADA)
     assert service.board().rows == ()
     service.clock.now += timedelta(days=days)
     assert len(service.board().rows) == (1 if days else 0)
-    assert (service.board_at_hand() is None) or len(service.board_at_hand().rows) == (1 if days else 0)
+    assert (service.cached_board() is None) or len(service.cached_board().rows) == (1 if days else 0)

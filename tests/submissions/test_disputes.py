@@ -6,11 +6,11 @@ import pytest
 
 from submissions.accounts import Actor
 from submissions.acts import SubmissionActions
-from submissions.chain import check_event_log, records_after
+from submissions.chain import check_event_log, events_after
 from submissions.database import snapshot
-from submissions.disputes import DECISIONS, Dispute, DisputeDecision, told
-from submissions.reader_acts import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActs
-from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.disputes import DECISIONS, Dispute, DisputeDecision, view_dispute
+from submissions.reader_acts import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActions
+from submissions.refusals import PermissionDenied, RateLimited, SubmissionError
 
 ADA, MIA = Actor("ada"), Actor("mia", is_maintainer=True)
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -29,8 +29,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def acts(service, clock) -> ReaderActs:
-    return ReaderActs(service.engine, service.suite, clock)
+def acts(service, clock) -> ReaderActions:
+    return ReaderActions(service.engine, service.suite, clock)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_dispute_is_a_record_and_so_is_its_decision(acts, service, ids):
     (found,) = acts.disputes()
     assert (found.by, found.decided.decision, found.decided.by) == ("ada", "corrected", "mia")
     with snapshot(service.engine) as session:
-        records = records_after(session)
+        records = events_after(session)
     assert [record.kind for record in records] == ["disputed", "dispute_decided"]
     assert check_event_log(records) == []
 
@@ -66,16 +66,16 @@ def test_of_several_decisions_the_last_one_counts_and_all_are_kept(acts, ids):
     (found,) = acts.disputes()
     assert [each.decision for each in found.decisions] == ["kept", "corrected"]
     assert found.decided.decision == "corrected"
-    with pytest.raises(SubmissionRefused, match="corrected already"):
+    with pytest.raises(SubmissionError, match="corrected already"):
         acts.decide("1", "corrected", "again", MIA)
 
 
 def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
     acts.dispute(ids[0], "success", "wrong", ADA)
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         acts.decide("1", "kept", "mine", ADA)
     SubmissionActions(service.engine, service.suite, acts.clock).ban("bob", MIA, "spam")
-    with pytest.raises(NotAllowed, match="closed"):
+    with pytest.raises(PermissionDenied, match="closed"):
         acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
     assert len(acts.disputes()) == 1 and acts.disputes()[0].decided is None
 
@@ -90,7 +90,7 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
     ],
 )
 def test_what_cannot_be_kept_is_refused_in_words(acts, ids, question, text, why):
-    with pytest.raises(SubmissionRefused, match=why):
+    with pytest.raises(SubmissionError, match=why):
         acts.dispute(ids[0], question, text, ADA)
     assert acts.disputes() == []
 
@@ -104,7 +104,7 @@ def test_there_is_no_dispute_of_what_is_not_there(acts):
 
 def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(acts, ids):
     acts.dispute(ids[0], "success", "wrong", ADA)
-    with pytest.raises(SubmissionRefused, match=r"open dispute of this \(dispute 1\)"):
+    with pytest.raises(SubmissionError, match=r"open dispute of this \(dispute 1\)"):
         acts.dispute(ids[0], "success", "wrong, I say", Actor("Ada"))
     acts.dispute(ids[0], "repetition", "another question", ADA)
     acts.dispute(ids[0], "success", "another person", Actor("bob"))
@@ -115,7 +115,7 @@ def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(acts
 def test_an_account_has_so_many_in_24_hours_whatever_its_capitals(acts, clock, ids):
     for n in range(DISPUTES_A_DAY):
         acts.dispute(ids[n], "success", "wrong", ADA)
-    with pytest.raises(TooMany, match="20 disputes in 24 hours") as refused:
+    with pytest.raises(RateLimited, match="20 disputes in 24 hours") as refused:
         acts.dispute(ids[-1], "success", "wrong", Actor("ADA"))
     assert refused.value.next_at == NOW + timedelta(hours=24)
     acts.dispute(ids[-1], "success", "another account", Actor("bob"))
@@ -136,7 +136,7 @@ def dispute(split: str, decision: str | None) -> Dispute:
 
 @pytest.mark.parametrize("decision", [None, *DECISIONS])
 def test_of_a_hidden_label_everybody_reads_only_that_it_was_decided(decision):
-    found = told(dispute("test", decision), labels_are_public=False, is_maintainer=False)
+    found = view_dispute(dispute("test", decision), labels_are_public=False, is_maintainer=False)
     assert (found.text, found.reason) == (None, None)
     assert "reason of it" not in str(found) and "it says" not in str(found.to_json())
     assert found.outcome == {None: "open", "declined": "declined"}.get(decision, "decided")
@@ -144,7 +144,7 @@ def test_of_a_hidden_label_everybody_reads_only_that_it_was_decided(decision):
 
 def test_whether_a_hidden_label_was_corrected_or_kept_cannot_be_told():
     kept, corrected = (
-        told(dispute("test", decision), labels_are_public=False, is_maintainer=False)
+        view_dispute(dispute("test", decision), labels_are_public=False, is_maintainer=False)
         for decision in ("kept", "corrected")
     )
     assert kept == corrected
@@ -152,18 +152,18 @@ def test_whether_a_hidden_label_was_corrected_or_kept_cannot_be_told():
 
 @pytest.mark.parametrize(("split", "is_public"), [("dev", False), ("dev", True), ("test", True)])
 def test_where_labels_are_public_text_and_reason_are_too(split, is_public):
-    found = told(dispute(split, "kept"), is_public, is_maintainer=False)
+    found = view_dispute(dispute(split, "kept"), is_public, is_maintainer=False)
     assert (found.outcome, found.text, found.reason) == ("kept", "it says success", "the reason of it")
 
 
 def test_a_declined_text_is_for_maintainers_alone():
     declined = dispute("dev", "declined")
-    assert told(declined, labels_are_public=True, is_maintainer=False).text is None
-    assert told(declined, labels_are_public=True, is_maintainer=True).text == "it says success"
+    assert view_dispute(declined, labels_are_public=True, is_maintainer=False).text is None
+    assert view_dispute(declined, labels_are_public=True, is_maintainer=True).text == "it says success"
 
 
 def test_maintainers_see_all_of_a_hidden_one():
-    found = told(dispute("test", "corrected"), labels_are_public=False, is_maintainer=True)
+    found = view_dispute(dispute("test", "corrected"), labels_are_public=False, is_maintainer=True)
     assert (found.outcome, found.text, found.reason) == ("corrected", "it says success", "the reason of it")
 
 

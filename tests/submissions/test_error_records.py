@@ -8,17 +8,17 @@ from leaderboard.error_tags import ErrorTagInvalid, count_tags
 from submissions import reader_acts
 from submissions.accounts import Actor
 from submissions.error_records import error_tags
-from submissions.reader_acts import ReaderActs
-from submissions.refusals import NotAllowed, TooMany
+from submissions.reader_acts import ReaderActions
+from submissions.refusals import PermissionDenied, RateLimited
 from tests.submissions.synthetic import with_rules
 
 ADA, BOB = Actor("ada"), Actor("bob")
 
 
 @pytest.fixture
-def acts(service) -> ReaderActs:
+def acts(service) -> ReaderActions:
     moments = (datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=n) for n in range(10_000))
-    return ReaderActs(service.engine, service.suite, lambda: next(moments))
+    return ReaderActions(service.engine, service.suite, lambda: next(moments))
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_a_tag_that_is_not_in_order_is_refused_with_every_problem(acts, service,
 
 def test_hidden_test_labels_admit_no_tag_of_a_test_error(service):
     private = with_rules(service, is_public=False)
-    acts = ReaderActs(private.engine, private.suite, private.clock)
-    with pytest.raises(NotAllowed, match="hidden"):
+    acts = ReaderActions(private.engine, private.suite, private.clock)
+    with pytest.raises(PermissionDenied, match="hidden"):
         acts.tag("a", private.suite.split("test")[0].trajectory_id, "missed_instruction", "", ADA)
     acts.tag("a", private.suite.split("dev")[0].trajectory_id, "missed_instruction", "", ADA)
 
@@ -59,6 +59,6 @@ def test_an_account_has_so_many_tags_in_24_hours(acts, ids, monkeypatch):
     monkeypatch.setattr(reader_acts, "TAGS_A_DAY", 2)
     for name in ids[:2]:
         acts.tag("a", name, "missed_instruction", "", ADA)
-    with pytest.raises(TooMany, match="2 tags in 24 hours"):
+    with pytest.raises(RateLimited, match="2 tags in 24 hours"):
         acts.tag("a", ids[2], "missed_instruction", "", ADA)
     acts.tag("a", ids[2], "missed_instruction", "", BOB)

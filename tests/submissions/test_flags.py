@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from submissions.flags import Listed, flags_of
-from submissions.standing import Standing
+from submissions.flags import ListedSubmission, flags_of
+from submissions.standing import SubmissionStatus
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -15,9 +15,9 @@ def at(day: int) -> datetime:
 def listed(
     number: int, account="Ada", judge="Alpha", content="a", is_scored=True, first_name=None, **standing
 ):
-    return Listed(
+    return ListedSubmission(
         f"{number:012x}", account, judge, first_name or judge, at(number), content,
-        Standing(**standing), is_scored,
+        SubmissionStatus(**standing), is_scored,
     )  # fmt: skip
 
 

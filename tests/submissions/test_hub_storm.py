@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from dataset_script.settings import Settings
 from dataset_script.suite import Suite, load_suite
-from submissions.chain import records_after
+from submissions.chain import events_after
 from submissions.database import snapshot
 from submissions.opening import open_service
 from submissions.verifying import verify
@@ -262,7 +262,7 @@ def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
         assert found.problems == ()
         board = service.board()
         with snapshot(service.engine) as session:
-            records = records_after(session)
+            records = events_after(session)
     finally:
         service.close()
 
@@ -282,7 +282,7 @@ def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
     )
     try:
         with snapshot(restored.engine) as session:
-            assert records_after(session) == records
+            assert events_after(session) == records
         assert restored.board().to_bytes() == board.to_bytes()
         assert verify(restored).problems == ()
     finally:

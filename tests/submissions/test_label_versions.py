@@ -9,7 +9,7 @@ from leaderboard.annotations import QUESTIONS
 from submissions.accounts import Actor
 from submissions.label_versions import published_versions
 from submissions.publishing_labels import publish
-from submissions.refusals import NotAllowed, SubmissionRefused
+from submissions.refusals import PermissionDenied, SubmissionError
 from submissions.rescoring import rescore
 from tests.submissions.recorded import again
 from tests.submissions.synthetic import send, verdicts, with_rules
@@ -94,7 +94,7 @@ def test_publishing_the_same_labels_again_changes_nothing(serving, released):
 
 def test_a_set_that_cannot_be_used_is_refused_by_row_and_field_without_a_label(serving, released):
     bad = corrected(released, 4, trajectory_success="Perhaps-secret", trajectory_looping="Maybe-secret")
-    with pytest.raises(SubmissionRefused) as refused:
+    with pytest.raises(SubmissionError) as refused:
         publish(serving, bad, MIA, "first")
     assert "row 6, trajectory_success" in str(refused.value)
     assert "row 6, trajectory_looping" in str(refused.value)
@@ -103,19 +103,19 @@ def test_a_set_that_cannot_be_used_is_refused_by_row_and_field_without_a_label(s
 
 
 def test_only_maintainers_publish_and_they_say_why(serving, released):
-    with pytest.raises(NotAllowed, match="only maintainers"):
+    with pytest.raises(PermissionDenied, match="only maintainers"):
         publish(serving, released, Actor("Ada"), "because")
-    with pytest.raises(SubmissionRefused, match="say what changed and why"):
+    with pytest.raises(SubmissionError, match="say what changed and why"):
         publish(serving, released, MIA, "  ")
 
 
 def test_the_record_of_a_set_holds_counts_and_neither_a_label_nor_an_id(serving, released):
-    from submissions.chain import records_after
+    from submissions.chain import events_after
     from submissions.database import snapshot
 
     publish(serving, released, MIA, "first")
     with snapshot(serving.engine) as session:
-        (record,) = records_after(session, kinds=["labels_published"])
+        (record,) = events_after(session, kinds=["labels_published"])
     assert record.body.keys() == {"suite", "version", "file_sha256", "why", "labelled", "changes"}
     assert not any(t.trajectory_id.encode() in record.line() for t in serving.suite.trajectories)
 

@@ -6,9 +6,9 @@ import pytest
 
 from submissions.accounts import Actor
 from submissions.audit import read_log
-from submissions.chain import events_before, records_after
+from submissions.chain import events_after, events_before
 from submissions.database import snapshot
-from submissions.overview import acts_on, exact_figures, overview, own_submissions
+from submissions.overview import actions_on, exact_figures, overview, own_submissions
 from submissions.probing.leak import DELTA
 from tests.clocks import one_a_day
 from tests.submissions.synthetic import SECRET_ANNOTATOR, send, verdicts, with_rules
@@ -27,8 +27,8 @@ def test_an_account_sees_its_own_newest_first_whatever_its_capitals(service):
 def test_the_overview_tells_standings_names_flags_and_closed_accounts(service):
     first = send(service, verdicts(service.suite)).submission_id
     copy = send(service, verdicts(service.suite, reasoning="other bytes"), account="Bob").submission_id
-    service.acts.rename("Ada", "First judge", "Renamed", Actor("Ada"))
-    service.acts.ban("Bob", MAINTAINER, "copies")
+    service.actions.rename("Ada", "First judge", "Renamed", Actor("Ada"))
+    service.actions.ban("Bob", MAINTAINER, "copies")
     found = overview(service)
     assert [(each.id, each.judge, each.first_name) for each in found.submissions] == [
         (first, "Renamed", "First judge"), (copy, "First judge", "First judge"),
@@ -51,8 +51,8 @@ def test_exact_figures_are_the_overall_cells_under_the_labels_of_now(service):
 def test_what_was_decided_of_a_submission_is_told_in_order_with_reasons(service):
     first = send(service, verdicts(service.suite)).submission_id
     service.decide("verified", first, MAINTAINER, "ran it")
-    service.acts.withdraw(first, Actor("Ada"), "")
-    found = [(act.kind, act.actor, act.reason) for act in acts_on(service, first)]
+    service.actions.withdraw(first, Actor("Ada"), "")
+    found = [(act.kind, act.actor, act.reason) for act in actions_on(service, first)]
     assert found == [("verified", "Grace", "ran it"), ("withdrawn", "Ada", "")]
 
 
@@ -64,7 +64,7 @@ def test_the_log_is_newest_first_in_pages_and_by_kind(service):
     assert [record["sequence"] for record in read_log(service, before=4, most=2)] == [3, 2]
     assert {record["kind"] for record in read_log(service, kind="submitted")} == {"submitted"}
     with snapshot(service.engine) as session:
-        assert events_before(session, most=99) == records_after(session)[::-1]
+        assert events_before(session, most=99) == events_after(session)[::-1]
 
 
 def test_the_log_holds_nothing_that_labels_went_into(service):
@@ -107,7 +107,7 @@ def test_the_budget_counts_what_an_owner_sees_once_for_the_same_verdicts(private
 
 def test_a_public_row_counts_from_its_round_on_and_stays_counted_when_hidden(private):
     first = send(private, verdicts(private.suite, misses=1)).submission_id
-    private.acts.publish(first, Actor("Ada"))
+    private.actions.publish(first, Actor("Ada"))
     before = private.leak.get()
     assert before.total.figures == 1
     for _ in range(4):  # days: the round ends

@@ -9,7 +9,7 @@ from leaderboard.report import score_report
 from submissions import service as service_module
 from submissions.database import snapshot
 from submissions.records import Submission
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from submissions.service import SubmissionService
 from tests.submissions.recorded import again, assert_nothing_was_written, counts, score_of, stored_files
 from tests.submissions.synthetic import (
@@ -146,14 +146,14 @@ def test_a_file_with_errors_is_refused_and_nothing_is_written(service, defect):
         "empty": b"",
         "binary": b"\x00\xff" * 50,
     }[defect]
-    with pytest.raises(SubmissionRefused, match="not acceptable"):
+    with pytest.raises(SubmissionError, match="not acceptable"):
         send(service, content)
     assert_nothing_was_written(service)
 
 
 def test_a_file_over_the_limit_is_refused_and_nothing_is_written(settings):
     service = SubmissionService(settings.model_copy(update={"max_upload_bytes": 100}))
-    with pytest.raises(SubmissionRefused):
+    with pytest.raises(SubmissionError):
         send(service, verdicts(service.suite))
     assert_nothing_was_written(service)
 
@@ -161,7 +161,7 @@ def test_a_file_over_the_limit_is_refused_and_nothing_is_written(settings):
 def test_a_dev_file_is_not_submitted(service):
     upload = service.check(verdicts(service.suite, "dev"), "a.jsonl", "dev")
     assert upload.check.acceptable
-    with pytest.raises(SubmissionRefused, match="test split"):
+    with pytest.raises(SubmissionError, match="test split"):
         service.submit(upload, declaration())
     assert_nothing_was_written(service)
 
@@ -169,7 +169,7 @@ def test_a_dev_file_is_not_submitted(service):
 def test_a_refused_file_is_refused_before_a_label_counts(service, monkeypatch):
     monkeypatch.setattr(service_module, "score_report", None)
     upload = service.check(verdicts(service.suite) + b"{}\n", "a.jsonl", "test")
-    with pytest.raises(SubmissionRefused):
+    with pytest.raises(SubmissionError):
         service.submit(upload, declaration())
 
 
@@ -188,16 +188,16 @@ def test_a_rehearsal_gives_the_full_report_of_dev_and_records_nothing(service):
 
 
 def test_a_test_file_is_not_rehearsed(service):
-    with pytest.raises(SubmissionRefused, match="dev"):
+    with pytest.raises(SubmissionError, match="dev"):
         service.rehearse(service.check(verdicts(service.suite), "a.jsonl", "test"))
 
 
 def test_a_dev_file_with_errors_is_not_rehearsed(service):
-    with pytest.raises(SubmissionRefused, match="fix the findings"):
+    with pytest.raises(SubmissionError, match="fix the findings"):
         service.rehearse(service.check(b"{}\n", "a.jsonl", "dev"))
 
 
 def test_a_rehearsal_without_dev_labels_is_refused_in_words(settings):
     service = SubmissionService(settings.model_copy(update={"labels": "none"}))
-    with pytest.raises(SubmissionRefused, match="scoring dev files is off: no labels are configured"):
+    with pytest.raises(SubmissionError, match="scoring dev files is off: no labels are configured"):
         service.rehearse(service.check(verdicts(service.suite, "dev"), "a.jsonl", "dev"))

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from dataset_script.settings import Settings
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from submissions.scorer import Scorer
 from submissions.service import SubmissionService
 from tests.submissions.recorded import again, counts
@@ -29,7 +29,7 @@ def test_without_labels_the_space_is_read_only_and_the_board_as_it_was(service, 
     assert without.label_version is None
     assert without.board().to_bytes() == before
     assert without.finish_scoring() == 0
-    with pytest.raises(SubmissionRefused, match="submitting is off: no labels are configured"):
+    with pytest.raises(SubmissionError, match="submitting is off: no labels are configured"):
         send(without, verdicts(service.suite, misses=3))
     assert counts(without)["submissions"] == 2
 
@@ -74,7 +74,7 @@ def test_why_private_labels_cannot_be_read_is_for_the_log_only(service, tmp_path
 def test_the_place_of_a_misspelt_label_source_stays_off_the_pages(service):
     broken = again(service, labels="csw:/srv/private/labels.csv")
     assert "private" not in broken.read_only_reason
-    with pytest.raises(SubmissionRefused) as raised:
+    with pytest.raises(SubmissionError) as raised:
         send(broken, verdicts(service.suite))
     assert "private" not in str(raised.value)
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from submissions.refusals import TooMany
+from submissions.refusals import RateLimited
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import send, verdicts, with_rules
 
@@ -21,7 +21,7 @@ def serve(settings, together, told) -> None:
             try:
                 receipt = send(service, verdicts(service.suite, misses=misses), account=account)
                 told.put((account, receipt.submission_id, receipt.is_new))
-            except TooMany:
+            except RateLimited:
                 told.put((account, None, False))
 
 
@@ -53,4 +53,4 @@ def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(
     assert sum(is_new for _, _, is_new in found) == 2 * len(ACCOUNTS)
     service = with_rules(SubmissionService(shared), files_a_day=2)
     assert {row.id for row in service.board().rows} == {name for _, name in taken}
-    assert {service.allowance(account).left_today for account in ACCOUNTS} == {0}
+    assert {service.quota(account).left_today for account in ACCOUNTS} == {0}

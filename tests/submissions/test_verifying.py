@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from submissions.accounts import Actor
-from submissions.chain import records_after
+from submissions.chain import events_after
 from submissions.database import open_database, snapshot, transaction
 from submissions.projection import NotEmpty, restore_events
 from submissions.verifying import verify
@@ -14,7 +14,7 @@ from tests.submissions.synthetic import send, verdicts
 @pytest.fixture
 def sent(service):
     ids = [send(service, verdicts(service.suite, misses=n), judge=f"Judge {n}").submission_id for n in (1, 2)]
-    service.acts.withdraw(ids[1], Actor("Ada"))
+    service.actions.withdraw(ids[1], Actor("Ada"))
     return ids
 
 
@@ -54,12 +54,12 @@ def test_a_row_that_no_record_made_is_found(service, sent):
 
 def test_restored_into_an_empty_database_the_records_give_the_same_tables(service, sent):
     with snapshot(service.engine) as session:
-        records = records_after(session)
+        records = events_after(session)
     fresh = open_database("sqlite://")
     with transaction(fresh) as session:
         assert restore_events(session, records) == 5
     with snapshot(fresh) as session:
-        assert records_after(session) == records
+        assert events_after(session) == records
     with pytest.raises(NotEmpty), transaction(fresh) as session:
         restore_events(session, records)
     with pytest.raises(ValueError, match="record 1 is missing"), transaction(open_database("sqlite://")) as s:

@@ -11,7 +11,7 @@ from space.pages.compare import build_compare_router
 from space.pages.judge import build_judge_router
 from space.pages.paper import build_paper_router
 from space.pages.rates import build_rates_router
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from submissions.service import SubmissionService
 
 ROUTERS = (
@@ -28,7 +28,7 @@ def pages_client(service: SubmissionService, columns=None) -> TestClient:
     services = Services(service, Explorer(service.settings, service))
     if columns is not None:
         services.__dict__["judge_columns"] = columns
-    app, pages = FastAPI(), PlainPages(StaticAssets())
+    app, pages = FastAPI(), PageFrame(StaticAssets())
     for build in ROUTERS:
         app.include_router(build(services, pages))
     return TestClient(app, base_url="http://127.0.0.1:7860")

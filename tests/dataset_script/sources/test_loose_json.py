@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset_script.sources.loose_json import put_right
+from dataset_script.sources.loose_json import repair_json
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from dataset_script.sources.loose_json import put_right
     ],
 )
 def test_only_the_offending_tokens_are_replaced(loose, strict):
-    assert put_right(loose) == strict
+    assert repair_json(loose) == strict
 
 
 JSON = st.recursive(
@@ -51,14 +51,14 @@ def mended(value):
 
 @given(JSON)
 def test_what_pythons_writer_makes_reads_the_same_but_for_what_is_put_right(value):
-    assert json.loads(put_right(json.dumps(value).encode())) == mended(value)
+    assert json.loads(repair_json(json.dumps(value).encode())) == mended(value)
 
 
 @given(st.binary(max_size=80))
 def test_any_bytes_at_all_come_back_as_bytes(data):
-    assert isinstance(put_right(data), bytearray)
+    assert isinstance(repair_json(data), bytearray)
 
 
 def test_a_document_of_many_megabytes_takes_a_moment():
     text = json.dumps([{"name": "link to \n a shop", "x": True, "y": 1.5}] * 200_000)[:-1] + ", NaN]"
-    assert put_right(text.encode()).endswith(b", null]")
+    assert repair_json(text.encode()).endswith(b", null]")

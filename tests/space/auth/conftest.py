@@ -14,7 +14,7 @@ from space.auth.routes import build_auth_router
 from space.auth.session import SignedIn
 from space.auth.sign_in_page import SignInPage
 from space.look import StaticAssets
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from submissions.accounts import Actor
 from tests.hub_server import running_hub
 from tests.hub_server.answers import Account
@@ -55,7 +55,7 @@ def space_settings(hub, tmp_path) -> Settings:
 def app_of(auth: Auth, rules: SuiteRules | None = None) -> FastAPI:
     """Signing in, and two addresses that ask who it is."""
     app = FastAPI()
-    page = SignInPage(PlainPages(StaticAssets(), auth.mode == "hub"))
+    page = SignInPage(PageFrame(StaticAssets(), auth.mode == "hub"))
     app.include_router(build_auth_router(auth, page, rules or SuiteRules()))
     if auth.mode == "hub":
         app.mount("/login", build_login(auth, page))

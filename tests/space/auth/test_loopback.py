@@ -5,20 +5,20 @@ from typer.testing import CliRunner
 
 from dataset_script.settings import Settings
 from space.__main__ import app as command
-from space.auth.loopback import is_loopback, under_own_names, why_not_on
+from space.auth.loopback import host_problem, is_loopback, with_checked_host
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "::1", "[::1]", "127.1.2.3"])
 def test_this_machines_own_addresses_are_served(host):
     assert is_loopback(host)
-    assert why_not_on(host, Settings()) is None
+    assert host_problem(host, Settings()) is None
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org", "localhost.example.org", ""])
 def test_other_addresses_are_not_served_without_a_space(host):
-    said = why_not_on(host, Settings())
+    said = host_problem(host, Settings())
     assert "without a Space (SPACE_ID)" in said
-    assert why_not_on(host, Settings(space_id="ada/board")) is None
+    assert host_problem(host, Settings(space_id="ada/board")) is None
 
 
 def test_the_command_stops_with_one_line_before_anything_is_opened(tmp_path, monkeypatch):
@@ -34,7 +34,7 @@ def test_the_command_stops_with_one_line_before_anything_is_opened(tmp_path, mon
 def served(settings: Settings, host="127.0.0.1") -> TestClient:
     app = FastAPI()
     app.get("/")(lambda: "here")
-    return TestClient(under_own_names(app, settings, host))
+    return TestClient(with_checked_host(app, settings, host))
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1:7860", "localhost", "localhost:1234", "[::1]:7860", "LocalHost"])

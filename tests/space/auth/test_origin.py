@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.auth.origin import is_from_own_page, local_path
+from space.auth.origin import is_same_origin, local_path
 
 HERE = "https://ada-board.hf.space/sign-in"
 HOSTS = {"ada-board.hf.space"}
@@ -53,4 +53,4 @@ def test_no_text_leads_to_another_site(text):
     ],
 )
 def test_only_a_page_of_this_site_counts_as_our_own(headers, is_own):
-    assert is_from_own_page(headers, HOSTS) is is_own
+    assert is_same_origin(headers, HOSTS) is is_own

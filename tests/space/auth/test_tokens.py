@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from space.auth.auth import Auth
-from space.web.http_errors import HubUnavailable, InvalidToken
 from space.auth.tokens import ConfirmedTokens, bearer_token
+from space.web.http_errors import HubUnavailable, InvalidToken
 from tests.hub_server.answers import Account
 from tests.space.auth.conftest import client_of
 

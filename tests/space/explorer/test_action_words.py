@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.explorer.action_words import element_in, describe_action
+from space.explorer.action_words import describe_action, element_in
 
 TREE = """RootWebArea 'Shop', focused
 \t[7] link 'Front page', clickable, url='http://shop/'

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from dataset_script.sources.published import PublishedDataset
-from space.explorer.ballots import NOBODY, Ballots, Votes, published_votes, with_submitted
+from space.explorer.vote_counts import NOBODY, VoteCounts, Votes, published_votes, with_submitted
 from tests.synthetic_dataset import JUDGES, Shape, make_dataset
 
 
@@ -31,15 +31,15 @@ def test_submitted_verdicts_are_added_and_no_verdict_is_silence():
     judge = SimpleNamespace(
         trajectory_ids=("a", "b", "c"), answers={"success": np.array([1, 0, -1], dtype=np.int8)}
     )
-    ballots = with_submitted({"a": Votes(yes=2, no=1), "z": Votes(silent=1)}, [judge, judge])
-    assert ballots.by_id == {
+    vote_counts = with_submitted({"a": Votes(yes=2, no=1), "z": Votes(silent=1)}, [judge, judge])
+    assert vote_counts.by_id == {
         "a": Votes(yes=4, no=1), "b": Votes(no=2), "c": Votes(silent=2), "z": Votes(silent=1),
     }  # fmt: skip
 
 
 def test_a_trajectory_that_nobody_judged_has_no_votes_and_no_disagreement():
-    ballots = Ballots({"a": Votes(yes=1, no=3)})
-    assert ballots.votes("b") == NOBODY
-    assert (ballots.votes("b").disagreement, ballots.votes("a").disagreement) == (-1, 0.25)
-    assert ballots.most == 4
-    assert Ballots({}).most == 0
+    vote_counts = VoteCounts({"a": Votes(yes=1, no=3)})
+    assert vote_counts.votes("b") == NOBODY
+    assert (vote_counts.votes("b").disagreement, vote_counts.votes("a").disagreement) == (-1, 0.25)
+    assert vote_counts.most == 4
+    assert VoteCounts({}).most == 0

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.explorer.ballots import Ballots, Votes
 from space.explorer.choice import AGREEMENTS, LENGTHS, OUTCOMES, SORTS, Choice, choose
 from space.explorer.index import Entry, Labels
+from space.explorer.vote_counts import VoteCounts, Votes
 
 KNOWN = {
     "suite": ("one", "two"), "split": ("dev", "test"), "benchmark": ("webarena", "workarena++"),
@@ -28,8 +28,8 @@ def labels(**changes) -> Labels:
 
 
 def names(entries, choice, votes=None) -> list[str]:
-    ballots = Ballots({f"webarena/a/{name}": found for name, found in (votes or {}).items()})
-    return [found.task for found in choose(entries, choice, ballots)]
+    vote_counts = VoteCounts({f"webarena/a/{name}": found for name, found in (votes or {}).items()})
+    return [found.task for found in choose(entries, choice, vote_counts)]
 
 
 def test_nothing_chosen_is_everything_in_the_order_given():

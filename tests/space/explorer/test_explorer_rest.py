@@ -12,14 +12,14 @@ from space.explorer.rest import build_explorer_router
 from space.look import StaticAssets
 from space.page import Services
 from space.pages.trajectories import build_trajectories_router
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 
 
 def app_over(explorer: Explorer) -> FastAPI:
     """The routes and the page, without the rest of the Space."""
     app = FastAPI()
     app.include_router(build_explorer_router(explorer))
-    app.include_router(build_trajectories_router(Services(None, explorer), PlainPages(StaticAssets())))
+    app.include_router(build_trajectories_router(Services(None, explorer), PageFrame(StaticAssets())))
     return app
 
 

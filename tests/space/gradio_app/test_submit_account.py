@@ -4,13 +4,13 @@ import pytest
 
 from space.gradio_app.submit_page import page_values
 from space.look import StaticAssets
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
 
 
 def page_html(service) -> str:
-    return PlainPages(StaticAssets()).html("submit.html", "Submit", "/submit", **page_values(service))
+    return PageFrame(StaticAssets()).html("submit.html", "Submit", "/submit", **page_values(service))
 
 
 def elsewhere(service) -> str:

@@ -18,7 +18,7 @@ from space.gradio_app.submit_page import (
 )
 from space.look import StaticAssets
 from space.page import Services
-from space.plain_page import PlainPages
+from space.plain_page import PageFrame
 from submissions.scorer import Scorer
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
@@ -41,7 +41,7 @@ def submitted(service, path, split, fields) -> str:
 
 def page_html(service) -> str:
     """The page around the form."""
-    return PlainPages(StaticAssets()).html("submit.html", "Submit", "/submit", **page_values(service))
+    return PageFrame(StaticAssets()).html("submit.html", "Submit", "/submit", **page_values(service))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from space.operations.metrics import MOST_ROUTES, Metrics
 from space.operations.metrics_route import build_metrics_router
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from submissions.service import SubmissionService
 from tests.submissions.synthetic import declaration, verdicts
 
@@ -79,7 +79,7 @@ def test_checks_and_submissions_are_counted_by_what_came_of_them(watched, metric
     watched.submit(upload, declaration())
     watched.submit(upload, declaration())
     dev = watched.check(verdicts(watched.suite, "dev"), "a.jsonl", "dev")
-    with pytest.raises(SubmissionRefused):
+    with pytest.raises(SubmissionError):
         watched.submit(dev, declaration())
     assert counted(metrics, 'arb_checks_total{outcome="acceptable"} 2.0')
     assert counted(metrics, 'arb_checks_total{outcome="not acceptable"} 1.0')

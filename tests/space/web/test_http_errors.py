@@ -13,7 +13,7 @@ from space.auth.auth import Auth
 from space.web.http_errors import add_error_handlers, hide_unknown, require_open
 from submissions.accounts import Actor
 from submissions.declaration import DeclarationError
-from submissions.refusals import NotAllowed, SubmissionRefused, TooMany
+from submissions.refusals import PermissionDenied, RateLimited, SubmissionError
 from tests.support.rest_app import rest_app
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,9 +59,9 @@ PROBLEMS = [("judge", "Judge: fill it in"), ("kind", "Kind: choose one")]
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
-        (SubmissionRefused("it is withdrawn already"), 409, "it is withdrawn already"),
-        (NotAllowed("only maintainers may do this"), 403, "only maintainers may do this"),
-        (TooMany("20 a day", NOW + timedelta(hours=1)), 429, "20 a day"),
+        (SubmissionError("it is withdrawn already"), 409, "it is withdrawn already"),
+        (PermissionDenied("only maintainers may do this"), 403, "only maintainers may do this"),
+        (RateLimited("20 a day", NOW + timedelta(hours=1)), 429, "20 a day"),
         (DeclarationError(PROBLEMS), 422, "Judge: fill it in; Kind: choose one"),
         (HTTPException(404, "no such thing"), 404, "no such thing"),
     ],
@@ -72,10 +72,10 @@ def test_an_error_of_the_domain_has_its_status_and_its_own_message(client_raisin
 
 
 def test_a_limit_says_when_the_next_one_may_come_unless_there_is_none(client_raising):
-    answer = client_raising(TooMany("20 a day", NOW + timedelta(minutes=2))).get("/api/x")
+    answer = client_raising(RateLimited("20 a day", NOW + timedelta(minutes=2))).get("/api/x")
     assert answer.headers["retry-after"] == "120"
     assert answer.json()["next_at"] == "2026-01-01T00:02:00+00:00"
-    answer = client_raising(TooMany("used up", datetime(9999, 1, 1, tzinfo=UTC))).get("/api/x")
+    answer = client_raising(RateLimited("used up", datetime(9999, 1, 1, tzinfo=UTC))).get("/api/x")
     assert "retry-after" not in answer.headers and answer.json()["next_at"] is None
 
 
@@ -138,7 +138,7 @@ def test_nobody_but_maintainers_learns_whether_an_id_exists():
         raise KeyError
 
     def foreign():
-        raise NotAllowed("yours it is not")
+        raise PermissionDenied("yours it is not")
 
     def answer(act, actor):
         with pytest.raises(HTTPException) as caught:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from submissions.chain import Record, check_event_log, records_after
+from submissions.chain import Event, check_event_log, events_after
 from submissions.database import snapshot
 from submissions.hub.layout import read_lines, span_of
 from tests.submissions.hub.conftest import RECORDS
@@ -18,7 +18,7 @@ def contents(hub, repo: str = RECORDS) -> dict[str, bytes]:
     return {path: content.data for path, content in hub.repository(repo).head.files.items()}
 
 
-def records_on(hub) -> list[Record]:
+def records_on(hub) -> list[Event]:
     """The records that the Hub holds, in order; the chain is whole."""
     found = contents(hub)
     spans = [span for path in sorted(found) if (span := span_of(path))]
@@ -27,10 +27,10 @@ def records_on(hub) -> list[Record]:
     return records
 
 
-def records_of(service) -> list[Record]:
+def records_of(service) -> list[Event]:
     """The records of a service."""
     with snapshot(service.engine) as session:
-        return records_after(session)
+        return events_after(session)
 
 
 def titles(hub, repo: str = RECORDS) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.chain import NO_HASH, Record, hash_of
+from submissions.chain import NO_HASH, Event, hash_of
 from submissions.hub.layout import (
     EventFilesDamaged,
     Span,
@@ -20,12 +20,12 @@ from submissions.hub.layout import (
 )
 
 
-def chain_of(number: int) -> list[Record]:
+def chain_of(number: int) -> list[Event]:
     records, previous = [], NO_HASH
     for sequence in range(1, number + 1):
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        record = Record(sequence, "banned", at, "Ada", {"account": f"é\u2028{sequence}"}, previous, "")
-        record = Record(**{**vars(record), "hash": hash_of(record)})
+        record = Event(sequence, "banned", at, "Ada", {"account": f"é\u2028{sequence}"}, previous, "")
+        record = Event(**{**vars(record), "hash": hash_of(record)})
         records.append(record)
         previous = record.hash
     return records

@@ -40,7 +40,7 @@ def test_an_accepted_submission_is_on_the_hub_with_its_file(hub, opened):
     assert hub.repository(RECORDS).private
     assert_no_record_is_without_its_file(hub)
     assert service.durability.waiting() == 0
-    assert service.durability.told is None
+    assert service.durability.message is None
 
 
 def test_what_comes_while_a_commit_is_on_its_way_shares_the_next_one(hub, opened):
@@ -57,7 +57,7 @@ def test_what_comes_while_a_commit_is_on_its_way_shares_the_next_one(hub, opened
 def test_an_act_that_nobody_waits_for_is_committed_soon(hub, opened):
     service = opened()
     receipt = send(service, verdicts(service.suite))
-    service.acts.withdraw(receipt.submission_id, ADA)
+    service.actions.withdraw(receipt.submission_id, ADA)
     eventually(lambda: records_on(hub)[-1].kind == "withdrawn")
 
 

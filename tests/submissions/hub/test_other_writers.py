@@ -11,7 +11,7 @@ from submissions.hub.committing import STARTS
 from submissions.hub.layout import WRITER, Span, to_lines
 from submissions.hub.turns import FileLease, open_lease
 from submissions.hub.words import DIVERGED, REPLACED
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from tests.submissions.hub.conftest import RECORDS
 from tests.submissions.hub.looking import contents, eventually, records_of, records_on, titles
 from tests.submissions.synthetic import send, verdicts
@@ -29,7 +29,7 @@ def test_of_two_servers_with_records_of_their_own_the_later_one_writes(hub, open
     assert lost.status == "waiting"
     eventually(lambda: service.read_only_reason == REPLACED)
     assert "DATABASE_URL" in service.read_only_reason
-    with pytest.raises(SubmissionRefused, match="another server writes"):
+    with pytest.raises(SubmissionError, match="another server writes"):
         send(service, verdicts(service.suite, misses=2))
     # Nothing is lost here, and reading goes on.
     assert len(records_of(service)) == 4

@@ -8,7 +8,7 @@ from submissions.accounts import Actor
 from submissions.hub.committing import STARTS
 from submissions.hub.layout import file_path
 from submissions.hub.words import HUB_SILENT, RESTORING
-from submissions.refusals import SubmissionRefused
+from submissions.refusals import SubmissionError
 from tests.submissions.hub.conftest import RECORDS
 from tests.submissions.hub.looking import eventually, records_of, records_on, titles
 from tests.submissions.recorded import stored_files
@@ -132,7 +132,7 @@ def test_while_the_hub_is_silent_at_the_start_reading_goes_on_and_submissions_ar
     again = opened()
     assert again.read_only_reason == HUB_SILENT
     assert again.board().to_bytes() == before
-    with pytest.raises(SubmissionRefused, match="the Hub does not answer"):
+    with pytest.raises(SubmissionError, match="the Hub does not answer"):
         send(again, verdicts(again.suite, misses=1))
     assert len(records_of(again)) == 2
     hub.faults.clear()
@@ -192,11 +192,11 @@ def test_when_the_hub_falls_silent_later_submissions_wait_visibly_and_arrive(hub
     assert receipt.status == "waiting"
     assert service.submission(receipt.submission_id, Actor("Ada")).receipt.status == "waiting"
     assert service.durability.waiting() == 2
-    assert "2 records wait" in service.durability.told
+    assert "2 records wait" in service.durability.message
     hub.faults.clear()
     eventually(lambda: service.durability.waiting() == 0)
     assert service.submission(receipt.submission_id, Actor("Ada")).receipt.status == "accepted"
-    assert service.durability.told is None
+    assert service.durability.message is None
     assert records_on(hub) == records_of(service)
 
 

@@ -39,8 +39,8 @@ def desk(service) -> LabellingDesk:
 @pytest.fixture
 def shared_desk(desk) -> LabellingDesk:
     """Ada and Bob each have all of four trajectories, in either place."""
-    desk.acts.invite("ada", GRACE)
-    desk.acts.invite("bob", GRACE)
+    desk.actions.invite("ada", GRACE)
+    desk.actions.invite("bob", GRACE)
     four = [trajectory.trajectory_id for trajectory in desk.service.suite.split("test")[:4]]
-    assert desk.acts.assign(four, 1.0, 1, GRACE) == 8
+    assert desk.actions.assign(four, 1.0, 1, GRACE) == 8
     return desk

@@ -5,19 +5,19 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.chain import Record
-from submissions.labelling.state import Labelling, fold_annotations
+from submissions.chain import Event
+from submissions.labelling.state import AnnotationState, fold_annotations
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("webarena/a/1", "webarena/a/2")
 ANNOTATORS = ("annotator-1", "annotator-2")
 
 
-def record(kind: str, body: dict, sequence: int = 1, actor: str = "grace") -> Record:
-    return Record(sequence, kind, START + timedelta(minutes=sequence), actor, body, "", "")
+def record(kind: str, body: dict, sequence: int = 1, actor: str = "grace") -> Event:
+    return Event(sequence, kind, START + timedelta(minutes=sequence), actor, body, "", "")
 
 
-def annotated(name: str, who: str, sequence: int, is_done: bool = True, **answers) -> Record:
+def annotated(name: str, who: str, sequence: int, is_done: bool = True, **answers) -> Event:
     body = {
         "trajectory_id": name, "annotator": who, "answers": answers, "comment": "", "seconds": 5.0,
         "is_done": is_done,
@@ -25,11 +25,11 @@ def annotated(name: str, who: str, sequence: int, is_done: bool = True, **answer
     return record("annotated", body, sequence)
 
 
-def everybody() -> Labelling:
+def everybody() -> AnnotationState:
     """Both are invited and have the first trajectory; the second one is annotator-1's alone."""
     invitations = [record("invited", {"account": f"ada-{who}", "annotator": who}) for who in ANNOTATORS]
     places = [[NAMES[0], ANNOTATORS[0], 1], [NAMES[0], ANNOTATORS[1], 2], [NAMES[1], ANNOTATORS[0], 1]]
-    return fold_annotations(Labelling(), [*invitations, record("assigned", {"assignments": places})])
+    return fold_annotations(AnnotationState(), [*invitations, record("assigned", {"assignments": places})])
 
 
 def test_the_newest_annotation_of_a_trajectory_and_person_stands():
@@ -53,7 +53,7 @@ def test_whoever_is_invited_again_has_the_id_of_before():
 
 
 def test_records_of_other_suites_are_passed_by():
-    state = fold_annotations(Labelling(), [
+    state = fold_annotations(AnnotationState(), [
         record("assigned", {"assignments": [["shop/a/1", "annotator-1", 1], [NAMES[0], "annotator-1", 1]]}),
         annotated("shop/a/1", "annotator-1", 2),
         record("resolved", {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset_script.prediction_file.aligned import AlignedPredictions
+from dataset_script.prediction_file.aligned import Predictions
 from dataset_script.suite import load_suite
 from leaderboard.labels import LabelSet
 from leaderboard.report import score_report
@@ -54,7 +54,7 @@ def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(drawn):
     generator = np.random.default_rng(0)
     truth = (generator.random(len(TEST)) < 0.3).astype(np.int8)
     called = (generator.random(len(TEST)) < 0.3).astype(np.int8)
-    aligned = AlignedPredictions(
+    aligned = Predictions(
         tuple(t.trajectory_id for t in TEST), called, None, None, None, None, tuple("ok" for _ in TEST),
         None, None, None, None, None,
     )  # fmt: skip
