@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.build_corpus import make_corpus
 from bench.processes import watch
-from dataset_script.building.workers import default_workers
+from dataset_script.build.parts import default_workers
 
 AT_LEAST_TIMES_FASTER = 8
 AT_MOST_BYTES = 1_000_000_000

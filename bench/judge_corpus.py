@@ -7,7 +7,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from dataset_script.suite import Trajectory, load_suite
+from core.suite import Trajectory, load_suite
 
 STEPS = 8
 TREE_CHARACTERS = 30_000

@@ -23,8 +23,8 @@ def judge_of(with_images: bool) -> str:
 
 def messages_of(source: str, number: int, with_images: bool) -> list[list[dict]]:
     """The messages of the judge's calls, as JSON."""
-    from dataset_script.suite import load_suite
-    from judges.engine.completions import message_to_json
+    from core.suite import load_suite
+    from judges.endpoints.openai_compatible import message_to_json
     from judges.registry import find_judge
     from judges.views import Views
 
@@ -64,9 +64,9 @@ def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: 
 
 def ours(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
     """A run of `judges run` over the same trajectories, from its options to its files."""
-    from judges.command_options import RunOptions
-    from judges.engine.here import run_local
-    from judges.running import run_judge
+    from judges.cli.options import RunOptions
+    from judges.engine.engine import run_local
+    from judges.run.runner import run_judge
 
     def run(limit: int, out: Path) -> None:
         options = RunOptions(

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from bench.judge_corpus import make_runs
-from tests.llm_server import LLMProcess
+from tests.support.llm_server.process import LLMProcess
 
 AT_LEAST_OF_BARE = 0.90
 AT_LEAST_TIMES_ONE = 45

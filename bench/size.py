@@ -113,7 +113,7 @@ def upload_walk() -> list[str]:
     """What the second file over REST passes, to its receipt; the first one opens records and labels."""
     from fastapi.testclient import TestClient
 
-    from dataset_script.settings import Settings
+    from core.settings import Settings
     from space.app import create_app
 
     passed = Passed()
@@ -163,7 +163,7 @@ def _small_suite(folder: Path) -> Path:
 
 def run_walk() -> list[str]:
     """What ``judges run`` of a judge that asks a model passes, over three trajectories of the sample."""
-    from tests.llm_server import LLMServer
+    from tests.support.llm_server.server import LLMServer
 
     passed = Passed()
     with tempfile.TemporaryDirectory() as name, LLMServer(script="judges") as server, watching(passed):

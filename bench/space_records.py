@@ -36,7 +36,7 @@ def make_records(state: Path, n_submissions: int, workers: int | None = None) ->
 
 def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> None:
     """Submit the judges of every ``workers``-th group of ten, beginning with ``part``, in their order."""
-    from dataset_script.settings import Settings
+    from core.settings import Settings
     from submissions.service import SubmissionService
 
     moment = [FIRST]
@@ -52,7 +52,7 @@ def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> Non
 
 
 def _submit(service, labels, number: int) -> None:
-    from submissions.declaration import declare
+    from submissions.intake.declaration import declare
 
     upload = service.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
     # A tenth of the judges comes with a second try.

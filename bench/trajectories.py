@@ -25,9 +25,9 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from bench.processes import watch
+from core.suite import load_suite
 from dataset_script.sources.published import PublishedDataset
-from dataset_script.suite import load_suite
-from tests.synthetic_dataset import Shape, make_dataset
+from tests.support.synthetic_dataset import Shape, make_dataset
 
 OPENS_MILLISECONDS = 300
 MOST_BYTES = 1_000_000_000

@@ -1,1 +1,0 @@
-"""The vocabulary, the suites and the builder of the published dataset. Imports nothing of ours."""

@@ -1,19 +1,19 @@
 """``python -m dataset_script``: build the dataset, list the suites. Heavy imports wait for the command."""
 
+from core.cli import new_command, plain_console
 from core.console import text_table
-from dataset_script import build_commands, check_commands, hub_commands
-from dataset_script.command_line import new_command, plain_console
-from dataset_script.new_suite.commands import new_suite
+from dataset_script import commands, hub
+from dataset_script.new_suite import new_suite
 
 app = new_command()
-app.command()(build_commands.build)
-app.command()(build_commands.unblind)
-app.command()(check_commands.verify)
-app.command()(check_commands.sample_tasks)
-app.command()(check_commands.split)
+app.command()(commands.build)
+app.command()(commands.unblind)
+app.command()(commands.verify)
+app.command()(commands.sample_tasks)
+app.command()(commands.split)
 app.command()(new_suite)
-app.command()(hub_commands.fetch)
-app.command()(hub_commands.publish)
+app.command()(hub.fetch)
+app.command()(hub.publish)
 
 
 @app.callback()
@@ -24,8 +24,8 @@ def _about() -> None:
 @app.command()
 def suites() -> None:
     """List the shipped suites and their sizes."""
-    from dataset_script.suite import load_dev_labels, load_suite, shipped_suites
-    from dataset_script.vocabulary import SPLITS
+    from core.suite import load_dev_labels, load_suite, shipped_suites
+    from core.vocabulary import SPLITS
 
     figures = (*SPLITS, *(f"tasks {split}" for split in SPLITS), "dev labels")
     table = text_table("benchmark", figures=figures, box=None)

@@ -16,16 +16,13 @@ from typing import Any
 
 import datasets
 
-from dataset_script.building.assignment import assign, choose_suite
-from dataset_script.building.parts import PartTask, make_tables, part_tasks
-from dataset_script.building.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
+from core.suite import load_dev_labels, load_suite, load_tasks
+from dataset_script.build.parts import PartTask, assign, choose_suite, make_tables, part_tasks
+from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.schema import CONFIGURATIONS, DEFAULT, features
+from dataset_script.sources import open_source
 from dataset_script.sources.base import JudgmentSource
-from dataset_script.sources.published import PublishedDataset, RowGroup, read_row_group
-from dataset_script.sources.published_runs import PublishedSource
-from dataset_script.sources.recognise import open_source
-from dataset_script.suite import load_dev_labels, load_suite
-from dataset_script.tasks import load_tasks
+from dataset_script.sources.published import PublishedDataset, PublishedSource, RowGroup, read_row_group
 
 logger = logging.getLogger(__name__)
 

@@ -1,15 +1,29 @@
-"""The dataset card: README.md with the YAML block that `load_dataset` reads. A pure function of the build."""
+"""The dataset card: README.md with the YAML block that `load_dataset` reads. A pure function of the build.
 
-from collections.abc import Iterable, Mapping
+How the paper is cited: for the dataset's card and for the Space.
+
+eval.yaml: what the Hub reads to show a dataset as a benchmark. A pure function of the suite.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dataset_script.building.output_folder import MARKER
-from dataset_script.citation import PAPER_BIBTEX
-from dataset_script.columns import Column
-from dataset_script.schema import CONFIGURATIONS, DEFAULT
-from dataset_script.suite import OFFICIAL
-from dataset_script.vocabulary import BENCHMARK_TITLES, SPLITS
+from core.suite import OFFICIAL
+from core.vocabulary import BENCHMARK_TITLES, LABELS, SPLITS
+from dataset_script.build.output import MARKER
+from dataset_script.schema import CONFIGURATIONS, DEFAULT, Column
+
+PAPER_BIBTEX: Final = """@article{lu2025agentrewardbench,
+  title         = {AgentRewardBench: Evaluating Automatic Evaluations of Web Agent Trajectories},
+  author        = {L{\\`u}, Xing Han and Kazemnejad, Amirhossein and Meade, Nicholas and Patel, Arkil and
+                   Shin, Dongchan and Zambrano, Alejandra and Sta{\\'n}czak, Karolina and Shaw, Peter and
+                   Pal, Christopher J. and Reddy, Siva},
+  year          = {2025},
+  eprint        = {2504.08942},
+  archivePrefix = {arXiv},
+  url           = {https://arxiv.org/abs/2504.08942}
+}"""
 
 _LOADING: Final = """```python
 from datasets import load_dataset
@@ -166,3 +180,35 @@ def _column_table(heading: str, columns: tuple[Column, ...]) -> str:
 def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [headings, ("---",) * len(headings), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+FRAMEWORK: Final = "agent-reward-bench"
+
+_ABOUT: Final = {
+    "success": "whether the agent reached the goal",
+    "side_effect": "whether needless actions risked an unintended effect",
+    "repetition": "whether the agent went in circles",
+}
+
+
+def render_eval_yaml(suite: str, splits: Collection[str], config: str = "trajectories") -> str:
+    """eval.yaml with one task for each label that judges are scored on.
+
+    ``splits`` are those that the configuration ``config`` has rows in; judges are ranked on test, and a suite
+    without test rows is rehearsed on dev. Raises ValueError without any.
+    """
+    import yaml
+
+    split = next((name for name in ("test", "dev") if name in splits), None)
+    if split is None:
+        raise ValueError(f"{suite}: no split with trajectories, so there is nothing to evaluate on")
+    official = suite == OFFICIAL
+    asked = "; ".join(f"{label}: {_ABOUT[label]}" for label in LABELS)
+    content = {
+        "name": "AgentRewardBench" if official else f"{suite} (in the form of AgentRewardBench)",
+        "description": "Judges of web agents, scored against expert labels: a judge reads a trajectory and "
+        f"says what happened ({asked}). Precision is the primary figure.",
+        "evaluation_framework": FRAMEWORK,
+        "tasks": [{"id": label, "config": config, "split": split} for label in LABELS],
+    }
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dataset_script.trajectory_ids import TrajectoryId, task_key
-from dataset_script.vocabulary import SPLITS
+from core.ids import TrajectoryId, task_key
+from core.vocabulary import SPLITS
 
 METADATA_COLUMNS = ("task_name", "sites", "eval_types", "browsergym_split")
 

@@ -15,9 +15,9 @@ from playwright.sync_api import Page, sync_playwright
 
 from bench.readers import chromium_path
 from bench.served import free_port, serving
-from dataset_script.settings import Settings
-from dataset_script.suite import load_suite
-from submissions.declaration import declare
+from core.settings import Settings
+from core.suite import load_suite
+from submissions.intake.declaration import declare
 from submissions.service import SubmissionService
 
 DOCS = Path(__file__).parent

@@ -1,1 +1,0 @@
-"""Judges and the engine that runs them. Imports ``leaderboard`` (dev labels) and ``dataset_script``."""

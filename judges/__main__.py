@@ -1,26 +1,21 @@
-"""``python -m judges``: list the judges, run one over a split, and more. Heavy imports wait."""
+"""Judges and the engine that runs them. Imports ``leaderboard`` (dev labels) and ``dataset_script``.
 
-from dataset_script.command_line import new_command
-from judges import (
-    ablate_commands,
-    export_commands,
-    list_commands,
-    plan_commands,
-    probe_commands,
-    reparse_commands,
-    run_commands,
-    threshold_commands,
-)
+``python -m judges``: list the judges, run one over a split, and more. Heavy imports wait.
+"""
+
+from core.cli import new_command
+from judges import registry
+from judges.cli import experiments, files, plan, run
 
 app = new_command()
-app.command("list")(list_commands.list_judges)
-app.command("run")(run_commands.run)
-app.command("plan")(plan_commands.plan)
-app.command("export")(export_commands.export)
-app.command("ablate")(ablate_commands.ablate)
-app.command("probe")(probe_commands.probe)
-app.command("reparse")(reparse_commands.reparse)
-app.command("threshold")(threshold_commands.threshold)
+app.command("list")(registry.list_judges)
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.command("export")(files.export)
+app.command("ablate")(experiments.ablate)
+app.command("probe")(experiments.probe)
+app.command("reparse")(files.reparse)
+app.command("threshold")(experiments.threshold)
 
 
 @app.callback()

@@ -1,8 +1,74 @@
-"""From a model's reply to a judge's answer: by tags, by a status line, by a rating."""
+"""From a model's reply to a judge's answer: by tags, by a status line, by a rating.
 
-from dataset_script.sources.replies import Form, read_rating, read_verdict
-from judges.base import Answer, Reply
-from judges.scores import score_of
+Probabilities of success: from the log-probabilities of a verdict's token, and from votes.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+
+from core.replies import LEAST_REWARD, Form, Verdict, read_rating, read_verdict
+from judges.types import Answer, Reply, TokenProbability
+
+_YES_WORDS = ("successful", "success", "succeeded", "yes", "true")
+_NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
+
+
+def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
+    """The probability of success, 0 to 1, at the token that decided; None without its log-probability.
+
+    p(yes) / (p(yes) + p(no)), over the token that was chosen and its rivals, each read by how it begins: a
+    rival that begins neither kind of answer is left out. Of a rating, yes are the numbers from 4. Also None
+    when the tokens do not say what the reply says.
+    """
+    if not reply.logprobs or verdict.success is None:
+        return None
+    tokens = reply.logprobs
+    joined = "".join(token.token for token in tokens)
+    read = read_verdict(form, joined, reply.finish_reason)  # the text itself may be trimmed or put together
+    if read.success != verdict.success or read.place is None:
+        return None
+    found = _token_at(tokens, read.place)
+    return None if found is None else _success_probability(*found, form)
+
+
+def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
+    """The token that holds this place of the text, and what of it stands before the place."""
+    begin = 0
+    for token in tokens:
+        if place < begin + len(token.token):
+            return token, token.token[: place - begin]
+        begin += len(token.token)
+    return None
+
+
+def _success_probability(token: TokenProbability, before: str, form: Form) -> float | None:
+    chances = [(token.token, token.logprob)]
+    chances += [(rival, logprob) for rival, logprob in token.rivals if rival != token.token]
+    yes = no = 0.0
+    for text, logprob in chances:
+        answer = _answer_begun_by(text.removeprefix(before), form)
+        probability = math.exp(min(logprob, 0.0)) if not math.isnan(logprob) else 0.0
+        yes += probability if answer is True else 0.0
+        no += probability if answer is False else 0.0
+    return yes / (yes + no) if yes + no > 0 else None
+
+
+def _answer_begun_by(text: str, form: Form) -> bool | None:
+    """Which answer a token begins; None for neither, and for one that could begin both."""
+    found = re.search(r"[^\W_]+", text.casefold())
+    if found is None:
+        return None
+    word = found[0]
+    if form == "rating":
+        return int(word) >= LEAST_REWARD if re.fullmatch("[1-5]", word) else None
+    answers = {
+        answer
+        for answer, words in ((True, _YES_WORDS), (False, _NO_WORDS))
+        if any(each.startswith(word) or word.startswith(each) for each in words)
+    }
+    return answers.pop() if len(answers) == 1 else None
+
 
 MAX_REASONING_CHARS = 1_200
 """Characters of a reply in a prediction file: a thousand rows stay within what an upload may be."""

@@ -1,24 +1,101 @@
-"""Every judge by name: the paper's names, their other names, and judges of one's own; in one table."""
+"""Every judge by name: the paper's names, their other names, and judges of one's own; in one table.
+
+A judge of one's own, named by where it is: ``path/to/file.py:Name`` or ``package.module:Name``.
+
+``judges list``: the table of judges, and their other names.
+"""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
+import importlib
+import importlib.util
+import json
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from judges.aer import AerJudge
-from judges.base import Judge, RewardJudge
-from judges.constant import ConstantJudge
-from judges.nnetnav import NNetNavJudge
-from judges.own_judge import is_address, load_judge
-from judges.rule_based import RuleBasedJudge
-from judges.simplified import SimplifiedJudge
-from judges.webjudge import WebJudge
+import typer
+
+from core.cli import JsonOption, plain_console
+from core.console import text_table
+from judges.catalog.aer import AerJudge
+from judges.catalog.baselines import ConstantJudge, RuleBasedJudge
+from judges.catalog.nnetnav import NNetNavJudge
+from judges.catalog.simplified import SimplifiedJudge
+from judges.catalog.webjudge import WebJudge
+from judges.types import Judge, RewardJudge
 
 if TYPE_CHECKING:
-    from dataset_script.settings import Settings
+    from core.settings import Settings
+
+_MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_JUDGE_ATTRIBUTES: Final = ("name", "inputs", "calls", "source", "wants", "models", "prompts_hash", "ask")
+_REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
+
+
+class CustomJudgeError(ValueError):
+    """A judge that cannot be loaded; the message says what is wrong with the file, or with the judge."""
+
+
+def is_address(name: str) -> bool:
+    """Whether a name says where a judge is: a file or a module, a colon, and an attribute."""
+    place, _, attribute = name.rpartition(":")
+    return attribute.isidentifier() and (place.endswith(".py") or _MODULE.fullmatch(place) is not None)
+
+
+def load_judge(address: str) -> Judge | RewardJudge:
+    """The judge at an address: an instance, or a class that is made without arguments.
+
+    Runs the file. Raises CustomJudgeError.
+    """
+    place, _, attribute = address.rpartition(":")
+    module = _module(place)
+    if not hasattr(module, attribute):
+        raise CustomJudgeError(f"{place}: has no {attribute}")
+    judge = getattr(module, attribute)
+    if isinstance(judge, type):
+        try:
+            judge = judge()
+        except Exception as error:
+            raise CustomJudgeError(f"{address}: cannot be made without arguments ({error})") from error
+    required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
+    if absent := [name for name in required if not hasattr(judge, name)]:
+        raise CustomJudgeError(f"{address}: a judge needs {', '.join(absent)}; see judges/types.py")
+    return judge
+
+
+def _module(place: str) -> ModuleType:
+    try:
+        return _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except CustomJudgeError:
+        raise
+    except Exception as error:  # whatever the file does when it is run
+        raise CustomJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise CustomJudgeError(f"{path}: there is no such file")
+    resolved = path.resolve()
+    name = f"judge_of_{resolved.stem}_{hashlib.sha256(str(resolved).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, resolved)
+    if spec is None or spec.loader is None:
+        raise CustomJudgeError(f"{path}: is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look a class's module up by name
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
 
 AnyJudge = Judge | RewardJudge
 
@@ -92,8 +169,7 @@ def find_judge(
             raise UnknownJudgeError(f"{judge.name}: --compat is for NNetNav alone; leave it out")
         judge = replace(judge, is_compat=True)
     if prompts == "official":
-        from judges.official import with_official_prompts
-        from judges.official_templates import read_templates, version_of_templates
+        from judges.catalog.official import read_templates, version_of_templates, with_official_prompts
 
         judge = with_official_prompts(judge, read_templates(settings), version_of_templates())
     return judge
@@ -176,3 +252,44 @@ def _families() -> Iterator[RegisteredJudge]:
         judge = SimplifiedJudge(f"simplified-{kind}", GPT_4O, has_axtree, has_screenshot)
         yield RegisteredJudge(judge)
         yield RegisteredJudge(replace(judge, name=f"{judge.name}-inverted", is_inverted=True))
+
+
+def list_judges(as_json: JsonOption = False) -> None:
+    """List the judges: name, what each sees, calls for a trajectory, default model, source.
+
+    Where calls are n, n is the number of the trajectory's steps, or of its screenshots.
+    """
+
+    rows = [_row(entry) for entry in entries()]
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    _print_table(rows)
+    typer.echo("Other names:")
+    for row in rows:
+        if row["aliases"]:
+            typer.echo(f"  {row['name']}: {', '.join(row['aliases'])}")
+
+
+def _row(entry: RegisteredJudge) -> dict[str, Any]:
+    judge = entry.judge
+    return {
+        "name": judge.name,
+        "aliases": list(entry.aliases),
+        "inputs": getattr(judge, "inputs", ""),
+        "calls": getattr(judge, "calls", "0"),
+        "models": dict(getattr(judge, "models", {})),
+        "source": getattr(judge, "source", ""),
+    }
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from rich import box
+
+    table = text_table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("judge", "sees", "calls", "default model", "source"):
+        table.add_column(heading, overflow="fold", no_wrap=heading != "sees")
+    for row in rows:
+        models = ", ".join(dict.fromkeys(row["models"].values())) or "none"
+        table.add_row(row["name"], row["inputs"], row["calls"], models, row["source"])
+    plain_console().print(table)

@@ -1,10 +1,13 @@
-"""``python -m leaderboard``: labels, score, calibrate, audit, tables, agreement, ceiling, annotations."""
+"""The metric, the labels, statistics, published rows and the board. Imports only ``dataset_script``.
 
-from dataset_script.command_line import new_command
-from leaderboard.agreement_commands import agreement, ceiling
-from leaderboard.annotation_commands import annotation_template, annotations, dev_labels, labels
-from leaderboard.calibrate_command import calibrate, score
-from leaderboard.table_commands import audit, tables
+``python -m leaderboard``: labels, score, calibrate, audit, tables, agreement, ceiling, annotations.
+"""
+
+from core.cli import new_command
+from leaderboard.cli.agreement import agreement, ceiling
+from leaderboard.cli.labels import annotation_template, annotations, dev_labels, labels
+from leaderboard.cli.paper import audit, tables
+from leaderboard.cli.score import calibrate, score
 
 app = new_command()
 for command in (

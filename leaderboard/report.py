@@ -1,15 +1,56 @@
-"""The score report of one prediction file against one label set: what every page and command shows."""
+"""A prediction file from the command line, read, checked and aligned with a split.
+
+The score report of one prediction file against one label set: what every page and command shows.
+
+What a judge costs: dollars for 1,000 trajectories, from the cost that its file gives for each row.
+
+What a judge's verdicts cost, from the columns that its prediction file gives.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dataset_script.vocabulary import LABELS
+from core.vocabulary import LABELS
 from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.judge_precision.intervals import N_RESAMPLES
 from leaderboard.judge_precision.scores import cluster_codes, judge_scores
-from leaderboard.labels import LabelSet
+from leaderboard.labels.labels import LabelSet
+
+if TYPE_CHECKING:
+    from core.predictions.table import Predictions
+    from core.suite import Suite
+
+
+class VerdictFileError(ValueError):
+    """A file that cannot be used; the message lists every error in it."""
+
+
+def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> Predictions:
+    """The verdicts of a file in the order of the split. Raises VerdictFileError; reads no label."""
+    from core.predictions import read_predictions
+    from core.predictions.check import check
+    from core.predictions.raw import ReadingLimits
+
+    limits = ReadingLimits(max_bytes=max_bytes)
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(limits.max_bytes + 1)
+    except OSError as error:
+        raise VerdictFileError(f"{path} cannot be read: {error.strerror}") from error
+    table, findings = read_predictions(content, path.name, limits)
+    result = check(table, findings, suite, split)
+    if not result.acceptable:
+        errors = [f"  {finding.message}" for finding in result.findings if finding.level == "error"]
+        raise VerdictFileError("\n".join([f"{path.name} cannot be scored on {split}:", *errors]))
+    return result.aligned
+
 
 SEED = 0
 
@@ -93,3 +134,90 @@ def counts_by_task(verdicts: Verdicts, labels: LabelSet) -> Mapping[str, Sequenc
             counts = confusion_counts(column, labels.primary[label], codes, n_tasks)
             found[label] = counts[:, :2].tolist()
     return found
+
+
+TRAJECTORIES: Final = 1_000
+
+
+def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
+    """The mean cost of a row, for 1,000 of them, over the rows whose cost is known.
+
+    ``cost_usd`` has shape (n,), dollars, NaN where a row gives none. Gives ``{"usd_per_1000", "rows",
+    "of"}``: how many rows of how many gave a cost. None where no row did: unknown is not free.
+    """
+    if cost_usd is None:
+        return None
+    costs = np.asarray(cost_usd, dtype=float)
+    known = costs[np.isfinite(costs)]
+    if not len(known):
+        return None
+    per_1000 = round(TRAJECTORIES * float(known.mean()), 6)
+    return {"usd_per_1000": per_1000, "rows": len(known), "of": len(costs)}
+
+
+def with_cost(report: Mapping[str, Any], cost_usd: ArrayLike | None) -> dict[str, Any]:
+    """A score report with ``cost`` beside its labels where the file gives costs, else as it is."""
+    cost = cost_of(cost_usd)
+    return {**report, "cost": cost} if cost else dict(report)
+
+
+class Expenses(Protocol):
+    """Columns of a prediction file, float64 of shape (n,) with NaN for none; None for no such column."""
+
+    @property
+    def cost_usd(self) -> np.ndarray | None:
+        """Dollars a trajectory."""
+
+    @property
+    def input_tokens(self) -> np.ndarray | None:
+        """Tokens read."""
+
+    @property
+    def output_tokens(self) -> np.ndarray | None:
+        """Tokens written."""
+
+    @property
+    def latency_s(self) -> np.ndarray | None:
+        """Seconds from question to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCosts:
+    """Means over the trajectories that give a number; None where none does, never a silent 0.
+
+    ``usd_per_1000`` is dollars for 1,000 trajectories; ``priced`` of ``n`` trajectories have a cost. Tokens
+    are a mean for one trajectory, ``median_seconds`` the median latency.
+    """
+
+    n: int
+    priced: int
+    usd_per_1000: float | None
+    input_tokens: float | None
+    output_tokens: float | None
+    median_seconds: float | None
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the file says anything about costs."""
+        known = (self.usd_per_1000, self.input_tokens, self.output_tokens, self.median_seconds)
+        return any(value is not None for value in known)
+
+
+def running_costs(expenses: Expenses, n: int) -> RunningCosts:
+    """The costs of a judge that gave verdicts on ``n`` trajectories."""
+    cost = cost_of(expenses.cost_usd)
+    seconds = _known(expenses.latency_s)
+    tokens = [_known(column) for column in (expenses.input_tokens, expenses.output_tokens)]
+    return RunningCosts(
+        n=n,
+        priced=int(cost["rows"]) if cost else 0,
+        usd_per_1000=float(cost["usd_per_1000"]) if cost else None,
+        input_tokens=float(tokens[0].mean()) if len(tokens[0]) else None,
+        output_tokens=float(tokens[1].mean()) if len(tokens[1]) else None,
+        median_seconds=float(np.median(seconds)) if len(seconds) else None,
+    )
+
+
+def _known(column: np.ndarray | None) -> np.ndarray:
+    """Without the rows that have no number."""
+    return np.empty(0) if column is None else column[~np.isnan(column)]

@@ -1,4 +1,7 @@
-"""``python -m space``: the Space on this machine (``serve``), or on the Hub (``deploy``)."""
+"""What people see and call: pages, plots, REST. No rule of the game lives here.
+
+``python -m space``: the Space on this machine (``serve``), or on the Hub (``deploy``).
+"""
 
 import errno
 from contextlib import suppress
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dataset_script.command_line import new_command, read_settings, read_suite, stop
+from core.cli import new_command, read_settings, read_suite, stop
 from space.deploy import commands as deploy_commands
 
 if TYPE_CHECKING:
@@ -36,8 +39,8 @@ def serve(
     ] = None,
 ) -> None:
     """Start the Space; stop it with Ctrl-C."""
-    from space.auth.loopback import host_problem, with_checked_host
-    from space.operations.logs import configure_logs
+    from space.auth.auth import host_problem, with_checked_host
+    from space.operations.logging import configure_logs
 
     settings = read_settings()
     configure_logs(settings, log_format=log_format)
@@ -48,8 +51,8 @@ def serve(
     listener = _bind(host, port)  # first, so that a taken port is reported at once
 
     from space.app import create_app
-    from submissions.database import DatabaseUnavailable
-    from submissions.opening import InvalidRepositoryName
+    from submissions.records.database import DatabaseUnavailable
+    from submissions.startup import InvalidRepositoryName
 
     try:
         application = with_checked_host(create_app(settings), settings, host)

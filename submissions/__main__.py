@@ -1,4 +1,7 @@
-"""The command `python -m submissions`: check, fill in and submit files; look after the records."""
+"""What people hand in: prediction files checked, accounts and limits, the record of what was decided.
+
+The command `python -m submissions`: check, fill in and submit files; look after the records.
+"""
 
 import json
 import sys
@@ -7,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dataset_script.command_line import (
+from core.cli import (
     JsonOption,
     SplitOption,
     SuiteOption,
@@ -17,9 +20,9 @@ from dataset_script.command_line import (
     read_suite,
     stop,
 )
-from submissions.label_commands import export_labels
-from submissions.record_commands import (
+from submissions.cli import (
     export,
+    export_labels,
     label_versions,
     publish_labels,
     receipt,
@@ -51,7 +54,7 @@ def check_command(
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    from submissions.predictions import read_upload
+    from submissions.intake.upload import read_upload
 
     try:
         result = read_upload(file, None, settings, suite=chosen, split=split).check
@@ -60,7 +63,7 @@ def check_command(
     if as_json:
         print(json.dumps(result.to_json()))
     else:
-        from submissions.check_report import print_report
+        from submissions.cli import print_report
 
         print_report(result, plain_console())
     raise typer.Exit(0 if result.acceptable else 1)
@@ -83,7 +86,7 @@ def template_command(
     It has every trajectory of the split, success empty.
     """
     chosen = read_suite(suite, read_settings())
-    from dataset_script.prediction_file.template import template
+    from core.predictions.write import template
 
     file_format = file_format or _format_of(out)
     if out is None:
@@ -131,9 +134,9 @@ def submit_command(
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    from submissions.declaration import DeclarationError, declare
-    from submissions.predictions import read_upload
-    from submissions.sending import SubmissionNotSent, may_carry_token, problems_in, send_submission
+    from submissions.client import SubmissionNotSent, may_carry_token, problems_in, send_submission
+    from submissions.intake.declaration import DeclarationError, declare
+    from submissions.intake.upload import read_upload
 
     texts = {
         "account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model,

@@ -1,25 +1,36 @@
-"""What the Space and the commands do with a prediction file: check, submit, score, show the board."""
+"""What the Space and the commands do with a prediction file: check, submit, score, show the board.
 
-from collections.abc import Sequence
+Database, files, labels and keys of a suite, each opened at its first use.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cached_property
 
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from dataset_script.prediction_file.aligned import Predictions
-from dataset_script.suite import OFFICIAL
-from leaderboard.board import Board, make_board
-from leaderboard.labels import LabelSet
-from leaderboard.published_rows import load_published_rows
+from core.predictions.table import Predictions
+from core.settings import Settings
+from core.suite import OFFICIAL, Suite, load_suite
+from leaderboard.board.board import Board, make_board
+from leaderboard.labels.labels import LabelSet
+from leaderboard.paper.published import load_published_rows
 from leaderboard.report import score_report
-from submissions.accounts import Actor, age_problem, is_same_name
-from submissions.acts import Decision
-from submissions.current_board import CurrentBoard
-from submissions.database import snapshot
-from submissions.declaration import Declaration
-from submissions.ledger import record_submission, refund_submission
-from submissions.limits import Quota, remaining_quota
-from submissions.lookup import (
+from submissions.errors import PermissionDenied, SubmissionError
+from submissions.hub.durability import Durability, ImmediateDurability, durability_problem
+from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name, remaining_quota
+from submissions.intake.declaration import Declaration
+from submissions.intake.receipts import Receipt, ServerSecret, Signer
+from submissions.intake.review import reasons_to_hold
+from submissions.intake.upload import Upload, read_upload
+from submissions.labels.versions import LabelStore, resolved_settings, serves_records
+from submissions.moderation.actions import Decision, SubmissionActions
+from submissions.records.database import open_database, snapshot
+from submissions.records.files import FileStore
+from submissions.records.queries import (
     RecordedSubmission,
     counted_submissions,
     current_statuses,
@@ -29,15 +40,107 @@ from submissions.lookup import (
     scores_of,
     state_of_board,
 )
-from submissions.opened_suite import SuiteResources
-from submissions.predictions import Upload, read_upload
-from submissions.probing.form_checks import reasons_to_hold
-from submissions.receipts import Receipt
-from submissions.references import References
-from submissions.refusals import PermissionDenied, SubmissionError
-from submissions.scorer import POLICY
-from submissions.told import SubmissionView, view_submission
-from submissions.verdicts import VerdictCache, read_stored_verdicts
+from submissions.scoring.board import CurrentBoard, DisclosurePolicy, References
+from submissions.scoring.leak_report import LeakBudget
+from submissions.scoring.scorer import POLICY, Scorer, record_submission, refund_submission
+from submissions.scoring.submission_view import SubmissionView, view_submission
+from submissions.scoring.verdicts import VerdictCache, read_stored_verdicts
+
+
+class SuiteResources:
+    """The resources of a suite's service. Safe for threads.
+
+    ``durability`` is where records last; by default where the settings say that the database does.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        durability: Durability | None = None,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.durability = durability or ImmediateDurability()
+        self._setup_lock = threading.RLock()
+        self._closing: list[Callable[[], object]] = []
+
+    def on_close(self, call: Callable[[], object]) -> None:
+        """Have ``call`` called at the end, in the order in which calls were named."""
+        self._closing.append(call)
+
+    def close(self) -> None:
+        """End what runs beside the service; see `submissions.startup`."""
+        while self._closing:
+            self._closing.pop(0)()
+
+    @cached_property
+    def suite(self) -> Suite:
+        return load_suite(self.settings.suite)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The database of the records, brought up to date at first use."""
+        with self._setup_lock:  # migrations run one at a time in a process
+            return open_database(self.settings.records_url())
+
+    @cached_property
+    def files(self) -> FileStore:
+        return FileStore(self.settings.state_dir / "files")
+
+    @cached_property
+    def labels(self) -> LabelStore:
+        if not serves_records(self.settings):
+            return LabelStore(self.suite, self.settings)
+        return LabelStore(
+            self.suite,
+            self.settings,
+            lambda: resolved_settings(self.settings, self.suite.name, self.engine, self.files),
+        )
+
+    def forget_labels(self) -> None:
+        """Read the labels anew at their next use: others were published."""
+        self.__dict__.pop("labels", None)
+
+    @cached_property
+    def secret(self) -> ServerSecret:
+        """What keys are made of; raises SecretUnavailable."""
+        return ServerSecret.of(self.settings)
+
+    @cached_property
+    def signer(self) -> Signer:
+        return Signer(self.secret)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        half = self.suite.rules.ranking_half and not self.suite.labels_are_public
+        key = self.secret.key("ranking-half") if half else None
+        return Scorer(self.engine, self.files, self.suite, self.settings, self.clock, key)
+
+    @cached_property
+    def disclosure_policy(self) -> DisclosurePolicy:
+        key = None if self.suite.labels_are_public else self.secret.key("noise")
+        return DisclosurePolicy(self.suite, key)
+
+    @cached_property
+    def leak(self) -> LeakBudget:
+        """What was shown of private labels."""
+        return LeakBudget(self.engine, self.suite, self.disclosure_policy, self.clock)
+
+    @cached_property
+    def actions(self) -> SubmissionActions:
+        return SubmissionActions(self.engine, self.suite, self.clock)
+
+    @property
+    def read_only_reason(self) -> str | None:
+        """Why nothing can be submitted, in words that anyone may read; None when it can."""
+        return durability_problem(self.settings) or self.durability.closed or self.labels.why_none("test")
+
+    @property
+    def label_version(self) -> str | None:
+        """The version of the test labels; None where there are none."""
+        return self.labels.test.version if self.labels.test else None
+
 
 DURABLE_WITHIN_SECONDS = 20.0
 """How long an answer waits for the record to last before it says ``waiting``."""

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from dataset_script.settings import Settings
-from leaderboard.label_source import LabelsUnavailable, locate_labels
-from tests.canary import Watch, files_with_canaries, watching
+from core.settings import Settings
+from leaderboard.labels.source import LabelsUnavailable, locate_labels
+from tests.support.canary import Watch, files_with_canaries, watching
 
 REPOSITORY = Path(__file__).parents[1]
 EVERY_TEST = bool(os.environ.get("REQUIRE_EVERY_TEST"))

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.hub_server import HubServer
+from tests.support.hub_server.server import HubServer
 
 pytestmark = pytest.mark.slow
 
@@ -170,7 +170,7 @@ def check_hub(hub: HubServer, follower: Follower) -> None:
         assert labels not in [bytes_of(file.data) for file in public.head.files.values()]
     card = bytes_of(data.head.files["README.md"].data).decode()
     assert "72 runs of four agents. Licence: CC BY 4.0." in card
-    published = bytes_of(space.head.files["dataset_script/suites/our-suite/dev_labels.csv"].data).decode()
+    published = bytes_of(space.head.files["core/suites/our-suite/dev_labels.csv"].data).decode()
     assert published.count("\n") == 1 + 26  # a header; 20 dev trajectories, six of them annotated twice
     assert space.variables["ARB_LABELS"] == "hub:maintainer/our-suite-labels"
     assert json.loads(bytes_of(data.head.files["manifest.json"].data))["suite"] == "our-suite"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.llm_server.process import LLMProcess
+from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def test_every_command_and_python_block_works_in_the_order_of_the_readme(checkou
 
 
 def test_every_setting_of_the_readme_is_one_of_the_class_and_the_other_way_round():
-    from dataset_script.settings import Settings, variable_of
+    from core.settings import Settings, variable_of
 
     named = set(re.findall(r"`((?:ARB_|HF_TOKEN|DATABASE_URL|SPACE_|OAUTH_|OPENID_)\w*)`", README))
     assert named == {variable_of(field) for field in Settings.model_fields}

@@ -1,5 +1,27 @@
-"""Where recorded runs come from, each kind of folder in a file of its own.
+"""Which kind of source a folder is."""
 
-`released` and `published_runs` are the layouts of the release and of our own Parquet, `agentlab` is what
-AgentLab and browsergym-experiments leave behind; `recognise` tells which one a folder is.
-"""
+from pathlib import Path
+
+from dataset_script.sources.base import SourceError, TrajectorySource
+from dataset_script.sources.published import PublishedSource
+from dataset_script.sources.released import ReleasedSource
+
+
+def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
+    """The source in a folder: the released layout, a published dataset, or AgentLab's results.
+
+    ``also_allowed`` are classes of one's own agents, each ``module.class``, in AgentLab's pickles. Raises
+    SourceError when it is none of them.
+    """
+    for kind in (ReleasedSource, PublishedSource):
+        if kind.recognises(folder):
+            return kind(folder)
+    if folder.is_dir():
+        from dataset_script.sources.agentlab import ARGUMENTS, AgentLabSource
+
+        if next(folder.rglob(ARGUMENTS), None) is not None:
+            return AgentLabSource(folder, also_allowed)
+    raise SourceError(
+        f"{folder}: holds no runs that can be read; name a folder with cleaned/ in it (or in trajectories/: "
+        "the released layout), a dataset built here (manifest.json), or AgentLab's results (exp_args.pkl)"
+    )

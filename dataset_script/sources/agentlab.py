@@ -5,10 +5,14 @@
 
 A folder that holds exp_args.pkl is a run. One whose name begins with ``_`` or ``.`` was moved aside by
 AgentLab when the run was repeated; it is listed among the others. One without summary_info.json was cut off.
+
+A goal as agents get it: a list of texts and images, in the form of chat messages.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Iterator
@@ -16,12 +20,52 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dataset_script.recording import RecordedStep, Recording
-from dataset_script.sources.acted_on import acted_on, box_of
-from dataset_script.sources.axtree_text import axtree_text
-from dataset_script.sources.base import Note, SourceError, SourceFile, SourceListing, UnusableFileError
-from dataset_script.sources.goal_parts import goal_images, goal_text
+from dataset_script.sources.axtree import acted_on, axtree_text, box_of
+from dataset_script.sources.base import (
+    Note,
+    RecordedStep,
+    Recording,
+    SourceError,
+    SourceFile,
+    SourceListing,
+    UnusableFileError,
+)
 from dataset_script.sources.pickles import field, read_pickle
+
+
+def goal_text(goal: Any) -> str:
+    """The texts of a goal, a line each as in the release; a goal that is text already stays as it is."""
+    if isinstance(goal, str):
+        return goal
+    return "".join(f"{text}\n" for part in _parts(goal, "text") if isinstance(text := part, str))
+
+
+def goal_images(goal: Any) -> tuple[bytes, ...]:
+    """The images that come with a goal (``data:`` addresses); an address on the web gives none."""
+    addresses = (
+        field(part, "url") if not isinstance(part, str) else part for part in _parts(goal, "image_url")
+    )
+    return tuple(image for address in addresses if (image := _image(address)) is not None)
+
+
+def _parts(goal: Any, kind: str) -> Iterator[Any]:
+    for part in goal if isinstance(goal, list | tuple) else ():
+        if field(part, "type") == kind:
+            yield field(part, kind)
+
+
+def _image(address: Any) -> bytes | None:
+    if (
+        not isinstance(address, str)
+        or not address.startswith("data:image/")
+        or ";base64," not in address[:100]
+    ):
+        return None
+    try:
+        return base64.b64decode(address.partition(",")[2], validate=True)
+    except binascii.Error:
+        return None
+
 
 ARGUMENTS: Final = "exp_args.pkl"
 _FOLDER_NAME: Final = re.compile(r"[\d-]{10}_[\d-]{8}_(?P<agent>.+)_on_(?P<task>.+?)_\d+(?:_\d+)?")

@@ -1,11 +1,55 @@
-"""What every source of recorded runs gives: a listing, and one run at a time in the neutral form."""
+"""Where recorded runs come from, each kind of folder in a file of its own.
+
+`released` and `published_runs` are the layouts of the release and of our own Parquet, `agentlab` is what
+AgentLab and browsergym-experiments leave behind; `recognise` tells which one a folder is.
+
+What every source of recorded runs gives: a listing, and one run at a time in the neutral form.
+
+One recorded run in a neutral form: what every source gives and the builder takes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from dataset_script.recording import Recording
+Box = tuple[float, float, float, float]
+"""Left, top, width, height in pixels of the screenshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """An observation and the action chosen from it; None where nothing was recorded.
+
+    ``box`` is that of the element the action names; ``screenshot`` is an image's bytes or where it lies.
+    """
+
+    num: int
+    url: str | None
+    action: str | None
+    reasoning: str | None
+    last_action_error: str | None
+    focused_element: str | None
+    axtree: str | None
+    axtree_pruned: str | None
+    box: Box | None
+    screenshot: bytes | Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run of an agent on a task. ``cum_reward`` is the rule-based reward: never for judges."""
+
+    trajectory_id: str
+    benchmark_folder: str
+    agent: str
+    task_id: str
+    model: str | None
+    goal: str
+    goal_images: tuple[bytes, ...]
+    valid: bool
+    cum_reward: float | None
+    steps: tuple[RecordedStep, ...]
 
 
 class SourceError(ValueError):

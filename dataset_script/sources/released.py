@@ -14,19 +14,26 @@ from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
 
-from dataset_script.recording import Box, RecordedStep, Recording
-from dataset_script.sources.acted_on import acted_on, box_from
+from core.ids import TrajectoryId
+from dataset_script.sources.axtree import acted_on, box_from
 from dataset_script.sources.base import (
+    Box,
     Judgment,
     Note,
+    RecordedStep,
+    Recording,
     SourceError,
     SourceFile,
     SourceListing,
     UnusableFileError,
 )
-from dataset_script.sources.cleaned_file import CleanedFile, CleanedStep, read_cleaned
-from dataset_script.sources.judgment_file import ERROR_ENDING, read_judgment
-from dataset_script.trajectory_ids import TrajectoryId
+from dataset_script.sources.released_files import (
+    ERROR_ENDING,
+    CleanedFile,
+    CleanedStep,
+    read_cleaned,
+    read_judgment,
+)
 
 LARGE_FILE_BYTES: Final = 100_000_000
 

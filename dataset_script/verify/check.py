@@ -1,17 +1,87 @@
-"""All checks on a folder, in order; nothing is raised for what is wrong with the data."""
+"""Check a published folder, or a repository on the Hub: what it claims, and what must not be in it.
 
+All checks on a folder, in order; nothing is raised for what is wrong with the data.
+
+README.md of a built folder against its files: what `load_dataset` will look for is there.
+
+A published repository, fetched to be checked.
+"""
+
+from __future__ import annotations
+
+import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from dataset_script.suite import Suite, SuiteError, load_suite, shipped_suites
-from dataset_script.verify.agreement import check_agreement
-from dataset_script.verify.card import check_card, check_own_texts
-from dataset_script.verify.facts import Facts
-from dataset_script.verify.findings import Findings, VerifyReport
-from dataset_script.verify.manifest import Manifest, check_files, read_manifest
-from dataset_script.verify.rows import check_shard
-from dataset_script.verify.texts import Forbidden, check_canaries
+from core.hub import HubError, in_words, status_of
+from core.predictions.findings import Finding
+from core.suite import Suite, SuiteError, load_suite, shipped_suites
+from dataset_script.verify.manifest import Findings, Manifest, Shard, VerifyReport, check_files, read_manifest
+from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
+from dataset_script.verify.totals import Facts, check_agreement
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+CARD = "README.md"
+OWN_TEXTS = (CARD, "eval.yaml", "manifest.json")
+
+
+def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> None:
+    """Every configuration and split of the front matter has files with rows, and every shard is in it."""
+    try:
+        configs = _front_matter(folder / CARD)["configs"]
+        listed = {
+            (config["config_name"], part["split"]): part["path"]
+            for config in configs
+            for part in config["data_files"]
+        }
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        findings.add(
+            "card", CARD, f"its front matter has no configs that can be read ({type(error).__name__})"
+        )
+        return
+    found: dict[tuple[str, str], int] = dict.fromkeys(listed, 0)
+    for shard in shards:
+        key = (shard.configuration, shard.split)
+        if key in listed and any(fnmatch(shard.name, pattern) for pattern in _patterns(listed[key])):
+            found[key] += shard.rows
+        elif shard.rows:
+            findings.add("card", CARD, f"does not list {shard.name}")
+    for (configuration, split), rows in found.items():
+        if not rows:
+            findings.add("card", CARD, f"lists {configuration}/{split}, which has no rows")
+
+
+def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:
+    """No canary, prompt or path of a machine in what the build wrote beside the data."""
+    for name in OWN_TEXTS:
+        path = folder / name
+        if path.is_file():
+            for code, what in forbidden.found_in(path.read_bytes(), "text", may_hold_rewards=True):
+                findings.add(code, name, what)
+
+
+def _patterns(path: Any) -> tuple[str, ...]:
+    return (path,) if isinstance(path, str) else tuple(path)
+
+
+def _front_matter(path: Path) -> dict[str, Any]:
+    import yaml
+
+    text = path.read_text(encoding="utf-8")
+    parts = text.split("---\n", 2)
+    if len(parts) != 3 or parts[0]:
+        raise ValueError("no front matter")
+    try:
+        return yaml.safe_load(parts[1])
+    except yaml.YAMLError as error:
+        raise ValueError("the front matter is no YAML") from error
+
 
 Progress = Callable[[int, int, str], None]
 """Called before each shard: how many are done, of how many, and which is next."""
@@ -52,3 +122,32 @@ def _suite_of(manifest: Manifest) -> Suite | None:
         return load_suite(manifest.suite) if manifest.suite in shipped_suites() else None
     except SuiteError:
         return None
+
+
+__all__ = ["Finding", "VerifyReport", "verify"]
+
+
+@contextmanager
+def fetched(
+    hub: HfApi, repo: str, revision: str | None = None, keep_in: Path | None = None
+) -> Iterator[Path]:
+    """The files of a dataset repository, in a temporary folder that is removed at the end, or in ``keep_in``.
+
+    A folder that is kept is fetched into again: only what changed, but what the repository dropped stays
+    there. Never in the Hub's shared cache, which hands private files to any token. Raises HubError.
+    """
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalEntryNotFoundError
+
+    with tempfile.TemporaryDirectory(prefix="verify-") as temporary:
+        folder = keep_in or Path(temporary)
+        try:
+            hub.snapshot_download(repo, repo_type="dataset", revision=revision, local_dir=folder)
+        except LocalEntryNotFoundError as error:
+            raise HubError(f"{repo}: the Hub cannot be reached, or has no such repository") from error
+        except (HfHubHTTPError, HTTPError) as error:
+            raise HubError(
+                f"{repo}: {in_words(error) if status_of(error) else 'the Hub broke off'}"
+            ) from error
+        except HFValidationError as error:
+            raise HubError(f"{repo}: is no repository's name (owner/name)") from error
+        yield folder

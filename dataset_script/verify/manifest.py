@@ -1,17 +1,124 @@
-"""The manifest of a built folder against its files: nothing missing, nothing more, every byte as written."""
+"""What verify finds, as values: one finding for a code and a file, with a few names and how many there are.
+
+A finding never repeats a label, a reward or the text around a canary: reports are pasted into issues.
+
+The manifest of a built folder against its files: nothing missing, nothing more, every byte as written.
+"""
 
 import hashlib
 import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
+from core.predictions.findings import Finding
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import FORMAT, MANIFEST
-from dataset_script.verify.findings import Findings
+
+TITLES: Final = MappingProxyType(
+    {
+        "no_manifest": "manifest.json is missing or cannot be read",
+        "missing_file": "in the manifest, but not in the folder",
+        "unlisted_file": "in the folder, but not in the manifest: it may be anything",
+        "other_bytes": "is not the file that the manifest describes (SHA-256, size or rows)",
+        "bad_name": "not data/<configuration>/<split>-00000-of-00001.parquet as the manifest says",
+        "not_parquet": "cannot be read as Parquet",
+        "other_schema": "its columns are not those of the configuration",
+        "large_shard": "larger than readers that stream can take",
+        "row_groups": "a row group of `steps` is not one trajectory's",
+        "missing_configuration": "the dataset lacks a configuration",
+        "card": "README.md does not fit the files",
+        "not_in_suite": "trajectories that the suite does not have",
+        "missing_trajectory": "trajectories of the suite that are not here",
+        "wrong_split": "in another split than the suite says",
+        "task_in_both_splits": "tasks in dev and in test",
+        "duplicate_id": "the same row twice",
+        "counts": "not the numbers that were published",
+        "configurations_disagree": "configurations disagree about a trajectory",
+        "test_label": "labels of test trajectories",
+        "annotator_name": "an annotator is not named by an opaque id",
+        "reward": "speaks of rewards outside the configuration `rewards`",
+        "prompt": "holds prompts of an agent or a judge",
+        "canary": "holds a planted text",
+        "not_blind": "a blind dataset tells an agent by a name, a model or a copy of a site",
+        "machine_path": "holds a path of the machine that recorded or built",
+        "bad_image": "images that cannot be decoded",
+        "suite_unknown": "the suite is not at hand, so ids and counts were not compared (give --suite)",
+    }
+)
+"""What each code means."""
+
+WARNINGS: Final = frozenset({"suite_unknown"})
+NAMES_KEPT: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was looked at (files, rows for each configuration and split) and what was found."""
+
+    files: int
+    rows: dict[str, dict[str, int]]
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(finding.level != "error" for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        names = ("level", "code", "file", "message", "names", "count")
+        findings = tuple({name: getattr(finding, name) for name in names} for finding in self.findings)
+        return {"ok": self.ok, "files": self.files, "rows": self.rows, "findings": findings}
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects findings while files are read; a million of a kind take no more room than ten."""
+
+    _names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _counts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, code: str, file: str, name: str = "", count: int = 1) -> None:
+        """Note one more of a kind; ``name`` tells where in the file, or what."""
+        key = (code, file)
+        self._counts[key] = self._counts.get(key, 0) + count
+        names = self._names.setdefault(key, [])
+        if name and name not in names and len(names) < NAMES_KEPT:
+            names.append(name)
+
+    def listed(self) -> tuple[Finding, ...]:
+        """All of them, errors first, in the order of TITLES."""
+        order = list(TITLES)
+        keys = sorted(self._counts, key=lambda key: (key[0] in WARNINGS, order.index(key[0]), key[1]))
+        return tuple(
+            Finding(
+                "warning" if code in WARNINGS else "error",
+                code,
+                TITLES[code],
+                count=self._counts[code, file],
+                file=file,
+                names=tuple(self._names[code, file]),
+            )
+            for code, file in keys
+        )
+
+
+def lines(report: VerifyReport) -> Iterator[str]:
+    """The report as text."""
+    for configuration, splits in report.rows.items():
+        yield f"{configuration}: " + ", ".join(f"{split} {rows:,}" for split, rows in splits.items())
+    for finding in report.findings:
+        yield f"{finding.level}: {finding.file}: {finding.message} ({finding.count:,})"
+        yield from (f"    {name}" for name in finding.names)
+        if len(finding.names) < finding.count and finding.names:
+            yield "    …"
+    yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
+
 
 BESIDE_THE_DATA: Final = frozenset({"README.md", "eval.yaml", MANIFEST, ".gitattributes"})
 _SHARD: Final = re.compile(

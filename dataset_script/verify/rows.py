@@ -1,19 +1,128 @@
-"""One shard, row group by row group: schema, sizes, texts, images, labels, ids. Little of it in memory."""
+"""One shard, row group by row group: schema, sizes, texts, images, labels, ids. Little of it in memory.
 
-from collections.abc import Iterator
+Whether an image can be decoded, to its last pixel.
+
+What must not stand in a text: planted canaries, rewards, prompts, paths of a machine. Pure.
+
+Whether a blind dataset is blind: no row tells by its id, a column or a site's copy which agent it was.
+
+What agents wrote of themselves, and what pictures show, is not looked at.
+"""
+
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from core.ids import TrajectoryId
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, Configuration, arrow_schema
-from dataset_script.verify.blindness import check_blind
-from dataset_script.verify.facts import Facts
-from dataset_script.verify.findings import Findings
-from dataset_script.verify.images import why_undecodable
-from dataset_script.verify.manifest import Shard
-from dataset_script.verify.texts import Forbidden
+from dataset_script.verify.manifest import Findings, Shard
+from dataset_script.verify.totals import Facts
+
+FORMATS: Final = ("PNG", "JPEG", "WEBP")
+MOST_PIXELS: Final = 100_000_000
+"""A full page at 1,280 pixels' width, 78,000 high."""
+
+
+def why_undecodable(data: bytes | None) -> str | None:
+    """Why Pillow cannot show the image; None when it can. Only the formats that the builder writes."""
+    from PIL import Image
+
+    if not data:
+        return "no bytes"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the size is looked at below
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                if image.width * image.height > MOST_PIXELS:
+                    return f"{image.width} x {image.height} pixels"
+                image.verify()  # checksums and the end; an image can be shown without either
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                image.load()
+    except Exception as error:  # Pillow's decoders raise whatever they meet
+        return type(error).__name__
+    return None
+
+
+_REWARD: Final = re.compile(rb"""cum_(?:raw_)?reward|\\?["']reward\\?["']\s*:""", re.IGNORECASE)
+_PROMPT: Final = re.compile(rb"""\\?["']chat_messages\\?["']\s*:""", re.IGNORECASE)
+_MACHINE_PATH: Final = re.compile(
+    rb"""(?<![\w./-])(?:/home/\w|/root/|/Users/\w|/tmp/\w|[A-Za-z]:\\Users\\)"""
+)
+
+SEEN_OR_SAID: Final = frozenset(
+    {
+        *("axtree", "axtree_pruned", "final_axtree", "final_axtree_pruned", "url"),
+        *("goal", "action", "reasoning", "reply"),
+    }
+)
+"""Columns that hold what a page showed or a model wrote: a path there is a page's, not a machine's."""
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """What to look for; ``canaries`` are texts that somebody planted in what must stay private."""
+
+    canaries: tuple[str, ...] = ()
+
+    @cached_property
+    def _canaries(self) -> tuple[bytes, ...]:
+        return tuple(canary.encode() for canary in self.canaries)
+
+    def found_in(
+        self, text: bytes, column: str, *, may_hold_rewards: bool = False
+    ) -> Iterator[tuple[str, str]]:
+        """The codes of what stands in UTF-8 text, each with a name for it; the text is not repeated."""
+        for number, canary in enumerate(self._canaries, start=1):
+            if canary in text:
+                yield "canary", f"{column}: canary {number}"
+        if not may_hold_rewards and _REWARD.search(text):
+            yield "reward", column
+        if _PROMPT.search(text):
+            yield "prompt", column
+        if column not in SEEN_OR_SAID and _MACHINE_PATH.search(text):
+            yield "machine_path", column
+
+
+def check_canaries(canaries: Sequence[str]) -> tuple[str, ...]:
+    """The canaries; raises ValueError for one so short that it would be found by accident."""
+    if short := [canary for canary in canaries if len(canary.strip()) < 6]:
+        raise ValueError(f"a canary of {len(short[0])} characters is found by accident; plant at least 6")
+    return tuple(canaries)
+
+
+_BLIND_AGENT: Final = re.compile(r"run-[0-9a-f]{16}")
+_HOST_COPY: Final = r"[A-Za-z0-9]-xl-[12]([^A-Za-z0-9]|$)"
+
+
+def check_blind(
+    batch: pa.RecordBatch, texts: Iterator[tuple[str, pa.Array]], shard: Shard, findings: Findings
+) -> None:
+    """Check rows of a dataset whose manifest says that it is blind."""
+    for name in batch.column("trajectory_id").to_pylist() if "trajectory_id" in batch.schema.names else ():
+        if not _hides_agent(name):
+            findings.add("not_blind", shard.name, f"{str(name)[:80]}: the id")
+    for column in CONFIGURATIONS[shard.configuration].columns:
+        if column.private and (told := len(batch) - batch.column(column.name).null_count):
+            findings.add("not_blind", shard.name, column.name, told)
+    for name, text in texts:
+        if told := pc.sum(pc.match_substring_regex(text, _HOST_COPY)).as_py():
+            findings.add("not_blind", shard.name, f"{name}: a copy of a site", told)
+
+
+def _hides_agent(trajectory_id: str | None) -> bool:
+    try:
+        return _BLIND_AGENT.fullmatch(TrajectoryId.parse(trajectory_id or "").agent) is not None
+    except ValueError:
+        return False
+
 
 TEXT_SHARD_BYTES: Final = 16_000_000
 IMAGE_SHARD_BYTES: Final = 250_000_000

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from judges.base import Message, ModelSettings, OptionsError, Reply
+from judges.types import Message, ModelSettings, OptionsError, Reply
 
 if TYPE_CHECKING:
     from judges.engine.prices import PriceTable

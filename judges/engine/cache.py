@@ -4,20 +4,180 @@ The folder holds segments, files of one JSON object a line that only grow. Each 
 time and read by all. A line is there once its end is, so that a process killed at any moment leaves a whole
 cache: a line without an end is not read, and cut off by the next process that goes on with the segment.
 Failures are lines too, but never answers. Pictures are in no line: the key has their hashes.
+
+The files of the cache: lines that are only ever added, by one process at a time, under a lock.
+
+Calls under way, known to every process that shares a cache: none is made by two of them at once.
+
+The name of a call's answer: a hash of everything that the answer depends on.
 """
 
+import contextlib
+import fcntl
+import hashlib
 import json
 import os
+import secrets
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from judges.base import Reply, TokenProbability
-from judges.engine.call_keys import call_key
-from judges.engine.claims import Claims
-from judges.engine.segments import Segment, complete_lines, is_segment
+from judges.types import Image, Message, ModelSettings, Reply, TokenProbability
+
+_BLOCK: Final = 65_536
+
+
+def is_segment(name: str) -> bool:
+    return name.startswith("segment-") and name.endswith(".jsonl")
+
+
+def complete_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
+    """The lines from an offset on that have their end, each with where it begins."""
+    file.seek(start)
+    for line in file:
+        if not line.endswith(b"\n"):
+            return
+        yield start, line
+        start += len(line)
+
+
+class Segment:
+    """The segment that this process writes, under a lock that ends with the process."""
+
+    def __init__(self, path: Path, descriptor: int):
+        self.path, self._descriptor, self.owner = path, descriptor, os.getpid()
+        self._end = truncate_partial_line(descriptor)
+
+    @classmethod
+    def open(cls, folder: Path) -> "Segment":
+        """Continue a segment of this machine that no process writes, or begin another."""
+        machine = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+        for path in sorted(folder.glob(f"segment-{machine}-*.jsonl")):
+            if (descriptor := _open_locked(path, os.O_RDWR)) is not None:
+                return cls(path, descriptor)
+        path = folder / f"segment-{machine}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+        descriptor = _open_locked(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        if descriptor is None:
+            raise OSError(f"{path}: cannot be locked")
+        return cls(path, descriptor)
+
+    def append(self, line: bytes) -> int:
+        """Write a line at the end, in one piece; returns where it begins."""
+        start, rest = self._end, memoryview(line)
+        while rest:
+            rest = rest[os.pwrite(self._descriptor, rest, self._end + len(line) - len(rest)) :]
+        self._end += len(line)
+        return start
+
+    def sync(self) -> None:
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Leave the segment to whoever locks it next."""
+        os.close(self._descriptor)
+
+
+def truncate_partial_line(descriptor: int) -> int:
+    """Cut off the line that a killed process left without its end; returns the new end of the file."""
+    end = size = os.fstat(descriptor).st_size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        place = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if place >= 0:
+            end = start + place + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(descriptor, end)
+    return end
+
+
+def _open_locked(path: Path, flags: int) -> int | None:
+    """A descriptor that holds the file's lock until it is closed; None when another holds it."""
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        # Where the disk knows no locks, a segment of one's own is safe without.
+        if not isinstance(problem, BlockingIOError) and flags & os.O_EXCL:
+            return descriptor
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+        return None
+    return descriptor
+
+
+class Claims:
+    """A lock for each call, on one byte of a file: the system gives it back when a process ends or is killed.
+
+    Locks keep processes apart, not the tasks of one; those share a call in flight in the executor.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._descriptor, self._owner = -1, -1
+
+    def take(self, key: str) -> bool:
+        """Take a call, named by its hash; False while another process has it."""
+        if self._owner != os.getpid():  # opened late, and again after a fork
+            self._descriptor, self._owner = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666), os.getpid()
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
+        except (BlockingIOError, PermissionError):
+            return False
+        except OSError:  # a disk without locks: better paid twice than not at all
+            return True
+        return True
+
+    def release(self, key: str) -> None:
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, _place(key))
+        except OSError:
+            return
+
+    def close(self) -> None:
+        if self._owner == os.getpid():
+            os.close(self._descriptor)
+            self._descriptor, self._owner = -1, -1
+
+
+def _place(key: str) -> int:
+    """One of 2^62 bytes: two calls meet in one so seldom that waiting for each other then does no harm."""
+    return int(key[:16], 16) >> 2
+
+
+def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int, sample: int) -> str:
+    """The name of a call's answer: SHA-256 of model, parameters, messages and sample.
+
+    Pictures go in by hash, detail and media type. The endpoint's address and its key's name are left out:
+    the same model behind another address gives the same answers.
+    """
+    asked = {
+        "provider": model.provider,
+        "model": model.model,
+        "temperature": model.temperature,
+        "seed": model.seed,
+        "max_output_tokens": max_output_tokens,
+        "logprobs": model.logprobs,
+        "extra": dict(model.extra),
+        "sample": sample,
+    }
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode())
+    for message in messages:
+        parts = (message.content,) if isinstance(message.content, str) else message.content
+        digest.update(f"\n{message.role} {len(parts)}".encode())
+        for part in parts:
+            if isinstance(part, Image):
+                digest.update(f"\npicture {part.sha256} {part.media_type} {part.detail}".encode())
+            else:
+                text = part.encode("utf-8", "surrogatepass")  # half a pair stands in some pages
+                digest.update(f"\ntext {len(text)}\n".encode())  # its length, so that no text looks like two
+                digest.update(text)
+    return digest.hexdigest()
+
 
 __all__ = ["CallCache", "call_key"]
 

@@ -2,6 +2,8 @@
 
 Endpoints word the same trouble in many ways; the patterns below are those of OpenAI, Azure, OpenRouter,
 Together, Mistral, Anthropic, Google, Groq and vLLM.
+
+JSON as endpoints send it. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +15,21 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from judges.engine.wire_json import read_json
+
+def read_json(text: str) -> Any:
+    """What a JSON text says, halves of characters (lone surrogates, where a reply was cut) made U+FFFD.
+
+    So whatever comes out of it can be written as UTF-8. Raises ValueError for what is no JSON.
+    """
+    try:
+        read = json.loads(text)
+        if "\\ud" in text.lower():
+            whole = json.dumps(read, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            read = json.loads(whole.decode("utf-16", "replace"))
+    except RecursionError as problem:
+        raise ValueError("nested too deeply") from problem
+    return read
+
 
 Kind = Literal["rate_limit", "transient", "too_long", "unsupported_parameter", "refused", "final"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from judges.base import ModelSettings, OptionsError
+from judges.types import ModelSettings, OptionsError
 
 ANY_PROVIDER: Final = "*"
 """The provider of a price that holds wherever the model is asked."""

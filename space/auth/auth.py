@@ -1,17 +1,52 @@
-"""Who makes a request: the one place where routes and page handlers ask."""
+"""Who makes a request: a name on a local server; on a Space a signed-in account or a confirmed token.
 
+Who makes a request: the one place where routes and page handlers ask.
+
+Where a request comes from, and where a reader may be sent: never from or to another site. Pure.
+
+Without a Space the server is for its own machine only: there whoever reaches it is believed their name.
+"""
+
+import ipaddress
+import re
+from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from fastapi import Request
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp
 
-from dataset_script.settings import Settings
-from space.auth.hub_accounts import HubAccounts
-from space.auth.origin import is_same_origin
+from core.settings import Settings
 from space.auth.session import Mode, SessionCookie, SignedIn, session_key
-from space.auth.tokens import ConfirmedTokens, bearer_token
+from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token
 from space.web.http_errors import AccessRefused, NotAMaintainer, NotSignedIn
-from submissions.accounts import Actor, is_same_name
+from submissions.intake.accounts import Actor, is_same_name
+
+_LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
+"""A path of this site. Browsers drop tabs and line breaks and read ``\\`` as ``/``: such are not taken."""
+LONGEST_PATH = 2_000
+
+
+def local_path(path: str | None) -> str:
+    """The path (with query) to go to, when it is one of this site; ``/`` for everything else."""
+    is_local = path is not None and len(path) <= LONGEST_PATH and _LOCAL.fullmatch(path) is not None
+    return path if is_local else "/"
+
+
+def is_same_origin(headers: Mapping[str, str], own_hosts: Collection[str]) -> bool:
+    """Whether a page of ours made this request, as the browser tells.
+
+    ``own_hosts`` are host names with port, in small letters. Every browser sends ``Sec-Fetch-Site`` or, with
+    each POST, ``Origin``; a request with neither carries no cookie that somebody else could misuse, so that
+    it is not ours.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    return urlsplit(headers.get("origin") or "").netloc.lower() in own_hosts
+
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
@@ -88,3 +123,36 @@ class Auth:
         names = self.settings.maintainer_names
         is_maintainer = any(is_same_name(signed_in.name, name) for name in names)
         return Actor(signed_in.name, is_maintainer, signed_in.since, signed_in.how)
+
+
+LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def host_problem(host: str, settings: Settings) -> str | None:
+    """Why this server may not listen on ``host``, and what to do; None where it may."""
+    if settings.space_id or is_loopback(host):
+        return None
+    return (
+        f"{host} can be reached from other machines, and without a Space (SPACE_ID) nobody signs in here: "
+        "anyone could submit under any name. Serve on 127.0.0.1 and reach it through a tunnel (ssh -L "
+        "7860:127.0.0.1:7860 HOST), or put it on the Hub as a Space"
+    )
+
+
+def with_checked_host(app: ASGIApp, settings: Settings, host: str) -> ASGIApp:
+    """The application as it is served on ``host``: on a Space as it is, else under loopback names only.
+
+    The name that a browser asked for is checked because a page of another site may let its own name point
+    to 127.0.0.1 once it is loaded (DNS rebinding).
+    """
+    if settings.space_id:
+        return app
+    return TrustedHostMiddleware(app, allowed_hosts=[*LOOPBACK_NAMES, host.lower()], www_redirect=False)

@@ -2,29 +2,60 @@
 
 Gradio has such routes of its own; they keep the account's access token in the session cookie. Here the token
 is dropped as soon as the name is known.
+
+Signing in and out, and who one is: ``/sign-in``, ``/sign-out``, ``/api/me``.
+
+The small pages of signing in.
 """
 
 import logging
-from typing import Final
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Final
 from urllib.parse import urlencode
 
 import httpx2
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.starlette_client import OAuth, OAuthError
+from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from joserfc.errors import JoseError
+from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from space.auth.auth import Auth
-from space.auth.loopback import is_loopback
-from space.auth.origin import local_path
+from core.suite import SuiteRules
+from space.auth.auth import Auth, is_loopback, local_path
 from space.auth.session import SignedIn, session_key
-from space.auth.sign_in_page import SignInPage
+from space.web.frame import PageFrame
+from space.web.http_errors import AccessRefused
+from submissions.intake.accounts import Actor, age_problem, qualifies_on
+from submissions.intake.declaration import Name
+
+
+class SignInPage:
+    """Makes the page: a form for a name (local), or what went wrong with a way to begin again."""
+
+    def __init__(self, pages: PageFrame) -> None:
+        self._pages = pages
+
+    def form(self, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
+        """Asks for a name."""
+        return self._page(status, next_path=next_path, problem=problem, is_form=True)
+
+    def problem(self, problem: str, next_path: str, status: int) -> HTMLResponse:
+        """Says why nobody was signed in."""
+        return self._page(status, next_path=next_path, problem=problem, is_form=False)
+
+    def _page(self, status: int, **values) -> HTMLResponse:
+        description = "Sign in to submit or to moderate."
+        return self._pages.answer(
+            "account/sign_in.html", "Sign in", "", status, description=description, **values
+        )
+
 
 logger = logging.getLogger(__name__)
 STATE_SECONDS: Final = 600
@@ -127,3 +158,81 @@ class _Login:
         if not isinstance(name, str) or not name:
             raise ValueError("no name")
         return name
+
+
+NO_STORE = {"Cache-Control": "no-store"}
+_NAME = TypeAdapter(Name)
+
+
+def build_auth_router(
+    auth: Auth, page: SignInPage, rules: SuiteRules, is_annotator: Callable[[str], bool] = lambda name: False
+) -> APIRouter:
+    """The routes; on a Space ``/sign-in`` leads to the Hub (see `oauth`), elsewhere it asks for a name.
+
+    ``is_annotator`` says whether an account is invited to annotate.
+    """
+    router = APIRouter()
+
+    @router.get("/sign-in", include_in_schema=False)
+    def sign_in(next_path: Annotated[str | None, Query(alias="next")] = None) -> Response:
+        path = local_path(next_path)
+        if auth.mode == "hub":
+            return RedirectResponse(f"/login/start?{urlencode({'next': path})}", 303)
+        return page.form(path)
+
+    @router.post("/sign-in", include_in_schema=False)
+    def sign_in_locally(
+        request: Request,
+        name: Annotated[str, Form(max_length=200)] = "",
+        next_path: Annotated[str | None, Form(alias="next", max_length=2_000)] = None,
+    ) -> Response:
+        if auth.mode == "hub":
+            raise HTTPException(404, "on a Space one signs in with Hugging Face: GET /sign-in")
+        _only_own_pages(auth, request)
+        try:
+            found = _NAME.validate_python(name)
+        except ValidationError as error:
+            context = error.errors()[0].get("ctx", {})
+            return page.form(local_path(next_path), f"Your name {context.get('error', 'is too long')}.", 422)
+        if not found:
+            return page.form(local_path(next_path), "Fill in your name.", 422)
+        response = RedirectResponse(local_path(next_path), 303, NO_STORE)
+        auth.cookie.write(response, SignedIn(found, None, "local"))
+        return response
+
+    @router.post("/sign-out", include_in_schema=False)
+    def sign_out(
+        request: Request, next_path: Annotated[str | None, Form(alias="next", max_length=2_000)] = None
+    ) -> Response:
+        _only_own_pages(auth, request)
+        response = RedirectResponse(local_path(next_path), 303, NO_STORE)
+        auth.cookie.clear(response)
+        return response
+
+    @router.get("/api/me", summary="Your account, and whether you are a maintainer or annotator")
+    def me(request: Request) -> JSONResponse:
+        actor = auth.actor_of(request)
+        is_invited = actor is not None and is_annotator(actor.name)
+        return JSONResponse({**_account(actor, rules), "is_annotator": is_invited}, headers=NO_STORE)
+
+    return router
+
+
+def _only_own_pages(auth: Auth, request: Request) -> None:
+    if not auth.is_own_page(request):
+        raise AccessRefused(403, "a page of another site may not sign anybody in or out here")
+
+
+def _account(actor: Actor | None, rules: SuiteRules) -> dict:
+    """Who it is, and the day from which the account may submit, with the reason where that is not today."""
+    if actor is None:
+        return {"name": None, "is_maintainer": False, "how": None, "may_submit_from": None, "problem": None}
+    today = datetime.now(UTC).date()
+    day = qualifies_on(actor, rules, today)
+    return {
+        "name": actor.name,
+        "is_maintainer": actor.is_maintainer,
+        "how": actor.how,
+        "may_submit_from": day.isoformat() if day else None,
+        "problem": age_problem(actor, rules, today),
+    }

@@ -10,9 +10,9 @@ from typing import Final, Literal
 from fastapi import Response
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from dataset_script.settings import Settings
-from submissions.accounts import How
-from submissions.secret import SecretUnavailable, ServerSecret
+from core.settings import Settings
+from submissions.intake.accounts import How
+from submissions.intake.receipts import SecretUnavailable, ServerSecret
 
 logger = logging.getLogger(__name__)
 Mode = Literal["local", "hub"]

@@ -1,4 +1,7 @@
-"""The command `python -m space deploy`. Heavy imports wait for the command."""
+"""Putting the Space on the Hub: what is sent, what is refused, what its maintainer has to set.
+
+The command `python -m space deploy`. Heavy imports wait for the command.
+"""
 
 import sys
 from importlib.metadata import version
@@ -7,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from dataset_script.command_line import SuiteOption, read_settings, read_suite, stop, stopped_like_ctrl_c
+from core.cli import SuiteOption, read_settings, read_suite, stop, stopped_like_ctrl_c
 
 if TYPE_CHECKING:
-    from dataset_script.settings import Settings
-    from dataset_script.suite import Suite
-    from space.deploy.deployer import Deployed
-    from space.deploy.deployment import Deployment
+    from core.settings import Settings
+    from core.suite import Suite
+    from space.deploy.deployer import Deployed, Deployment
 
 PUBLIC_LABELS = "wheel"
 
@@ -48,10 +50,8 @@ def deploy(
     chosen = read_suite(suite, settings)
     from huggingface_hub.utils import disable_progress_bars
 
-    from dataset_script.hub_calls import HubError, hub_of
-    from dataset_script.published_files import PublishError
-    from space.deploy.deployer import Deployer
-    from space.deploy.deployment import Deployment
+    from core.hub import HubError, PublishError, hub_of
+    from space.deploy.deployer import Deployer, Deployment
 
     if not sys.stderr.isatty():
         disable_progress_bars()
@@ -83,10 +83,9 @@ def deploy(
 
 def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, Path]:
     """The files to send, none of them with a test label. Raises PublishError."""
-    from dataset_script.published_files import PublishError
-    from dataset_script.suite import load_suite, shipped_suites
-    from space.deploy.label_guard import label_problems
-    from space.deploy.space_files import space_files
+    from core.hub import PublishError
+    from core.suite import load_suite, shipped_suites
+    from space.deploy.files import label_problems, space_files
 
     files = space_files(name)
     kind, _, place = settings.labels.partition(":")
@@ -98,9 +97,8 @@ def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, 
 
 
 def _say_plan(deployment: "Deployment", files: dict[str, Path]) -> None:
-    from space.deploy.card import render_card
-    from space.deploy.deployment import MOUNTED_AT, NEEDED_SECRETS, OTHER_SECRETS
-    from space.deploy.space_files import MADE, total_bytes
+    from space.deploy.deployer import MOUNTED_AT, NEEDED_SECRETS, OTHER_SECRETS, render_card
+    from space.deploy.files import MADE, total_bytes
 
     lines = [
         f"Space {deployment.space}: {len(files) + len(MADE)} files, {total_bytes(files) / 1e6:.1f} MB",
@@ -131,12 +129,12 @@ def _say_done(deployment: "Deployment", done: "Deployed") -> None:
 
 
 def _say(line: str) -> None:
-    from dataset_script.building.report import printable
+    from core.console import printable
 
     typer.echo(printable(line), err=True)
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    from dataset_script.building.report import printable
+    from core.console import printable
 
     stop(printable(message), code)

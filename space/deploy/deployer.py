@@ -3,6 +3,10 @@
 Everything that can be refused is refused before anything is written. Variables and the mounted dataset are
 set before the files, so that the Space is built with them. No secret is sent: they are named for whoever
 sets them.
+
+What a deployment consists of: repositories, variables, the mounted dataset, names of secrets. Pure.
+
+The README of the Space: how the Hub runs it, and what it is. A pure function of the deployment.
 """
 
 from __future__ import annotations
@@ -13,17 +17,139 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
-from dataset_script.hub_calls import HubError, in_words, patiently
-from dataset_script.hub_repository import HubRepository, Publication
-from dataset_script.published_files import PublishError
-from space.deploy.card import render_card
-from space.deploy.deployment import MANAGED_VARIABLES, MOUNTED_AT, Deployment, secrets_to_set
-from space.deploy.space_files import ENTRY, is_ours, total_bytes
+from core.hub import HubError, HubRepository, Publication, PublishError, in_words, patiently
+from core.suite import OFFICIAL
+from space.deploy.files import ENTRY, is_ours, total_bytes
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, RepoUrl
+
+MOUNTED_AT: Final = "/dataset"
+"""Where the Space finds the published dataset, read-only."""
+
+MANAGED_VARIABLES: Final = (
+    "ARB_SUITE", "ARB_LABELS", "ARB_DATA_DIR", "ARB_RECORDS_REPO", "ARB_BOARD_REPO", "ARB_MAINTAINERS",
+)  # fmt: skip
+"""Variables that a deployment sets, or takes away; others on the Space stay as they are."""
+
+NEEDED_SECRETS: Final = MappingProxyType(
+    {
+        "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
+        "ARB_SECRET": "what receipts are signed with and noise is drawn from: make one with "
+        '`python -c "import secrets; print(secrets.token_urlsafe(32))"` and keep a copy',
+    }
+)
+OTHER_SECRETS: Final = MappingProxyType(
+    {
+        "ARB_METRICS_TOKEN": "opens /metrics to a program",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What to deploy where; repositories are ``owner/name``.
+
+    ``suite`` is a suite's name, ``labels`` what ARB_LABELS shall be. Without ``board`` the public rows are
+    only on the Space itself.
+    """
+
+    space: str
+    data: str
+    private: str
+    board: str | None
+    suite: str
+    labels: str
+    maintainers: tuple[str, ...]
+
+    def variables(self) -> dict[str, str]:
+        """The Space's variables: anyone can read them on the Hub, so no secret is among them."""
+        found = {
+            "ARB_SUITE": self.suite,
+            "ARB_LABELS": self.labels,
+            "ARB_DATA_DIR": MOUNTED_AT,
+            "ARB_RECORDS_REPO": self.private,
+            "ARB_BOARD_REPO": self.board or "",
+            "ARB_MAINTAINERS": ",".join(self.maintainers),
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def problems(self) -> list[str]:
+        """What cannot be, in sentences; empty when it can be deployed."""
+        from core.hub import is_repo_name
+
+        named = {"--data": self.data, "--private": self.private, "--board": self.board}
+        names = {option: name for option, name in named.items() if name is not None}
+        problems = [
+            f"{option} {name!r}: a repository is named owner/name"
+            for option, name in {"--space": self.space, **names}.items()
+            if not is_repo_name(name)
+        ]
+        datasets = list(names.values())
+        if len(set(datasets)) < len(datasets):
+            problems.append("--data, --private and --board: name three different repositories")
+        if self.labels == "wheel" and self.suite != OFFICIAL:
+            problems.append(
+                f"--labels: the suite {self.suite} has no published labels; name the private repository "
+                "where they are (--labels hub:OWNER/REPO), or none"
+            )
+        if self.labels.startswith("csv:"):
+            problems.append("--labels: a local file is not on the Space; use hub:OWNER/REPO, or none")
+        return problems
+
+    @property
+    def labels_repo(self) -> str | None:
+        """The repository of the labels, where they are in one."""
+        kind, _, place = self.labels.partition(":")
+        return "/".join(place.split("/")[:2]) if kind == "hub" else None
+
+
+def secrets_to_set(there: Mapping[str, object]) -> dict[str, str]:
+    """The needed secrets that the Space lacks, with what each is for."""
+    return {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in there}
+
+
+PYTHON: Final = "3.11"
+SESSION_MINUTES: Final = 480
+
+_WORDS: Final = """# AgentRewardBench
+
+Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels. This Space
+takes prediction files for the suite `{suite}` and keeps its leaderboard.
+
+Trajectories: [{data}](https://huggingface.co/datasets/{data}). {board}REST: `/api`.
+
+Written by `python -m space deploy`: change the code, not this repository.
+"""
+_BOARD: Final = "The board as files: [{board}](https://huggingface.co/datasets/{board}). "
+
+
+def render_card(deployment: Deployment, gradio: str) -> str:
+    """README.md with its YAML block; ``gradio`` is the version that the Hub shall install."""
+    import yaml
+
+    card = {
+        "title": "AgentRewardBench",
+        "short_description": "Judges of web agents, evaluated on expert labels",
+        "colorFrom": "green",
+        "colorTo": "gray",
+        "sdk": "gradio",
+        "sdk_version": gradio,
+        "python_version": PYTHON,
+        "app_file": "app.py",
+        "pinned": False,
+        "license": "apache-2.0",
+        "hf_oauth": True,
+        "hf_oauth_expiration_minutes": SESSION_MINUTES,
+        "datasets": [deployment.data],
+        "tags": ["leaderboard", "web-agents", "llm-as-a-judge", "reward-models", "evaluation"],
+    }
+    block = yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=110)
+    board = _BOARD.format(board=deployment.board) if deployment.board else ""
+    return f"---\n{block}---\n\n" + _WORDS.format(suite=deployment.suite, data=deployment.data, board=board)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,47 @@
-"""The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win."""
+"""The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win.
+
+File parts of pages that take only what was uploaded to this server.
+"""
 
 import warnings
+from pathlib import Path
 from typing import Final
 
 import gradio as gr
 from fastapi import FastAPI
+from gradio.exceptions import InvalidPathError
 
-from dataset_script.settings import Settings
-from space.dropped_file import take_uploads_only
+from core.settings import Settings
 from space.gradio_app.endpoints import Endpoints, add_endpoints
 from space.gradio_app.mcp_server import add_mcp
 from space.gradio_app.submit_page import FILES_AT_ONCE, PATH, build_form, build_submit_router
 from space.gradio_app.theme import build_theme
-from space.page import Services
-from space.plain_page import NAME, PageFrame
+from space.services import Services
+from space.web.frame import NAME, PageFrame
+
+
+def take_uploads_only(part: gr.File) -> gr.File:
+    """The part, made strict about where a file comes from.
+
+    A page's script sends back the path that its upload got; a stranger can send any path, or an address.
+    Gradio 6.31 reads any file of the server then when it is mounted on another app (it checks paths only
+    after its own ``launch``), and fetches public addresses of any size. The part refuses both.
+    A method of this one part, since Gradio writes a stub file beside the source of every subclass.
+    """
+    folder, take = Path(part.GRADIO_CACHE), part.async_move_resource_to_block_cache
+
+    async def take_from_folder(path: str | Path | None) -> str | None:
+        """The path, when it lies in the folder for uploads; raises InvalidPathError otherwise."""
+        if path is None:
+            return None
+        found = Path(path).resolve()
+        if not found.is_relative_to(folder.resolve()):
+            raise InvalidPathError("Only a file that was uploaded here can be read.")
+        return await take(str(found))
+
+    part.async_move_resource_to_block_cache = take_from_folder
+    return part
+
 
 TEMPORARY_FILES_SECONDS: Final = 3600
 """How long an upload is kept."""

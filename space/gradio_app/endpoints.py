@@ -13,16 +13,15 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 
-from space.auth.declaring import declare_as
-from space.judges_answer import judges_answer
-from space.operations.check_limit import TooManyChecks
-from space.own.rest import submission_response
-from space.page import Services
+from space.api.board import judges_answer
+from space.operations.rate_limit import TooManyChecks
+from space.pages.mine import submission_response
+from space.services import Services
 from space.web.http_errors import AccessRefused
-from submissions.accounts import Actor
-from submissions.declaration import INPUTS, KINDS, DeclarationError
-from submissions.predictions import Upload
-from submissions.refusals import SubmissionError
+from submissions.errors import SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
+from submissions.intake.upload import Upload
 
 Split = Literal["dev", "test"]
 Kind = Literal[KINDS]

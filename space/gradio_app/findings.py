@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup, escape
 
-from dataset_script.prediction_file.excerpts import excerpt, row_texts
-from dataset_script.prediction_file.findings import Finding
-from dataset_script.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
-from leaderboard.report_tables import percent
-from submissions.predictions import Upload
+from core.console import percent
+from core.predictions.check import excerpt, row_texts
+from core.predictions.findings import Finding
+from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from submissions.intake.upload import Upload
 
 ROWS_SHOWN: Final = 6
 """Of each finding; its message counts them all."""

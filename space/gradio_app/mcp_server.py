@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeVar
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI
 
-from dataset_script.settings import Settings
+from core.settings import Settings
 from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo, is_yes
 
 MCP_PATH: Final = "/mcp"

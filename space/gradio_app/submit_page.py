@@ -10,27 +10,28 @@ import gradio as gr
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
 
-from dataset_script.prediction_file.findings import counted
-from dataset_script.vocabulary import SPLITS
-from leaderboard.board import Board, BoardRow
-from leaderboard.report_tables import percent
-from space.address import link_to
-from space.auth.declaring import declare_as
-from space.columns_told import COLUMNS_TOLD
+from core.console import percent
+from core.predictions.findings import counted
+from core.vocabulary import COLUMNS_TOLD, SPLITS
+from leaderboard.board.board import Board, BoardRow
 from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
 from space.gradio_app.findings import view_upload
-from space.own.allowance_told import allowance_sentence, rules_sentence
-from space.own.receipt_link import receipt_link, report_html
-from space.page import Services
-from space.plain_page import PageFrame
-from space.standing_words import status_sentence
-from space.templating import render
-from submissions.declaration import INPUTS, KINDS, DeclarationError
-from submissions.predictions import Upload
-from submissions.receipts import Receipt
-from submissions.refusals import SubmissionError
+from space.services import Services
+from space.web.frame import PageFrame, render
+from space.web.query import link_to
+from space.web.submission_text import (
+    allowance_sentence,
+    receipt_link,
+    report_html,
+    rules_sentence,
+    status_sentence,
+)
+from submissions.errors import SubmissionError
+from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
+from submissions.intake.receipts import Receipt
+from submissions.intake.upload import Upload
+from submissions.scoring.submission_view import SubmissionView
 from submissions.service import SubmissionService
-from submissions.told import SubmissionView
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,9 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def submit(request: Request) -> Response:
         # Gradio's gr.HTML makes functions of its templates, which needs 'unsafe-eval'.
-        return pages.cached(request, key, "submit.html", "Submit", PATH, lambda: values, evaluates=True)
+        return pages.cached(
+            request, key, "submit/submit.html", "Submit", PATH, lambda: values, evaluates=True
+        )
 
     @router.get("/gradio.js", include_in_schema=False)
     def script() -> FileResponse:
@@ -95,7 +98,7 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
         with gr.Column(scale=3, min_width=300):
             _html("<div data-file-problem></div>", elem_id="file-problem")
             outcome = _html(elem_id="outcome")
-            findings = _html(render("submit_nothing.html"), elem_id="check-result")
+            findings = _html(render("submit/submit_nothing.html"), elem_id="check-result")
     with gr.Column(elem_id="declaration") as declaration:
         _html('<h2 id="step-declaration">2. The declaration</h2>')
         declared = _declaration_fields(asks_name=services.auth.mode == "local")
@@ -182,7 +185,7 @@ def _with_problem(problem: str | None) -> dict[str, Any]:
 def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:
     """What an uploaded file shows: its findings; without a file, what will be seen there."""
     if path is None:
-        return render("submit_nothing.html")
+        return render("submit/submit_nothing.html")
     try:
         endpoints.count(request)
         return findings_html(endpoints.check_path(path, Path(path).name, split))
@@ -220,7 +223,7 @@ def submission_html(
             return problems_html("Nothing was submitted.", problems), by_field
         service = endpoints.service
         if split == "dev":
-            return render("submit_rehearsed.html") + report_html(service.rehearse(upload)), {}
+            return render("submit/submit_rehearsed.html") + report_html(service.rehearse(upload)), {}
         view = service.submit_and_view(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except (CallRefused, SubmissionError) as refused:
@@ -233,7 +236,7 @@ def submission_html(
 def findings_html(upload: Upload) -> str:
     """The findings of a checked file with their rows, and what was understood of it."""
     view = view_upload(upload)
-    return render("submit_findings.html", upload=upload, view=view, percent=percent, counted=counted)
+    return render("submit/submit_findings.html", upload=upload, view=view, percent=percent, counted=counted)
 
 
 def receipt_html(service: SubmissionService, receipt: Receipt, told: SubmissionView) -> str:
@@ -241,7 +244,7 @@ def receipt_html(service: SubmissionService, receipt: Receipt, told: SubmissionV
     board, left = service.board(), service.quota(receipt.account)
     row = next((row for row in board.rows if row.id == receipt.submission_id), None)
     html = render(
-        "receipt.html",
+        "submit/receipt.html",
         receipt=receipt,
         judge=told.judge,
         sentence=status_sentence(receipt.status, told.status.reasons),
@@ -268,4 +271,4 @@ def _rank(board: Board, row: BoardRow) -> str:
 
 def problems_html(title: str, problems: Sequence[str]) -> str:
     """Everything that keeps a file from being taken."""
-    return render("problems.html", title=title, problems=problems)
+    return render("submit/problems.html", title=title, problems=problems)

@@ -1,15 +1,241 @@
-"""The about page: how scores are made, what the labels are, which versions, terms, citation, changes."""
+"""The about page: how scores are made, what the labels are, which versions, terms, citation, changes.
 
-from typing import Any, Final
+What the about page states, each figure from the code that uses it.
+
+What the about page states of trust: the suite's rules, the leak budget, receipts, the chain of records.
+"""
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
-from dataset_script.citation import PAPER_BIBTEX
-from space.about_facts import about_facts
-from space.page import Services
-from space.plain_page import PageFrame
-from space.trust_facts import trust_facts
+from core.suite import OFFICIAL, SuiteRules
+from dataset_script.card import PAPER_BIBTEX
+from leaderboard.board.board import DESIGN_EFFECTS
+from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
+from space.pages.maintain.page import describe_epsilon
+from space.services import Services
+from space.web.cells import FEW
+from space.web.frame import PageFrame
+from submissions.intake.receipts import SecretUnavailable
+from submissions.records.database import snapshot
+from submissions.records.event_log import head
+from submissions.scoring.leak_report import LeakReport
 from submissions.service import SubmissionService
+
+CHANGE_LOG: Final = Path(__file__).parents[2] / "CHANGELOG.md"
+PACKAGES: Final = (
+    "datasets",
+    "evaluate",
+    "gradio",
+    "huggingface_hub",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "sqlalchemy",
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """An entry of the change log: its date and its lines."""
+
+    date: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AboutFacts:
+    """Everything on the page that is no fixed sentence."""
+
+    suite: str
+    is_official: bool
+    labels_are_public: bool
+    label_version: str | None
+    n_trajectories: int
+    n_test: int
+    n_tasks: int
+    n_agents: int
+    n_benchmarks: int
+    n_resamples: int
+    confidence: int
+    few: int
+    design_effects: dict[str, float]
+    max_upload_bytes: int
+    board_digest: str
+    versions: tuple[tuple[str, str], ...]
+    releases: tuple[Release, ...]
+
+
+def about_facts(service: SubmissionService) -> AboutFacts:
+    """The facts as they are now."""
+    suite, test = service.suite, service.suite.split("test")
+    return AboutFacts(
+        suite=suite.name,
+        is_official=suite.name == OFFICIAL,
+        labels_are_public=suite.labels_are_public,
+        label_version=service.label_version,
+        n_trajectories=len(suite.trajectories),
+        n_test=len(test),
+        n_tasks=len({(each.benchmark, each.task) for each in test}),
+        n_agents=len({each.agent for each in test}),
+        n_benchmarks=len({each.benchmark for each in test}),
+        n_resamples=N_RESAMPLES,
+        confidence=round(100 * CONFIDENCE),
+        few=FEW,
+        design_effects=dict(DESIGN_EFFECTS),
+        max_upload_bytes=service.settings.max_upload_bytes,
+        board_digest=service.board().digest,
+        versions=tuple(_versions()),
+        releases=read_change_log(),
+    )
+
+
+def read_change_log(path: Path = CHANGE_LOG) -> tuple[Release, ...]:
+    """The entries of the change log, newest first; empty where the file is not there."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return ()
+    releases = []
+    for entry in text.split("\n## ")[1:]:
+        date, _, body = entry.partition("\n")
+        lines = (" ".join(item.split()) for item in f"\n{body}".split("\n- ")[1:])
+        releases.append(Release(date.strip(), tuple(lines)))
+    return tuple(releases)
+
+
+def _versions():
+    for package in PACKAGES:
+        try:
+            yield package, version(package)
+        except PackageNotFoundError:
+            continue
+
+
+class Rule(NamedTuple):
+    """A rule of the suite: its name in ``suite.toml``, its value, and what it means."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+class LeakLine(NamedTuple):
+    """What was shown under one label version."""
+
+    label_version: str
+    figures: int
+    epsilon: str
+
+
+@dataclass(frozen=True)
+class TrustFacts:
+    """As things are now. ``leak`` is None where the labels are public, ``public_key`` without a secret."""
+
+    rules: tuple[Rule, ...]
+    leak: tuple[LeakLine, ...] | None
+    leak_in_all: LeakLine | None
+    public_key: str | None
+    n_records: int
+    head: str
+
+
+def trust_facts(service: SubmissionService) -> TrustFacts:
+    """The facts of a service."""
+    suite = service.suite
+    with snapshot(service.engine) as session:
+        n_records, last = head(session)
+    revealed = _revealed(service)
+    return TrustFacts(
+        rules=tuple(rules_told(suite.rules, suite.labels_are_public)),
+        leak=None if suite.labels_are_public else tuple(
+            LeakLine(version, leak.figures, describe_epsilon(leak))
+            for version, leak in (revealed.by_label_version.items() if revealed else ())
+        ),
+        leak_in_all=revealed and LeakLine("", revealed.total.figures, describe_epsilon(revealed.total)),
+        public_key=_public_key(service),
+        n_records=n_records,
+        head=last,
+    )  # fmt: skip
+
+
+def rules_told(rules: SuiteRules, labels_are_public: bool) -> list[Rule]:
+    """Every rule that holds, in words; those against probing only where labels are private."""
+    found = [
+        (
+            "files_a_day",
+            f"{rules.files_a_day}",
+            "test files of an account that are scored in 24 hours, over all its judges",
+        ),
+        (
+            "files_a_year",
+            f"{rules.files_a_year}",
+            "the same in 365 days; both count anew under each label version",
+        ),
+        (
+            "account_age_days",
+            f"{rules.account_age_days}",
+            "how many days old an account has to be before it submits",
+        ),
+    ]
+    if not labels_are_public:
+        found += _against_probing(rules)
+    return [Rule(*each) for each in found]
+
+
+def _against_probing(rules: SuiteRules) -> list[tuple[str, str, str]]:
+    ranks = (
+        "from a fixed half of the tasks that is not shown; the figures come from the other half"
+        if rules.ranking_half
+        else "from the figures that are shown, with their noise"
+    )
+    return [
+        (
+            "private_noise",
+            f"± {rules.private_noise:g}",
+            "noise on the true positives that a file's owner sees (standard deviation)",
+        ),
+        (
+            "public_noise",
+            f"± {rules.public_noise:g}",
+            "the same on public rows; on their benchmarks the larger of the two",
+        ),
+        (
+            "public_rows_a_year",
+            f"{rules.public_rows_a_year}",
+            "rows that an account may make public in a year",
+        ),
+        (
+            "round_days",
+            f"{rules.round_days}",
+            "days of a round; rows made public in it appear together, at its end",
+        ),
+        (
+            "fewest_positives",
+            f"{rules.fewest_positives}",
+            "a file that calls fewer trajectories successful waits for a maintainer",
+        ),
+        ("ranking_half", "yes" if rules.ranking_half else "no", f"ranks come {ranks}"),
+    ]
+
+
+def _revealed(service: SubmissionService) -> LeakReport | None:
+    try:
+        return service.leak.get()
+    except SecretUnavailable:
+        return None
+
+
+def _public_key(service: SubmissionService) -> str | None:
+    try:
+        return service.signer.public_key
+    except SecretUnavailable:
+        return None
+
 
 PATH: Final = "/about"
 
@@ -22,7 +248,7 @@ def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def about(request: Request) -> Response:
         values = about_values(service)
-        return pages.cached(request, repr(values), "about.html", "About", PATH, lambda: values)
+        return pages.cached(request, repr(values), "reference/about.html", "About", PATH, lambda: values)
 
     return router
 

@@ -16,13 +16,13 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartException
 
-from leaderboard.error_tags import ErrorTagInvalid
-from submissions.accounts import Actor
-from submissions.database import snapshot
-from submissions.declaration import DeclarationError
-from submissions.durability import durability_problem
-from submissions.lookup import log_version
-from submissions.refusals import PermissionDenied, RateLimited, SubmissionError
+from leaderboard.errors import ErrorTagInvalid
+from submissions.errors import PermissionDenied, RateLimited, SubmissionError
+from submissions.hub.durability import durability_problem
+from submissions.intake.accounts import Actor
+from submissions.intake.declaration import DeclarationError
+from submissions.records.database import snapshot
+from submissions.records.queries import log_version
 from submissions.service import DURABLE_WITHIN_SECONDS, SubmissionService
 
 RenderError = Callable[[str, str, int], Response]

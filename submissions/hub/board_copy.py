@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from core.files import atomic_write
-from dataset_script.hub_calls import HubError
-from dataset_script.hub_repository import HubRepository
-from dataset_script.published_files import PublishError
-from leaderboard.board import Board
-from leaderboard.board_csv import board_to_csv
-from submissions.hub.pace import HOUR, CommitRateLimiter
-from submissions.hub.repository import commits_since
-from submissions.hub.turns import CommitLease
+from core.hub import HubError, HubRepository, PublishError
+from leaderboard.board.board import Board
+from leaderboard.board.export import board_to_csv
+from submissions.hub.lease import CommitLease
+from submissions.hub.repository import HOUR, CommitRateLimiter, commits_since
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS: Final = 5.0

@@ -1,4 +1,6 @@
-"""Where records and files lie in the repository of records, and how they read. Pure.
+"""Records on the Hub: a private repository keeps them, a public one gets the board.
+
+Where records and files lie in the repository of records, and how they read. Pure.
 
     records/0000/00000001-00000050.jsonl    the records 1 to 50, a canonical line each (`Event.line`)
     files/ab/<sha256>                       an uploaded file, as it came
@@ -13,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from submissions.chain import Event, EventLogBroken, parse_event
+from submissions.records.event_log import Event, EventLogBroken, parse_event
 
 WRITER: Final = "writer.json"
 RECORDS: Final = "records"

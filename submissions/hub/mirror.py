@@ -1,9 +1,18 @@
-"""Durable events on the Hub: one thread of a process restores them and commits new ones."""
+"""Durable events on the Hub: one thread of a process restores them and commits new ones.
+
+Committing events to the Hub in batches. One object a process; used by one thread.
+
+Which records go into the next commit, with their files. Pure but for the reading of files.
+
+Messages, safe for anyone to read, about events that the Hub does not hold yet.
+"""
 
 import logging
+import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import Engine
@@ -15,19 +24,170 @@ from tenacity import (
     stop_when_event_set,
 )
 
-from dataset_script.hub_calls import HubError
-from submissions.chain import number_of_events
-from submissions.database import snapshot
-from submissions.hub.committing import Committer, ReplacedByAnotherServer
-from submissions.hub.layout import EventFilesDamaged
-from submissions.hub.notes import committed_through
-from submissions.hub.repository import HeadMoved
-from submissions.hub.restoring import Forked, Stopping
-from submissions.hub.retries import seconds_until_retry
-from submissions.hub.turns import CommitLease
-from submissions.hub.words import DIVERGED, HUB_SILENT, REPLACED, RESTORING, waiting_message
+from core.hub import HubError
+from submissions.hub.layout import WRITER, EventFilesDamaged, Span, file_path, to_lines, writer_file
+from submissions.hub.lease import CommitLease
+from submissions.hub.repository import (
+    HOUR,
+    CommitRateLimiter,
+    Head,
+    HeadMoved,
+    RecordsRepository,
+    seconds_until_retry,
+)
+from submissions.hub.restore import Forked, Restorer, Stopping, committed_through, note_commit
+from submissions.records.database import snapshot, transaction
+from submissions.records.event_log import Event, events_after, number_of_events
+from submissions.records.files import FileStore
 
 logger = logging.getLogger(__name__)
+MOST_RECORDS: Final = 500
+MOST_BYTES: Final = 50_000_000
+WAIT_FOR_A_FILE: Final = timedelta(minutes=10)
+"""A file that is not here may be at another process, which then commits it; after so long it is lost."""
+
+
+def next_batch(records: Sequence[Event], files: FileStore, now: datetime) -> tuple[int, dict[str, bytes]]:
+    """How many of the records go into one commit, and the content of it by path; 0 where none can go.
+
+    A record and its file are never in two commits. It ends before a record whose file is not here.
+    """
+    taken: list[Event] = []
+    contents: dict[str, bytes] = {}
+    size = 0
+    for record in records[:MOST_RECORDS]:
+        content = b""
+        if sha256 := record.file_sha256:
+            try:
+                content = files.read(sha256)
+            except (OSError, ValueError):
+                if now - record.at < WAIT_FOR_A_FILE:
+                    break
+                logger.error("record %d goes to the Hub without its file %s", record.sequence, sha256)
+        size += len(content) + len(record.line())
+        if taken and size > MOST_BYTES:
+            break
+        taken.append(record)
+        if content:
+            contents[file_path(sha256)] = content
+    if taken:
+        contents[Span(taken[0].sequence, taken[-1].sequence).path] = to_lines(taken)
+    return len(taken), contents
+
+
+STARTS: Final = "A server starts to write"
+_NAME_BYTES: Final = 16
+
+
+class ReplacedByAnotherServer(Exception):
+    """Another server writes to the repository now."""
+
+
+class Committer:
+    """Writes the records that the Hub does not hold yet, in batches.
+
+    Before the first batch it names itself in ``writer.json``, in a commit of its own: what a server before it
+    has still on the way is refused by the Hub from then on, since the head has moved. Where several processes
+    write the records of one database (``is_shared``) there is no need: all of them write the same. A commit
+    whose answer got lost is looked up: the head tells whether it was made.
+    """
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        repository: RecordsRepository,
+        restorer: Restorer,
+        limiter: CommitRateLimiter,
+        clock: Callable[[], datetime],
+        pause: Callable[[float], object],
+        is_shared: bool = False,
+    ) -> None:
+        self._engine, self._repository, self._restorer = engine, repository, restorer
+        self._limiter, self._clock, self._pause, self._is_shared = limiter, clock, pause, is_shared
+        self._name = secrets.token_hex(_NAME_BYTES)
+        self._head: Head | None = None
+        self._is_named = self._rate_is_known = False
+
+    def pull(self) -> None:
+        """Take over what the Hub holds, without writing there: for a process that does not commit."""
+        self._restorer.pull(self._repository.head())
+
+    def connect(self) -> None:
+        """Take over what the Hub holds and become the one that writes there.
+
+        Raises HubError, Forked, EventFilesDamaged, and ReplacedByAnotherServer where another writes by now.
+        """
+        if self._head is not None:
+            return
+        head = self._repository.head()
+        if self._is_named and head.writer != self._name:
+            raise ReplacedByAnotherServer
+        if not self._rate_is_known:
+            self._limiter.remember(self._repository.commits_since(self._clock().timestamp() - HOUR))
+            self._rate_is_known = True
+        self._restorer.pull(head)
+        if not self._is_shared and head.writer != self._name:
+            commit = self._commit(head, {WRITER: writer_file(self._name)}, STARTS)
+            head = Head(commit, head.spans, self._name)
+        self._head, self._is_named = head, not self._is_shared
+
+    def disconnect(self) -> None:
+        """Another process may write from now on."""
+        self._head, self._is_named, self._rate_is_known = None, False, False
+
+    def has_pending(self) -> bool:
+        """Whether records wait that can go to the Hub from here, without asking the Hub."""
+        with snapshot(self._engine()) as session:
+            records = events_after(session, committed_through(session), most=1)
+        return next_batch(records, self._restorer.files, self._clock())[0] > 0
+
+    def commit_some(self) -> int:
+        """One commit of records that wait; how many they were, 0 where none can go. Raises as `connect`."""
+        self.connect()
+        head = self._head
+        with snapshot(self._engine()) as session:
+            records = events_after(session, head.last, most=MOST_RECORDS)
+        number, contents = next_batch(records, self._restorer.files, self._clock())
+        if not number:
+            return 0
+        span = Span(records[0].sequence, records[number - 1].sequence)
+        commit = self._commit(head, contents, f"Records {span.first} to {span.last}")
+        self._head = Head(commit, (*head.spans, span), self._name)
+        with transaction(self._engine()) as session:
+            note_commit(session, span.last, commit, self._clock())
+        return number
+
+    def _commit(self, head: Head, contents: dict[str, bytes], message: str) -> str:
+        while seconds := self._limiter.seconds_to_wait():
+            logger.info("commits to the Hub go on in %.0f s: an hour has had its share", seconds)
+            self._pause(seconds)
+        self._head = None  # until an answer says otherwise
+        self._limiter.note()
+        return self._repository.commit(head.commit, contents, message)
+
+
+RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
+HUB_SILENT: Final = (
+    "the records cannot be restored yet because the Hub does not answer; the server keeps trying"
+)
+REPLACED: Final = (
+    "another server writes to the same repository of records; several at a time need one database "
+    "(DATABASE_URL)"
+)
+DIVERGED: Final = (
+    "the records on the Hub differ from those of this server; several servers with one repository need one "
+    "database (DATABASE_URL), and the Space's log has the details"
+)
+
+
+def waiting_message(number: int, is_failing: bool) -> str:
+    """That records wait, and what for."""
+    some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
+    if is_failing:
+        return f"The Hub does not answer as it should: {some}, and {them} will be saved when it does."
+    return f"{some} to be saved on the Hub."
+
+
 SECONDS_BETWEEN_LOOKS: Final = 1.0
 """How soon a record is seen that another process wrote."""
 WAIT_WHILE_FAILING_SECONDS: Final = 2.0
@@ -101,7 +261,7 @@ class HubSync:
             return max(0, number_of_events(session) - committed_through(session))
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
-        """See `submissions.durability.Durability`."""
+        """See `submissions.hub.durability.Durability`."""
         if self._disk_is_durable:
             return True
         start = time.monotonic()

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dataset_script.suite_rules import SuiteRules
+from core.suite import SuiteRules
 from leaderboard.judge_precision.confusion import confusion_counts, figures
-from submissions.probing.digests import digests_of
-from submissions.probing.disclosure import disclose
-from submissions.probing.form_checks import reasons_to_hold
-from submissions.probing.leak import Disclosure, Leak, disclosures_in, leak_of
+from submissions.intake.review import reasons_to_hold
+from submissions.privacy.disclosure import disclose
+from submissions.privacy.leak_budget import Disclosure, Leak, disclosures_in, leak_of
+from submissions.privacy.ranking_half import digests_of
 from tests.attacks.world import World
 
 ACCOUNTS = 5

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from submissions.probing.noise import LARGEST_DRAW
+from submissions.privacy.disclosure import LARGEST_DRAW
 from tests.attacks.world import World
 
 Shown = Sequence[tuple[np.ndarray, Mapping[str, Any]]]

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from submissions.accounts import Actor
-from submissions.refusals import RateLimited
+from submissions.errors import RateLimited
+from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
 from tests.attacks.oracle import ACCOUNTS, BudgetSpent, FileHeld
 from tests.attacks.world import World
-from tests.submissions.synthetic import RELEASED_HEADER, declaration, settings_for
+from tests.support.submissions import RELEASED_HEADER, declaration, settings_for
 
 
 class Clock:

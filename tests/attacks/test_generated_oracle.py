@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dataset_script.suite_rules import SuiteRules
+from core.suite import SuiteRules
 from leaderboard.report import score_report
-from submissions.probing.digests import digests_of
-from submissions.probing.disclosure import disclose
+from submissions.privacy.disclosure import disclose
+from submissions.privacy.ranking_half import digests_of
 from tests.attacks.findings import Notebook, likely_negatives
 from tests.attacks.oracle import KEY, BudgetSpent, FileHeld, GeneratedOracle, SuccessColumn
 from tests.attacks.world import POSITIVES, make_world, precision_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leaderboard.report import score_report
-from submissions.accounts import Actor
+from submissions.intake.accounts import Actor
 from tests.attacks.certain_attacks import single_item
 from tests.attacks.findings import Notebook, disguise, likely_negatives, undecided
 from tests.attacks.oracle import BudgetSpent, FileHeld, GeneratedOracle
@@ -24,7 +24,7 @@ def world():
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch):
     """Intervals of exact counts are shown to nobody here: 20 resamples are enough."""
-    monkeypatch.setattr("submissions.scorer.score_report", partial(score_report, n_resamples=20))
+    monkeypatch.setattr("submissions.scoring.scorer.score_report", partial(score_report, n_resamples=20))
 
 
 def test_single_items_follow_for_certain_where_labels_are_public(world, tmp_path):

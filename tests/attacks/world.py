@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from dataset_script.suite import Trajectory, load_suite
-from leaderboard.labels import LabelSet
+from core.suite import Trajectory, load_suite
+from leaderboard.labels.labels import LabelSet
 
 POSITIVES: Final = MappingProxyType(
     {"assistantbench": 8, "visualwebarena": 79, "webarena": 119, "workarena": 37, "workarena++": 52}

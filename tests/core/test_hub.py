@@ -4,7 +4,7 @@ import httpx
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
-from dataset_script.hub_calls import PAUSES, HubError, patiently
+from core.hub import PAUSES, HubError, patiently
 
 
 class Hub:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dataset_script.suite import Suite, load_suite
+from core.suite import Suite, load_suite
 
 SUITE_ROWS = """trajectory_id,split
 shop/GenericAgent-a/shop.1,dev

@@ -10,7 +10,7 @@ import datasets
 import pytest
 
 from dataset_script.agent_reward_bench import AgentRewardBench
-from dataset_script.building.build import build
+from dataset_script.build.build import build
 from dataset_script.schema import CONFIGURATIONS, features
 
 REPOSITORY = Path(__file__).parents[2]

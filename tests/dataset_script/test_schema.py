@@ -3,15 +3,8 @@ import json
 import pytest
 from datasets import ClassLabel, Features, Image, List, Value
 
-from dataset_script.schema import (
-    CONFIGURATIONS,
-    DEFAULT,
-    LABEL_COLUMNS,
-    STEP_FIELDS,
-    arrow_schema,
-    features,
-)
-from dataset_script.vocabulary import LABELS
+from core.vocabulary import LABELS
+from dataset_script.schema import CONFIGURATIONS, DEFAULT, LABEL_COLUMNS, STEP_FIELDS, arrow_schema, features
 
 ANSWERS = {
     "success": ClassLabel(names=["unsuccessful", "successful"]),

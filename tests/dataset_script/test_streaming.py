@@ -14,9 +14,9 @@ import yaml
 from huggingface_hub import HfFileSystem
 from PIL import Image
 
-from dataset_script.one_trajectory import BLOCK, row_groups_of, rows_of
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
-from tests.hub_server import HubServer, running_hub
+from dataset_script.sources.published import BLOCK, row_groups_of, rows_of
+from tests.support.hub_server.server import HubServer, running_hub
 
 REPOSITORY = Path(__file__).parents[2]
 REPO = "the-lab/agent-reward-bench"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset_script.suite import load_suite
+from core.suite import load_suite
 from dataset_script.task_selection import (
     SelectionError,
     Task,

@@ -5,11 +5,11 @@ import random
 import re
 from pathlib import Path
 
-from dataset_script.settings import Settings
-from submissions.declaration import declare
+from core.settings import Settings
+from submissions.intake.declaration import declare
 from submissions.service import SubmissionService
-from tests.clocks import one_a_day
 from tests.e2e.conftest import REPOSITORY, RunningSpace
+from tests.support.clocks import one_a_day
 
 PICTURES = REPOSITORY / "test-results" / "screenshots"
 JUDGES = {

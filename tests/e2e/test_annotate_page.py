@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from core.settings import Settings
+from core.suite import load_suite
 from dataset_script import sample
-from dataset_script.settings import Settings
-from dataset_script.suite import load_suite
-from submissions.accounts import Actor
-from submissions.declaration import declare
-from submissions.labelling.desk import LabellingDesk
-from submissions.publishing_labels import publish_file
+from submissions.intake.accounts import Actor
+from submissions.intake.declaration import declare
+from submissions.labels.annotation_service import LabellingDesk
+from submissions.scoring.rescore import publish_file
 from submissions.service import SubmissionService
 from tests.e2e.conftest import RunningSpace
 from tests.e2e.judged_space import keep_picture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from space.plain_page import PAGES
+from space.web.frame import PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 

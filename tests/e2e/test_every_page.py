@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 import pytest
 
-from space.plain_page import PAGES
+from space.web.frame import PAGES
 from tests.e2e.judged_space import JudgedSpace, keep_picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared, pytest.mark.slow]
@@ -47,7 +47,7 @@ def judged(tmp_path_factory, shared, official_settings):
 
 def story_address(space) -> str:
     """The address of a sample trajectory."""
-    from dataset_script.suite import load_suite
+    from core.suite import load_suite
 
     return f"/trajectories?id={load_suite('sample').split('dev')[0].trajectory_id}"
 

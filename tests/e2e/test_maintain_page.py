@@ -9,7 +9,7 @@ import pytest
 from submissions.service import SubmissionService
 from tests.e2e.conftest import RunningSpace
 from tests.e2e.judged_space import keep_picture
-from tests.submissions.synthetic import send, settings_for, verdicts, write_suite
+from tests.support.submissions import send, settings_for, verdicts, write_suite
 
 pytestmark = pytest.mark.browser
 

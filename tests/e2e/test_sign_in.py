@@ -7,10 +7,10 @@ import pytest
 
 from tests.e2e.conftest import RunningSpace
 from tests.e2e.judged_space import keep_picture
-from tests.hub_server import HubServer
-from tests.hub_server.answers import Account
 from tests.submissions.conftest import suite_folder
-from tests.submissions.synthetic import verdicts
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import HubServer
+from tests.support.submissions import verdicts
 
 __all__ = ["suite_folder"]
 pytestmark = pytest.mark.browser
@@ -40,9 +40,9 @@ class SpaceOfTheHub(RunningSpace):
 
     def submitted(self) -> list[tuple[str, str]]:
         """(account, judge) of every record of a submission."""
-        from dataset_script.settings import Settings
-        from submissions.chain import events_after
-        from submissions.database import open_database, snapshot
+        from core.settings import Settings
+        from submissions.records.database import open_database, snapshot
+        from submissions.records.event_log import events_after
 
         state = Path(self._environment["ARB_STATE_DIR"])
         with snapshot(open_database(Settings(state_dir=state).records_url())) as session:
@@ -82,7 +82,7 @@ def submit(page) -> str:
 
 
 def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, suite_folder, tmp_path):
-    from dataset_script.suite import load_suite
+    from core.suite import load_suite
 
     file = tmp_path / "verdicts.jsonl"
     file.write_bytes(verdicts(load_suite(str(suite_folder / "small")), misses=1))

@@ -75,8 +75,8 @@ def test_a_file_with_errors_names_them_all_and_records_nothing(page, space, tmp_
 
 
 def test_what_is_not_filled_in_is_said_all_at_once(page, space, tmp_path):
-    from dataset_script.prediction_file.write import write_predictions
-    from dataset_script.suite import load_suite
+    from core.predictions.write import write_predictions
+    from core.suite import load_suite
 
     file = tmp_path / "no.jsonl"
     write_predictions(
@@ -92,8 +92,8 @@ def test_what_is_not_filled_in_is_said_all_at_once(page, space, tmp_path):
 
 
 def test_a_dry_run_on_dev_shows_every_metric_and_is_not_recorded(page, space, tmp_path):
-    from dataset_script.prediction_file.write import write_predictions
-    from dataset_script.suite import load_suite
+    from core.predictions.write import write_predictions
+    from core.suite import load_suite
 
     file = tmp_path / "dev.jsonl"
     write_predictions(
@@ -114,8 +114,8 @@ def test_a_dry_run_on_dev_shows_every_metric_and_is_not_recorded(page, space, tm
 
 
 def test_markup_in_a_judges_name_is_shown_as_text(page, space, tmp_path):
-    from dataset_script.prediction_file.write import write_predictions
-    from dataset_script.suite import load_suite
+    from core.predictions.write import write_predictions
+    from core.suite import load_suite
 
     file = tmp_path / "<img src=x onerror=alert(1)>.jsonl"
     write_predictions(

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.e2e.conftest import RunningSpace
-from tests.space.explorer.conftest import SMALL, some_trajectories
-from tests.synthetic_dataset import make_dataset
+from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
+from tests.support.synthetic_dataset import make_dataset
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 PHONE = {"width": 390, "height": 844}

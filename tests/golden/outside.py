@@ -19,7 +19,7 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from dataset_script.settings import Settings
+from core.settings import Settings
 from space.app import create_app
 
 REPOSITORY = Path(__file__).parents[2]

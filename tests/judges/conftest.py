@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.label_source import locate_labels
+from leaderboard.labels.source import locate_labels
 from tests.conftest import _absent
 
 PACKAGE = "agent_reward_bench"
@@ -55,7 +55,7 @@ def _torch():
 @pytest.fixture(scope="session")
 def tiny_text_model(_torch, tmp_path_factory) -> Path:
     """The folder of a text model of random weights."""
-    from tests.judges.tiny_models import save_text_model
+    from tests.support.tiny_models import save_text_model
 
     return save_text_model(tmp_path_factory.mktemp("text-model"))
 
@@ -63,6 +63,6 @@ def tiny_text_model(_torch, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_vision_model(_torch, tmp_path_factory) -> Path:
     """The folder of a model of random weights that takes pictures."""
-    from tests.judges.tiny_models import save_vision_model
+    from tests.support.tiny_models import save_vision_model
 
     return save_vision_model(tmp_path_factory.mktemp("vision-model"))

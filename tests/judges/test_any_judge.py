@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.vocabulary import STATES
 from dataset_script import sample
-from dataset_script.vocabulary import STATES
-from judges.base import Image, Message, Reply, View, ViewStep
 from judges.registry import find_judge
+from judges.types import Image, Message, Reply, View, ViewStep
 from judges.views import Views
-from tests.judges.shown import READABLE_BY_EVERY_JUDGE, image, judged, judges, view
+from tests.support.judges import READABLE_BY_EVERY_JUDGE, image, judged, judges, view
 
 ASKING = [name for name, judge in judges().items() if hasattr(judge, "ask")]
 ONE_OF_EACH_WANTS = list({find_judge(name).wants: name for name in ASKING}.values())

@@ -5,14 +5,14 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from core.suite import load_suite
+from core.vocabulary import LABELS, STATES
 from dataset_script.sources.released import ReleasedSource
-from dataset_script.suite import load_suite
-from dataset_script.vocabulary import LABELS, STATES
 from judges.__main__ import app
 from leaderboard.__main__ import app as leaderboard
 from submissions.__main__ import app as submissions
-from tests.judges.shown import judges
-from tests.llm_server import LLMServer
+from tests.support.judges import judges
+from tests.support.llm_server.server import LLMServer
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from dataset_script.prediction_file.check import check
-from dataset_script.prediction_file.limits import ReadingLimits
-from dataset_script.prediction_file.read import read_predictions
-from dataset_script.suite import load_suite
+from core.predictions import read_predictions
+from core.predictions.check import check
+from core.predictions.raw import ReadingLimits
+from core.suite import load_suite
 from judges.__main__ import app
-from judges.base import Answer
-from tests.judges.shown import judges
+from judges.types import Answer
+from tests.support.judges import judges
 
 
 def invoke(*arguments):
@@ -155,7 +155,7 @@ def test_the_rule_based_judge_runs_over_the_shipped_sample(tmp_path):
 
 
 def test_a_folder_that_another_process_runs_in_is_refused(tmp_path):
-    from judges.engine.run_folder import RunFolder
+    from judges.run.folder import RunFolder
 
     with RunFolder(tmp_path, {"judge": "always-successful"}):
         result = run("always-successful", tmp_path)

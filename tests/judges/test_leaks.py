@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from judges import published_views
-from judges.base import Wants
+from judges import views as published_views
 from judges.registry import find_judge
+from judges.types import Wants
 from judges.views import Views
-from tests.judges.shown import image, images, judged, judges, picture, text
+from tests.support.judges import image, images, judged, judges, picture, text
 
 AGENT, MODEL, BENCHMARK, TASK, EXPERIMENT, REWARD, ERROR, PROMPT = PLANTED = (
     "GenericAgent-planted-agent",

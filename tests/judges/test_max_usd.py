@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from judges.__main__ import app
-from judges.engine.run_folder import read_run
-from tests.llm_server import FaultPlan, LLMServer
+from judges.run.folder import read_run
+from tests.support.llm_server.faults import FaultPlan
+from tests.support.llm_server.server import LLMServer
 
 LIMIT = 0.50
 IN, OUT = 10.0, 20.0  # dollars for a million tokens: the whole split costs about twice the limit

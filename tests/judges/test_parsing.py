@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset_script.vocabulary import STATES
-from judges.base import Answer, Reply, TokenProbability
+from core.vocabulary import STATES
 from judges.parsing import MAX_REASONING_CHARS, parse_answer, parse_rating
+from judges.types import Answer, Reply, TokenProbability
 
 answer_of_tags, answer_of_status, answer_of_rating = (
     partial(parse_answer, form=form) for form in ("tags", "status", "rating")

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dataset_script.suite import load_suite
+from core.suite import load_suite
 from judges.__main__ import app
-from judges.base import Wants
-from judges.engine import made_up
-from judges.engine.image_tokens import image_rule
-from judges.engine.made_up import TYPICAL_TOKENS, YES_SHARE
+from judges.engine.tokens import image_rule
+from judges.run import plan
+from judges.run.plan import TYPICAL_TOKENS, YES_SHARE
+from judges.types import Wants
 from judges.views import Views
-from tests.judges.tiny_tokenizer import train_tokenizer
-from tests.llm_server import LLMServer, Request
-from tests.llm_server.scripts import share
-from tests.llm_server.tokens import TokenRule
+from tests.support.llm_server.chat import Request
+from tests.support.llm_server.scripts import share
+from tests.support.llm_server.server import LLMServer
+from tests.support.llm_server.tokens import TokenRule
+from tests.support.tiny_models import train_tokenizer
 
 MODEL = "gpt-4o-2024-11-20"
 REPOSITORY = Path(__file__).parents[2]
@@ -36,7 +37,7 @@ def tokenizer(tmp_path_factory):
     views = Views(REPOSITORY / "dataset_script/sample/data", load_suite("sample"))
     shown = [views.view(trajectory_id, Wants(axtrees="all")) for trajectory_id in views.ids()[:8]]
     texts = [step.axtree or "" for view in shown for step in view.steps]
-    texts += [path.read_text() for path in (REPOSITORY / "judges/prompts").glob("*.txt")]
+    texts += [path.read_text() for path in (REPOSITORY / "judges/catalog/prompts").glob("*.txt")]
     trained = train_tokenizer([*texts, PROSE, PROSE], 6_000)
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
     trained.save(str(path))
@@ -116,7 +117,7 @@ def counting_server(tokenizer, yes_share: float = YES_SHARE) -> LLMServer:
 def test_a_plan_has_the_calls_of_the_run_and_its_tokens_within_a_tenth(
     judge, yes_share, tokenizer, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(made_up, "YES_SHARE", yes_share)
+    monkeypatch.setattr(plan, "YES_SHARE", yes_share)
     trained, path = tokenizer
     with counting_server(trained, yes_share) as server:
         made = planned(server, tmp_path, judge, "--tokenizer", path)

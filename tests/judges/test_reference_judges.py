@@ -4,10 +4,9 @@ import math
 
 import pytest
 
-from judges.base import Answer
-from judges.constant import ConstantJudge
-from judges.rule_based import RuleBasedJudge
-from tests.judges.shown import judged, view
+from judges.catalog.baselines import ConstantJudge, RuleBasedJudge
+from judges.types import Answer
+from tests.support.judges import judged, view
 
 
 @pytest.mark.parametrize("answer", [True, False])

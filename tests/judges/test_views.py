@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import judges.views
+from core.suite import load_suite
 from dataset_script import sample
-from dataset_script.building.build import build
+from dataset_script.build.build import build
 from dataset_script.sources.agentlab import AgentLabSource
 from dataset_script.sources.base import SourceError
-from dataset_script.suite import load_suite
-from judges.base import Wants
-from judges.images import ImageOptions
+from judges.prompting import ImageOptions
+from judges.types import Wants
 from judges.views import NoViewError, Views
 from tests.dataset_script.conftest import SourceFolder
 

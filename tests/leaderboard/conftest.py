@@ -13,11 +13,11 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from dataset_script.suite import load_suite
-from leaderboard.board import ScoredRecord
+from core.suite import load_suite
+from leaderboard.board.board import ScoredRecord
 from leaderboard.judge_precision.scores import judge_scores
-from leaderboard.label_source import LabelsUnavailable, locate_labels
-from leaderboard.labels import LabelSet, load_labels
+from leaderboard.labels.labels import LabelSet, load_labels
+from leaderboard.labels.source import LabelsUnavailable, locate_labels
 
 RELEASED_HEADER = (
     "annotator_name", "benchmark", "task_id", "model_name", "exp_name", "trajectory_success",

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from leaderboard.board import ScoredRecord, make_board
+from leaderboard.board.board import ScoredRecord, make_board
+from leaderboard.board.ranks import Contender, is_separated, precision_samples
 from leaderboard.compare import Entrant, compare
-from leaderboard.differences import COMPARED_FIGURES
+from leaderboard.paired import COMPARED_FIGURES
 from leaderboard.report import counts_by_task, score_report
-from leaderboard.ties import Contender, is_separated, precision_samples
 
 pytestmark = [pytest.mark.shared, pytest.mark.labels]
 

@@ -1,15 +1,81 @@
 import json
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from dataset_script.settings import Settings
-from dataset_script.suite import load_suite
-from dataset_script.vocabulary import AGENT_TITLES, BENCHMARKS
+from core.settings import Settings
+from core.suite import load_suite
+from core.vocabulary import AGENT_TITLES, BENCHMARKS
 from leaderboard.judge_precision.confusion import figures
-from leaderboard.labels import load_labels
-from leaderboard.report import counts_by_task, score_report, task_names, verdicts_of
+from leaderboard.labels.labels import load_labels
+from leaderboard.report import (
+    cost_of,
+    counts_by_task,
+    running_costs,
+    score_report,
+    task_names,
+    verdicts_of,
+    with_cost,
+)
+
+
+def test_the_cost_of_a_thousand_is_a_thousand_times_the_mean_of_a_row():
+    # (0.001 + 0.003) / 2 = 0.002 a row
+    assert cost_of([0.001, 0.003]) == {"usd_per_1000": 2.0, "rows": 2, "of": 2}
+
+
+def test_rows_without_a_cost_are_counted_and_not_taken_for_free():
+    # the mean of the two known ones, not of three
+    assert cost_of([0.001, math.nan, 0.003]) == {"usd_per_1000": 2.0, "rows": 2, "of": 3}
+
+
+@pytest.mark.parametrize("costs", [None, [], [math.nan, math.nan]])
+def test_an_unknown_cost_is_none_and_not_zero(costs):
+    assert cost_of(costs) is None
+
+
+def test_a_judge_that_costs_nothing_costs_zero():
+    assert cost_of([0.0, 0.0])["usd_per_1000"] == 0.0
+
+
+def test_a_report_gets_a_cost_only_where_there_is_one():
+    report = {"labels": {}}
+    assert with_cost(report, None) == report
+    assert with_cost(report, [0.5])["cost"]["usd_per_1000"] == 500.0
+    assert "cost" not in report
+
+
+NONE = {"cost_usd": None, "input_tokens": None, "output_tokens": None, "latency_s": None}
+
+
+def test_costs_are_means_over_the_rows_that_give_one():
+    nan = np.nan
+    columns = {
+        "cost_usd": np.array([0.01, 0.03, nan]),
+        "input_tokens": np.array([1000.0, nan, 3000.0]),
+        "output_tokens": np.array([nan, nan, nan]),
+        "latency_s": np.array([1.0, 2.0, 9.0]),
+    }
+    found = running_costs(SimpleNamespace(**columns), 3)
+    # (0.01 + 0.03) / 2 * 1000
+    assert (found.usd_per_1000, found.priced, found.n) == (20.0, 2, 3)
+    assert (found.input_tokens, found.output_tokens, found.median_seconds) == (2000.0, None, 2.0)
+    assert found.are_known
+
+
+def test_a_file_that_says_nothing_of_costs_has_none_and_not_zero():
+    found = running_costs(SimpleNamespace(**NONE), 5)
+    assert not found.are_known
+    assert (found.usd_per_1000, found.priced) == (None, 0)
+
+
+def test_a_judge_that_costs_nothing_costs_zero_running_costs():
+    found = running_costs(SimpleNamespace(**{**NONE, "cost_usd": np.zeros(4)}), 4)
+    assert found.usd_per_1000 == 0.0
+    assert found.are_known
+
 
 CELL = {*figures(0, 0, 0, 0), "precision_ci", "recall_ci", "f1_ci"}
 

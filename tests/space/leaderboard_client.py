@@ -3,13 +3,12 @@
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from leaderboard.board import Board
-from space.board_view import Choice
-from space.look import StaticAssets
-from space.page import Services
-from space.pages.leaderboard import build_leaderboard_router, choice_values
-from space.plain_page import PageFrame
-from space.templating import render
+from leaderboard.board.board import Board
+from space.pages.leaderboard.page import build_leaderboard_router, choice_values
+from space.pages.leaderboard.table import Choice
+from space.services import Services
+from space.web.assets import StaticAssets
+from space.web.frame import PageFrame, render
 from submissions.service import SubmissionService
 
 
@@ -27,7 +26,7 @@ def page_html(service: SubmissionService, query: str = "") -> str:
 
 def table_html(board: Board, choice: Choice) -> str:
     """The table of a board for a choice."""
-    return render("board.html", **choice_values(board, choice))
+    return render("leaderboard/board.html", **choice_values(board, choice))
 
 
 def board_html(service: SubmissionService, choice: Choice) -> str:

@@ -9,15 +9,15 @@ import pytest
 from fastapi.testclient import TestClient
 from gradio import processing_utils
 
-from dataset_script.suite import load_suite
+from core.suite import load_suite
 from space.app import create_app
 from space.gradio_app.app import build_blocks
 from space.gradio_app.endpoints import Endpoints
-from space.page import Services
-from submissions.scorer import Scorer
+from space.services import Services
+from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService
-from tests.space.permissions import expected
-from tests.submissions.synthetic import SECRET_ANNOTATOR, TASKS, send, settings_for, verdicts
+from tests.support.permissions import expected
+from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, settings_for, verdicts
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from space.app import create_app
-from space.plain_page import PAGES
+from space.web.frame import PAGES
 from submissions.service import SubmissionService
 from tests.space.conftest import HOSTILE, shown_text, tags_and_attributes
-from tests.submissions.synthetic import declaration, settings_for, verdicts
+from tests.support.submissions import declaration, settings_for, verdicts
 
 FORMULA = "=HYPERLINK(1)"
 MARKDOWN = "![x](https://evil.example/x.png) [x](javascript:alert(1)) `x` <b>x</b>"

@@ -14,16 +14,15 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dataset_script.settings import Settings
+from core.settings import Settings
 from space.app import create_app
 from space.gradio_app.endpoints import Endpoints
 from space.gradio_app.submit_page import check_html
-from space.page import Services
+from space.services import Services
 from submissions.service import SubmissionService
 from tests.conftest import REPOSITORY
 from tests.space.conftest import tags_and_attributes
-from tests.space.hostile_files import HostileFile, Kind, Row, hostile_files, one_file_form
-from tests.space.hostile_tables import BOMBS
+from tests.support.hostile import BOMBS, HostileFile, Kind, Row, hostile_files, one_file_form
 
 REAL = REPOSITORY.parent / "shared" / "data" / "agent-reward-bench" / "verdicts"
 MB = 1 << 20

@@ -12,10 +12,10 @@ from starlette.routing import Mount
 from space.app import create_app
 from space.auth.auth import Auth
 from submissions.service import SubmissionService
-from tests.hub_server import running_hub
-from tests.hub_server.answers import Account
-from tests.space.permissions import ACTORS, HANDLERS, NOT_ALWAYS_THE_SAME, QUERIES, expected
-from tests.submissions.synthetic import send, settings_for, verdicts
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import running_hub
+from tests.support.permissions import ACTORS, HANDLERS, NOT_ALWAYS_THE_SAME, QUERIES, expected
+from tests.support.submissions import send, settings_for, verdicts
 
 HOST = "ada-board.hf.space"
 NAMES = {"submitter": "ada", "another": "bob", "maintainer": "grace"}
@@ -95,7 +95,7 @@ def handlers_of(app) -> list:
 
 def test_every_route_is_in_the_table_and_no_other(client):
     found = {line if line.endswith(" /") else line.rstrip("/") for line in routes_of(client.app.routes)}
-    assert sorted(found - TABLE.keys()) == [], "place these in tests/space/permissions.py"
+    assert sorted(found - TABLE.keys()) == [], "place these in tests/support/permissions.py"
     assert sorted(TABLE.keys() - found) == [], "these are no more: take them out of the table"
 
 
@@ -119,7 +119,7 @@ def test_each_actor_gets_what_the_table_says(client, settings, line):
 
 def test_every_page_handler_is_in_the_table_and_no_other(client):
     found = {f"{event.fn.__module__}.{event.fn.__qualname__}" for event in handlers_of(client.app)}
-    assert sorted(found - HANDLERS.keys()) == [], "place these in tests/space/permissions.py"
+    assert sorted(found - HANDLERS.keys()) == [], "place these in tests/support/permissions.py"
     assert sorted(HANDLERS.keys() - found) == [], "these are no more: take them out of the table"
 
 
@@ -166,7 +166,7 @@ def test_a_page_of_another_site_acts_for_nobody(client, settings):
 
 
 def test_the_account_of_a_submission_is_the_one_that_is_signed_in(client, settings):
-    from tests.submissions.synthetic import FORM
+    from tests.support.submissions import FORM
 
     service = SubmissionService(settings)
     form = {**FORM, "judge": "Of Bob", "test_labels_used": "no", "account": "ada"}

@@ -5,18 +5,18 @@ import threading
 import pytest
 from fastapi.testclient import TestClient
 
-from dataset_script.suite import load_suite
+from core.suite import load_suite
 from space.app import create_app
-from tests.hub_server import running_hub
-from tests.submissions.hub.looking import eventually, records_on
-from tests.submissions.synthetic import FORM, settings_for, verdicts, write_suite
+from tests.support.hub_server.server import running_hub
+from tests.support.hub_threads import eventually, records_on
+from tests.support.submissions import FORM, settings_for, verdicts, write_suite
 
 RECORDS = "maintainer/records"
 
 
 @pytest.fixture
 def hub(monkeypatch):
-    monkeypatch.setattr("submissions.hub.retries.MINUTE", 0.2)
+    monkeypatch.setattr("submissions.hub.repository.MINUTE", 0.2)
     with running_hub(monkeypatch) as server:
         yield server
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dataset_script.settings import Settings
+from core.settings import Settings
 from submissions.service import SubmissionService
 from tests.conftest import EVERY_TEST
-from tests.submissions.synthetic import settings_for, write_suite
+from tests.support.submissions import settings_for, write_suite
 
 
 @pytest.fixture(scope="session")

@@ -19,14 +19,14 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from dataset_script.settings import Settings
-from dataset_script.suite import Suite, load_suite
-from submissions.chain import events_after
-from submissions.database import snapshot
-from submissions.opening import open_service
-from submissions.verifying import verify
-from tests.hub_server import HubServer, running_hub
-from tests.submissions.synthetic import FORM, settings_for, verdicts, write_suite
+from core.settings import Settings
+from core.suite import Suite, load_suite
+from submissions.records.database import snapshot
+from submissions.records.event_log import events_after
+from submissions.records.integrity import verify
+from submissions.startup import open_service
+from tests.support.hub_server.server import HubServer, running_hub
+from tests.support.submissions import FORM, settings_for, verdicts, write_suite
 
 REPOSITORY = Path(__file__).parents[2]
 RECORDS, BOARD = "maintainer/records", "maintainer/board"
@@ -68,7 +68,7 @@ class StormServer:
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = log.open("ab")
         self._starter = subprocess.Popen(
-            [sys.executable, "-m", "tests.submissions.hub_storm_process", str(self.port)],
+            [sys.executable, "-m", "tests.support.hub_storm_process", str(self.port)],
             cwd=REPOSITORY, env={**os.environ, **environment}, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self._log, text=True,
         )  # fmt: skip

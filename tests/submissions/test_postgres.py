@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, select
 
-from submissions.database import migrate, open_database, snapshot, transaction
-from submissions.records import Account, Judge, Score, Submission
+from submissions.records.database import migrate, open_database, snapshot, transaction
+from submissions.records.models import Account, Judge, Score, Submission
 from submissions.service import SubmissionService
-from tests.submissions.synthetic import declaration, send, verdicts
-from tests.submissions.test_database import NOON, _open_at_once, differences
+from tests.submissions.records.test_database import NOON, _open_at_once, differences
+from tests.support.submissions import declaration, send, verdicts
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from submissions import sending
+from submissions import client as sending
 from submissions.__main__ import app
-from submissions.sending import SubmissionNotSent, may_carry_token, problems_in, send_submission
-from tests.submissions.synthetic import verdicts
+from submissions.client import SubmissionNotSent, may_carry_token, problems_in, send_submission
+from tests.support.submissions import verdicts
 
 DECLARED = {"account": "Ann", "judge": "Alpha"}
 

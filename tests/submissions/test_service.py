@@ -4,18 +4,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from leaderboard.labels import load_labels
+from leaderboard.labels.labels import load_labels
 from leaderboard.report import score_report
 from submissions import service as service_module
-from submissions.database import snapshot
-from submissions.records import Submission
-from submissions.refusals import SubmissionError
+from submissions.errors import SubmissionError
+from submissions.records.database import snapshot
+from submissions.records.models import Submission
 from submissions.service import SubmissionService
-from tests.submissions.recorded import again, assert_nothing_was_written, counts, score_of, stored_files
-from tests.submissions.synthetic import (
+from tests.support.submissions import (
     FORM,
+    again,
+    assert_nothing_was_written,
+    counts,
     declaration,
+    score_of,
     send,
+    stored_files,
     verdicts,
 )
 

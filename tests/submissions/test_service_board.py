@@ -1,19 +1,12 @@
 import threading
 from datetime import UTC, datetime
 
-from dataset_script.settings import Settings
-from leaderboard import board as board_module
+from core.settings import Settings
+from leaderboard.board import board as board_module
 from submissions import service as service_module
-from submissions.scorer import Scorer
+from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService
-from tests.submissions.recorded import again, counts
-from tests.submissions.synthetic import (
-    declaration,
-    send,
-    settings_for,
-    verdicts,
-    write_suite,
-)
+from tests.support.submissions import again, counts, declaration, send, settings_for, verdicts, write_suite
 
 # The board
 

@@ -2,17 +2,11 @@ import logging
 
 import pytest
 
-from dataset_script.settings import Settings
-from submissions.refusals import SubmissionError
-from submissions.scorer import Scorer
+from core.settings import Settings
+from submissions.errors import SubmissionError
+from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService
-from tests.submissions.recorded import again, counts
-from tests.submissions.synthetic import (
-    SECRET_ANNOTATOR,
-    send,
-    verdicts,
-    write_suite,
-)
+from tests.support.submissions import SECRET_ANNOTATOR, again, counts, send, verdicts, write_suite
 
 # Labels that cannot be had
 

@@ -4,13 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from submissions import scorer as scorer_module
-from submissions.scorer import Scorer
-from tests.submissions.recorded import again, counts, stored_files
-from tests.submissions.synthetic import (
-    send,
-    verdicts,
-)
+from submissions.scoring import scorer as scorer_module
+from submissions.scoring.scorer import Scorer
+from tests.support.submissions import again, counts, send, stored_files, verdicts
 
 
 def test_a_submission_recorded_but_not_scored_is_scored_at_the_next_start(service, monkeypatch):

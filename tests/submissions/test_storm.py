@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from submissions.database import snapshot
-from submissions.records import Account, Judge, Score, Submission
+from submissions.records.database import snapshot
+from submissions.records.models import Account, Judge, Score, Submission
 from submissions.service import SubmissionService
-from tests.submissions.storm_process import JOBS, MOMENTS
-from tests.submissions.synthetic import send, settings_for, verdicts
+from tests.support.storm_process import JOBS, MOMENTS
+from tests.support.submissions import send, settings_for, verdicts
 
 REPOSITORY = Path(__file__).parents[2]
 SECONDS = 60
@@ -24,7 +24,7 @@ SECONDS = 60
 
 def start(*arguments: object) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.submissions.storm_process", *map(str, arguments)],
+        [sys.executable, "-m", "tests.support.storm_process", *map(str, arguments)],
         cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from submissions.refusals import RateLimited
+from submissions.errors import RateLimited
 from submissions.service import SubmissionService
-from tests.submissions.synthetic import send, verdicts, with_rules
+from tests.support.submissions import send, verdicts, with_rules
 
 ACCOUNTS, FILES = ("Ada", "Bob", "Eve"), 5
 

@@ -3,15 +3,15 @@
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from space.explorer.explorer import Explorer
-from space.look import StaticAssets
-from space.page import Services
 from space.pages.about import build_about_router
-from space.pages.compare import build_compare_router
-from space.pages.judge import build_judge_router
+from space.pages.compare.page import build_compare_router
+from space.pages.judge.page import build_judge_router
 from space.pages.paper import build_paper_router
-from space.pages.rates import build_rates_router
-from space.plain_page import PageFrame
+from space.pages.success_rates import build_rates_router
+from space.pages.trajectories.dataset import Explorer
+from space.services import Services
+from space.web.assets import StaticAssets
+from space.web.frame import PageFrame
 from submissions.service import SubmissionService
 
 ROUTERS = (

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from space.annotating.rest import ANSWERS_PATH, MOST_ANSWER_BYTES
 from space.auth.auth import Auth
+from space.pages.annotate.api import ANSWERS_PATH, MOST_ANSWER_BYTES
 from space.web.body_limits import BodyLimits
 from space.web.http_errors import add_error_handlers
 from submissions.service import SubmissionService

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dataset_script.command_line import new_command, read_settings, stop
+from core.cli import new_command, read_settings, stop
 
 app = new_command()
 

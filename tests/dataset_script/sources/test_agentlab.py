@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dataset_script.recording import Recording
 from dataset_script.sources.agentlab import AgentLabSource
-from dataset_script.sources.axtree_text import axtree_text
-from dataset_script.sources.base import SourceError, UnusableFileError
+from dataset_script.sources.axtree import axtree_text
+from dataset_script.sources.base import Recording, SourceError, UnusableFileError
 from dataset_script.sources.pickles import read_pickle
 
 GENUINE = Path(__file__).parent / "recorded_by_browsergym"

@@ -14,13 +14,12 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
-import dataset_script.sources.hub as hub_module
+from core.hub import HubError
 from dataset_script.__main__ import app
-from dataset_script.hub_calls import HubError
-from dataset_script.sources.downloads import FAILURES_IN_A_ROW
-from dataset_script.sources.hub import PARTS, Selection, choose, fetch
-from tests.hub_server import HubServer, running_hub
-from tests.hub_server.answers import Account
+from dataset_script.sources import hub as hub_module
+from dataset_script.sources.hub import FAILURES_IN_A_ROW, PARTS, Selection, choose, fetch
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import HubServer, running_hub
 
 REPO = "the-lab/released"
 REPOSITORY = Path(__file__).parents[3]

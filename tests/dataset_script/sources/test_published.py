@@ -3,10 +3,9 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from dataset_script.building.build import build
+from dataset_script.build.build import build
 from dataset_script.sources.base import SourceError, UnusableFileError
-from dataset_script.sources.published import PublishedDataset
-from dataset_script.sources.published_runs import PublishedSource
+from dataset_script.sources.published import PublishedDataset, PublishedSource
 from dataset_script.sources.released import ReleasedSource
 
 DEV_1, TEST_1 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-a/shop.2"

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from dataset_script.sources import open_source
 from dataset_script.sources.base import Note, SourceError, UnusableFileError
-from dataset_script.sources.published_runs import PublishedSource
-from dataset_script.sources.recognise import open_source
+from dataset_script.sources.published import PublishedSource
 from dataset_script.sources.released import ReleasedSource
 
 DEV_1 = "shop/GenericAgent-a/shop.1"
@@ -148,7 +148,7 @@ def test_boxes_of_pages_without_an_action_on_an_element_are_not_decoded(source, 
     def refuse(*_arguments):
         raise AssertionError("decoded")
 
-    monkeypatch.setattr("dataset_script.sources.cleaned_file.CleanedStep.sides_of", refuse)
+    monkeypatch.setattr("dataset_script.sources.released_files.CleanedStep.sides_of", refuse)
     source.put(
         DEV_1, steps=[make_step(0, action="scroll(0, 200)", bounding_boxes={"7": {"bbox": [1, 2, 3, 4]}})]
     )

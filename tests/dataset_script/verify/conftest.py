@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from core.suite import Suite, load_suite
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
-from dataset_script.suite import Suite, load_suite
 
 RUNS = {"dev": ("shop/Agent-a/shop.1", "shop/Agent-b/shop.1"), "test": ("shop/Agent-a/shop.2",)}
 STEPS = 3

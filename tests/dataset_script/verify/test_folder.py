@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataset_script.schema import arrow_schema
-from dataset_script.verify import verify
+from dataset_script.verify.check import verify
 
 DEV = "shop/Agent-a/shop.1"
 TEST = "shop/Agent-a/shop.2"

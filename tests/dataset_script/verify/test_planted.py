@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataset_script.schema import CONFIGURATIONS
-from dataset_script.verify import verify
-from dataset_script.verify.findings import lines
+from dataset_script.verify.check import verify
+from dataset_script.verify.manifest import lines
 
 DEV = "shop/Agent-a/shop.1"
 TEST = "shop/Agent-a/shop.2"

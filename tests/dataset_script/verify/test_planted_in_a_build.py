@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dataset_script.building.build import build
+from dataset_script.build.build import build
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
-from dataset_script.verify import verify
+from dataset_script.verify.check import verify
 
 pytestmark = pytest.mark.shared
 Row = dict[str, Any]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dataset_script.suite import load_suite
-from dataset_script.trajectory_ids import TrajectoryId
-from dataset_script.verify import verify
-from dataset_script.verify.findings import lines
+from core.ids import TrajectoryId
+from core.suite import load_suite
+from dataset_script.verify.check import verify
+from dataset_script.verify.manifest import lines
 
 DEV = "shop/Agent-a/shop.1"
 TEST = "shop/Agent-a/shop.2"
@@ -79,7 +79,7 @@ def test_the_official_suite_is_held_to_the_published_numbers(published):
 def test_the_shipped_official_suite_has_the_published_numbers():
     from collections import Counter
 
-    from dataset_script.verify.agreement import PUBLISHED_COUNTS, PUBLISHED_TASKS
+    from dataset_script.verify.totals import PUBLISHED_COUNTS, PUBLISHED_TASKS
 
     suite = load_suite()
     counts = Counter(t.split for t in suite.trajectories)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.base import Message, ModelSettings, OptionsError, Reply
 from judges.engine.budget import Budget, BudgetReached, NoBudget, build_budget
 from judges.engine.prices import ANY_PROVIDER, Price, PriceTable, read_prices
+from judges.types import Message, ModelSettings, OptionsError, Reply
 
 MODEL = ModelSettings("m")
 PRICES = PriceTable({(ANY_PROVIDER, "m"): Price(1_000_000.0, 2_000_000.0)})  # $1 a token in, $2 out

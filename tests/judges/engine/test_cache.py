@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.base import Image, Message, ModelSettings, Reply, TokenProbability
 from judges.engine.cache import CallCache, call_key
+from judges.types import Image, Message, ModelSettings, Reply, TokenProbability
 
 MODEL = ModelSettings("a-model")
 MESSAGES = (Message("user", "Did it work?"),)
@@ -174,7 +174,7 @@ def test_what_others_add_is_not_looked_for_at_every_miss(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from judges.base import Reply
+from judges.types import Reply
 from judges.engine.cache import CallCache
 cache = CallCache(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), 10**9, 2):

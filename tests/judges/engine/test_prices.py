@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.base import ModelSettings, OptionsError
 from judges.engine import prices
 from judges.engine.prices import COLUMNS, Price, read_prices
-from tests.judges.shown import judges
+from judges.types import ModelSettings, OptionsError
+from tests.support.judges import judges
 
 SHIPPED = Path(prices.__file__).parent / "prices.csv"
 

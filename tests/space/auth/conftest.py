@@ -6,18 +6,16 @@ import pytest
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.testclient import TestClient
 
-from dataset_script.settings import Settings
-from dataset_script.suite_rules import SuiteRules
+from core.settings import Settings
+from core.suite import SuiteRules
 from space.auth.auth import Auth
-from space.auth.oauth import build_login
-from space.auth.routes import build_auth_router
+from space.auth.oauth import SignInPage, build_auth_router, build_login
 from space.auth.session import SignedIn
-from space.auth.sign_in_page import SignInPage
-from space.look import StaticAssets
-from space.plain_page import PageFrame
-from submissions.accounts import Actor
-from tests.hub_server import running_hub
-from tests.hub_server.answers import Account
+from space.web.assets import StaticAssets
+from space.web.frame import PageFrame
+from submissions.intake.accounts import Actor
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import running_hub
 
 SPACE = "https://ada-board.hf.space"
 OWN_HEADERS = {"origin": SPACE}

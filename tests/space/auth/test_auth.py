@@ -1,7 +1,16 @@
-import gradio as gr
-from fastapi import Request
+from urllib.parse import urljoin, urlsplit
 
-from space.auth.auth import Auth
+import gradio as gr
+import pytest
+from fastapi import FastAPI, Request
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from core.settings import Settings
+from space.__main__ import app as command
+from space.auth.auth import Auth, host_problem, is_loopback, is_same_origin, local_path, with_checked_host
 from tests.space.auth.conftest import OWN_HEADERS, SPACE, client_of, session_cookie
 
 
@@ -36,3 +45,97 @@ def test_whether_a_maintainer_asks_is_no_when_it_cannot_be_known(auth, hub):
     assert not auth.is_maintainer(request_of(authorization="Bearer hf_expired"))
     assert not auth.is_maintainer(request_of(authorization="Bearer the-token-of-the-metrics"))
     assert not auth.is_maintainer(request_of())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "::1", "[::1]", "127.1.2.3"])
+def test_this_machines_own_addresses_are_served(host):
+    assert is_loopback(host)
+    assert host_problem(host, Settings()) is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org", "localhost.example.org", ""])
+def test_other_addresses_are_not_served_without_a_space(host):
+    said = host_problem(host, Settings())
+    assert "without a Space (SPACE_ID)" in said
+    assert host_problem(host, Settings(space_id="ada/board")) is None
+
+
+def test_the_command_stops_with_one_line_before_anything_is_opened(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARB_STATE_DIR", str(tmp_path / "state"))
+    done = CliRunner().invoke(command, ["serve", "--host", "0.0.0.0"])
+    assert done.exit_code == 2
+    assert len(done.output.strip().splitlines()) == 1
+    for said in ("0.0.0.0", "nobody signs in", "127.0.0.1", "as a Space"):
+        assert said in done.output
+    assert not (tmp_path / "state").exists()
+
+
+def served(settings: Settings, host="127.0.0.1") -> TestClient:
+    app = FastAPI()
+    app.get("/")(lambda: "here")
+    return TestClient(with_checked_host(app, settings, host))
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1:7860", "localhost", "localhost:1234", "[::1]:7860", "LocalHost"])
+def test_a_browser_may_ask_under_the_machines_own_names(name):
+    assert served(Settings()).get("/", headers={"host": name}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["evil.example", "127.0.0.1.evil.example:78", "localhost.evil.example", ""])
+def test_a_name_that_was_pointed_here_from_elsewhere_is_refused(name):
+    assert served(Settings()).get("/", headers={"host": name}).status_code == 400
+
+
+def test_on_a_space_the_hub_decides_under_which_name():
+    client = served(Settings(space_id="ada/board"), "0.0.0.0")
+    assert client.get("/", headers={"host": "ada-board.hf.space"}).status_code == 200
+
+
+HERE = "https://ada-board.hf.space/sign-in"
+HOSTS = {"ada-board.hf.space"}
+
+
+@pytest.mark.parametrize("path", ["/", "/submit", "/compare?judges=a,b&x=%2F", "/judge?id=paper/a#b", "/é"])
+def test_paths_of_this_site_are_kept(path):
+    assert local_path(path) == path
+
+
+@pytest.mark.parametrize(
+    "wished",
+    [
+        None, "", "submit", "//evil.example", "///evil.example", "/\\evil.example", "\\\\evil.example",
+        "https://evil.example/", "javascript:alert(1)", "/\t/evil.example", "/\n/evil.example",
+        "/a\r\nSet-Cookie: x=1", " /submit", "/a b", "/\x00", "/" + "a" * 3_000, "/ok\\..\\evil",
+    ],
+)  # fmt: skip
+def test_everything_else_leads_to_the_first_page(wished):
+    assert local_path(wished) == "/"
+
+
+@given(st.text(alphabet="/\\.:@?#%\t\n ehvil", max_size=12) | st.text(max_size=20))
+def test_no_text_leads_to_another_site(text):
+    for wished in (text, "/" + text, "//" + text):
+        # Browsers drop tabs and line breaks and read a backslash as a slash.
+        read = local_path(wished).replace("\\", "/")
+        for mark in "\t\n\r":
+            read = read.replace(mark, "")
+        assert urlsplit(urljoin(HERE, read)).netloc == "ada-board.hf.space"
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_own"),
+    [
+        ({"sec-fetch-site": "same-origin"}, True),
+        ({"sec-fetch-site": "none"}, True),
+        ({"sec-fetch-site": "same-site"}, False),
+        ({"sec-fetch-site": "cross-site", "origin": "https://ada-board.hf.space"}, False),
+        ({"origin": "https://ada-board.hf.space"}, True),
+        ({"origin": "https://ADA-board.hf.space"}, True),
+        ({"origin": "https://evil.example"}, False),
+        ({"origin": "https://ada-board.hf.space.evil.example"}, False),
+        ({"origin": "null"}, False),
+        ({}, False),
+    ],
+)
+def test_only_a_page_of_this_site_counts_as_our_own(headers, is_own):
+    assert is_same_origin(headers, HOSTS) is is_own

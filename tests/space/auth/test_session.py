@@ -3,7 +3,7 @@ from datetime import date
 import pytest
 from fastapi import Response
 
-from dataset_script.settings import Settings
+from core.settings import Settings
 from space.auth import session
 from space.auth.session import SESSION_SECONDS, SessionCookie, SignedIn, session_key
 

@@ -7,8 +7,8 @@ import pytest
 from space.auth.auth import Auth
 from space.auth.tokens import ConfirmedTokens, bearer_token
 from space.web.http_errors import HubUnavailable, InvalidToken
-from tests.hub_server.answers import Account
 from tests.space.auth.conftest import client_of
+from tests.support.hub_server.answers import Account
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from space.deploy.deployment import Deployment
-from tests.hub_server import running_hub
-from tests.hub_server.answers import Account
+from space.deploy.deployer import Deployment
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import running_hub
 
 SPACE, DATA = "maintainer/leaderboard", "maintainer/trajectories"
 RECORDS, BOARD = "maintainer/records", "maintainer/board"

@@ -4,9 +4,9 @@ import pytest
 from typer.testing import CliRunner
 
 from space.__main__ import app
-from space.deploy.deployment import Deployment
+from space.deploy.deployer import Deployment
 from tests.space.deploy.conftest import DATA, RECORDS, SPACE, space_of
-from tests.submissions.synthetic import write_suite
+from tests.support.submissions import write_suite
 
 NAMES = ("--space", SPACE, "--data", DATA, "--private", RECORDS)
 
@@ -49,7 +49,7 @@ def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_pa
     monkeypatch.setenv("ARB_LABELS", f"csv:{tmp_path / 'labels.csv'}")
     done = run("--suite", str(suite), "--labels", "none")
     assert done.exit_code == 2
-    assert "dataset_script/suites/small/about.md: is the file of labels" in done.output
+    assert "core/suites/small/about.md: is the file of labels" in done.output
     assert hub.seen == []
     (suite / "about.md").unlink()  # a label file by another name: else the canaries in it are found
 

@@ -6,11 +6,10 @@ import pytest
 import yaml
 from huggingface_hub import HfApi
 
-from dataset_script.hub_calls import HubError
-from dataset_script.published_files import PublishError
+from core.hub import HubError, PublishError
 from space.deploy.deployer import Deployer
-from tests.hub_server.spaces import SpaceRepository
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN, content, space_of
+from tests.support.hub_server.spaces import SpaceRepository
 
 
 @pytest.fixture

@@ -15,16 +15,15 @@ import httpx
 import pytest
 from huggingface_hub import HfApi, snapshot_download
 
-from dataset_script.settings import Settings
-from dataset_script.suite import load_suite
+from core.settings import Settings
+from core.suite import load_suite
 from space.deploy.commands import checked_files
-from space.deploy.deployer import Deployer
-from space.deploy.deployment import MOUNTED_AT, Deployment
-from space.explorer.shown import SAMPLE_DATA
-from tests.hub_server import HubServer
+from space.deploy.deployer import MOUNTED_AT, Deployer, Deployment
+from space.pages.trajectories.dataset import SAMPLE_DATA
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN, space_of
 from tests.space.deploy.fresh_environment import make_environment
-from tests.submissions.synthetic import FORM, TASKS, verdicts, write_suite
+from tests.support.hub_server.server import HubServer
+from tests.support.submissions import FORM, TASKS, verdicts, write_suite
 
 pytestmark = pytest.mark.slow
 LABELS = "maintainer/labels"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from dataset_script.settings import Settings
-from dataset_script.suite import load_suite
+from core.settings import Settings
+from core.suite import load_suite
 from space.app import create_app
-from tests.submissions.synthetic import settings_for, verdicts
+from tests.support.submissions import settings_for, verdicts
 
 DECLARED = {"judge": "My judge", "kind": "LLM judge", "inputs": "caption", "test_labels_used": "no"}
 

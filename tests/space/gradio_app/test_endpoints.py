@@ -9,10 +9,10 @@ import pytest
 from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 
-from tests.hub_server import running_hub
-from tests.hub_server.answers import Account
 from tests.space.gradio_app.conftest import DECLARED, running
-from tests.submissions.synthetic import SECRET_ANNOTATOR, TASKS, settings_for
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import running_hub
+from tests.support.submissions import SECRET_ANNOTATOR, TASKS, settings_for
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,9 @@ import json
 
 import pytest
 
-from dataset_script.vocabulary import PREDICTION_COLUMNS
-from space.columns_told import COLUMNS_TOLD
+from core.vocabulary import COLUMNS_TOLD, PREDICTION_COLUMNS
 from space.gradio_app.findings import KINDS, ROWS_SHOWN, view_upload
-from tests.submissions.synthetic import verdicts
+from tests.support.submissions import verdicts
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from space.gradio_app.mcp_server import MCP_BODY_BYTES
-from tests.hub_server import running_hub
-from tests.hub_server.answers import Account
 from tests.space.gradio_app.conftest import DECLARED, running
-from tests.submissions.synthetic import SECRET_ANNOTATOR, settings_for
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import running_hub
+from tests.support.submissions import SECRET_ANNOTATOR, settings_for
 
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",

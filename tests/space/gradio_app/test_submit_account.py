@@ -3,14 +3,14 @@
 import pytest
 
 from space.gradio_app.submit_page import page_values
-from space.look import StaticAssets
-from space.plain_page import PageFrame
+from space.web.assets import StaticAssets
+from space.web.frame import PageFrame
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
 
 
 def page_html(service) -> str:
-    return PageFrame(StaticAssets()).html("submit.html", "Submit", "/submit", **page_values(service))
+    return PageFrame(StaticAssets()).html("submit/submit.html", "Submit", "/submit", **page_values(service))
 
 
 def elsewhere(service) -> str:

@@ -5,7 +5,7 @@ import re
 import pytest
 from starlette.requests import Request
 
-from dataset_script.prediction_file.excerpts import excerpt
+from core.predictions.check import excerpt
 from space.gradio_app.endpoints import Endpoints
 from space.gradio_app.submit_page import (
     NO,
@@ -16,13 +16,13 @@ from space.gradio_app.submit_page import (
     problems_html,
     submission_html,
 )
-from space.look import StaticAssets
-from space.page import Services
-from space.plain_page import PageFrame
-from submissions.scorer import Scorer
+from space.services import Services
+from space.web.assets import StaticAssets
+from space.web.frame import PageFrame
+from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
-from tests.submissions.synthetic import FORM, verdicts, with_rules
+from tests.support.submissions import FORM, verdicts, with_rules
 
 TEXTS = ("account", "judge", "kind", "inputs", "model", "authors", "link")
 
@@ -41,7 +41,7 @@ def submitted(service, path, split, fields) -> str:
 
 def page_html(service) -> str:
     """The page around the form."""
-    return PageFrame(StaticAssets()).html("submit.html", "Submit", "/submit", **page_values(service))
+    return PageFrame(StaticAssets()).html("submit/submit.html", "Submit", "/submit", **page_values(service))
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
-from space.operations.metrics import MOST_ROUTES, Metrics
-from space.operations.metrics_route import build_metrics_router
-from submissions.refusals import SubmissionError
+from space.operations.metrics import MOST_ROUTES, Metrics, build_metrics_router
+from submissions.errors import SubmissionError
 from submissions.service import SubmissionService
-from tests.submissions.synthetic import declaration, verdicts
+from tests.support.submissions import declaration, verdicts
 
 
 def client_of(token: str | None, is_maintainer=lambda request: False) -> TestClient:

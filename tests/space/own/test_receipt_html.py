@@ -6,10 +6,10 @@ from html import unescape
 from urllib.parse import unquote
 
 from space.gradio_app.submit_page import page_values, receipt_html
-from submissions.accounts import Actor
-from submissions.receipts import problem_of
+from submissions.intake.accounts import Actor
+from submissions.intake.receipts import problem_of
 from tests.space.conftest import shown_text
-from tests.submissions.synthetic import send, verdicts, with_rules
+from tests.support.submissions import send, verdicts, with_rules
 
 
 def shown(service, **options) -> str:

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from space.auth.auth import Auth
 from space.web.http_errors import add_error_handlers, hide_unknown, require_open
-from submissions.accounts import Actor
-from submissions.declaration import DeclarationError
-from submissions.refusals import PermissionDenied, RateLimited, SubmissionError
+from submissions.errors import PermissionDenied, RateLimited, SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.intake.declaration import DeclarationError
 from tests.support.rest_app import rest_app
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

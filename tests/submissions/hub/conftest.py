@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from dataset_script.settings import Settings
-from submissions.hub.pace import CommitRateLimiter
-from submissions.opening import open_service
+from core.settings import Settings
+from submissions.hub.repository import CommitRateLimiter
 from submissions.service import SubmissionService
-from tests.hub_server import running_hub
-from tests.submissions.synthetic import settings_for
+from submissions.startup import open_service
+from tests.support.hub_server.server import running_hub
+from tests.support.submissions import settings_for
 
 RECORDS, BOARD = "maintainer/records", "maintainer/board"
 
@@ -17,7 +17,7 @@ RECORDS, BOARD = "maintainer/records", "maintainer/board"
 @pytest.fixture
 def hub(monkeypatch):
     """A Hub that the services' client is pointed to; between tries it pauses for a moment only."""
-    monkeypatch.setattr("submissions.hub.retries.MINUTE", 0.2)
+    monkeypatch.setattr("submissions.hub.repository.MINUTE", 0.2)
     with running_hub(monkeypatch) as server:
         yield server
 

@@ -5,8 +5,8 @@ import json
 import yaml
 
 from tests.submissions.hub.conftest import BOARD, RECORDS
-from tests.submissions.hub.looking import contents, eventually, titles
-from tests.submissions.synthetic import SECRET_ANNOTATOR, send, verdicts
+from tests.support.hub_threads import contents, eventually, titles
+from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
 
 
 def digest_there(hub) -> str | None:

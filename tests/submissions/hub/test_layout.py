@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.chain import NO_HASH, Event, hash_of
 from submissions.hub.layout import (
     EventFilesDamaged,
     Span,
@@ -18,6 +17,7 @@ from submissions.hub.layout import (
     to_lines,
     writer_file,
 )
+from submissions.records.event_log import NO_HASH, Event, hash_of
 
 
 def chain_of(number: int) -> list[Event]:

@@ -6,15 +6,14 @@ import threading
 
 import pytest
 
-from submissions.accounts import Actor
-from submissions.hub.committing import STARTS
+from submissions.errors import SubmissionError
 from submissions.hub.layout import WRITER, Span, to_lines
-from submissions.hub.turns import FileLease, open_lease
-from submissions.hub.words import DIVERGED, REPLACED
-from submissions.refusals import SubmissionError
+from submissions.hub.lease import FileLease, open_lease
+from submissions.hub.mirror import DIVERGED, REPLACED, STARTS
+from submissions.intake.accounts import Actor
 from tests.submissions.hub.conftest import RECORDS
-from tests.submissions.hub.looking import contents, eventually, records_of, records_on, titles
-from tests.submissions.synthetic import send, verdicts
+from tests.support.hub_threads import contents, eventually, records_of, records_on, titles
+from tests.support.submissions import send, verdicts
 
 ADA = Actor("Ada")
 COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
@@ -158,7 +157,7 @@ def test_a_turn_on_a_file_is_one_holders_until_it_is_given_back(tmp_path):
 
 
 def test_a_turn_on_a_database_is_one_holders_until_its_connection_ends(postgres_url, tmp_path):
-    from submissions.database import open_database
+    from submissions.records.database import open_database
 
     engines = [open_database(postgres_url) for _ in range(2)]
     first, second = (open_lease(lambda e=engine: e, tmp_path, "records") for engine in engines)

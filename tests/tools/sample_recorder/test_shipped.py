@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from core.settings import Settings
+from core.suite import SHIPPED, load_dev_labels, load_suite
 from dataset_script import sample
-from dataset_script.settings import Settings
-from dataset_script.suite import SHIPPED, load_dev_labels, load_suite
-from leaderboard.labels import load_labels
+from leaderboard.labels.labels import load_labels
 from tools.sample_recorder.record import runs
 
 FOLDER = Path(sample.__file__).parent

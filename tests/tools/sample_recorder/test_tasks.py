@@ -1,6 +1,6 @@
 import pytest
 
-from dataset_script.suite import load_suite
+from core.suite import load_suite
 from tools.sample_recorder.agents import load_tasks
 
 SCRIPT = """

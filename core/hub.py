@@ -1,0 +1,348 @@
+"""Calls to the Hub: who calls, which failures pass by themselves, and what a failure means in words.
+
+The Hub's client retries listings and uploads, but not commits, `repo_info`, `create_repo` and `whoami`: those
+go through `patiently`. No message repeats a token or an address that the Hub signed for an upload.
+
+One repository on the Hub, brought to hold given files in one commit, or in none when it holds them.
+
+A commit is made on the head that was looked at (`parent_commit`): when the head moved, or an answer got lost,
+the repository is read again and what is still missing is worked out anew, so the Hub may commit and then
+answer 500.
+
+Which files of a built folder are published, and what a repository on the Hub lacks of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi, RepoFile
+    from tenacity import RetryCallState
+
+    from core.settings import Settings
+
+PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds before each new try when the Hub names none."""
+
+LONGEST_PAUSE: Final = 300.0
+"""The Hub counts requests in windows of five minutes."""
+
+_PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
+
+Result = TypeVar("Result")
+
+
+class HubError(Exception):
+    """What was wanted of the Hub cannot be had; the message says why and what to do."""
+
+
+def hub_of(settings: Settings) -> HfApi:
+    """The Hub's client (its address is HF_ENDPOINT) with the token of the settings and no other."""
+    from huggingface_hub import HfApi
+
+    token = settings.hf_token.get_secret_value() if settings.hf_token else ""
+    return HfApi(token=token or False, library_name="agent-reward-bench")
+
+
+def patiently(
+    call: Callable[[], Result], what: str, sleep: Callable[[float], None], say: Callable[[str], None]
+) -> Result:
+    """What the call gives; tried again after failures that pass. Raises HubError."""
+    from huggingface_hub.errors import HTTPError
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt
+
+    def wait(state: RetryCallState) -> float:  # asked after the last attempt too
+        return pause_after(state.outcome.exception(), (*PAUSES, 0.0)[state.attempt_number - 1])
+
+    def announce(state: RetryCallState) -> None:
+        say(next_attempt(state.outcome.exception(), state.next_action.sleep))
+
+    retrying = Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, HTTPError) and passes(error)),
+        stop=stop_after_attempt(len(PAUSES) + 1),
+        wait=wait,
+        before_sleep=announce,
+        sleep=sleep,
+        reraise=True,
+    )
+    try:
+        return retrying(call)
+    except HTTPError as error:
+        raise HubError(f"{what}: {in_words(error)}") from error
+
+
+def passes(error: BaseException) -> bool:
+    """Whether trying again can help: too many requests, a fault of the server, a broken connection."""
+    status = status_of(error)
+    return status is None or status in _PASSING
+
+
+def status_of(error: BaseException) -> int | None:
+    """The status that the Hub answered; None when no answer came."""
+    response = getattr(error, "response", None)
+    return response.status_code if response is not None else None
+
+
+def pause_after(error: BaseException, pause: float) -> float:
+    """How many seconds to wait: as long as the Hub asks for (at most its window), else ``pause``."""
+    return min(asked_pause(error) or pause, LONGEST_PAUSE)
+
+
+def next_attempt(error: BaseException, seconds: float) -> str:
+    """The line for a pause."""
+    return f"{in_words(error)}; trying again in {seconds:.0f} s"
+
+
+def asked_pause(error: BaseException) -> float | None:
+    """How many seconds the Hub asks to wait; None where it names none."""
+    from huggingface_hub.utils import parse_ratelimit_headers
+
+    response = getattr(error, "response", None)
+    if response is None:
+        return None
+    after = response.headers.get("Retry-After", "")
+    if after.isdigit():
+        return float(after)
+    limit = parse_ratelimit_headers(response.headers)
+    return float(limit.reset_in_seconds) if limit is not None and limit.remaining == 0 else None
+
+
+def in_words(error: BaseException) -> str:
+    """A failure of the Hub in one line, with what to do."""
+    status = status_of(error)
+    if status is None:
+        return f"the connection to the Hub broke off ({type(error).__name__})"
+    advice = {
+        400: "it does not accept the request",
+        401: "set HF_TOKEN to a token that it knows",
+        402: "the plan of its owner does not have this",
+        403: "HF_TOKEN has no right to do this",
+        404: "check the name and the revision, and that HF_TOKEN may read it",
+        412: "the repository changed meanwhile",
+        429: "too many requests",
+    }
+    return f"the Hub answered {status} ({advice.get(status, 'a fault of the server')})"
+
+
+BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json")
+"""What a build writes outside data/."""
+
+
+class PublishError(ValueError):
+    """Something that must not be published; the message lists every problem and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Paths in the repository to write and to remove, sorted."""
+
+    write: tuple[str, ...]
+    remove: tuple[str, ...]
+
+
+def published_files(folder: Path) -> dict[str, Path]:
+    """The files to publish by their path in the repository: what the manifest lists, and what lies beside it.
+
+    Raises PublishError for a folder that is no build, lacks a file or holds one that no build wrote: such a
+    file may be anything, test labels too.
+    """
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+        listed = set(manifest["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PublishError(
+            f"{folder}: has no manifest.json that can be read ({type(error).__name__}); "
+            "build it with `python -m dataset_script build`"
+        ) from error
+    wanted = listed | set(BESIDE_THE_DATA)
+    found = {
+        path.relative_to(folder).as_posix(): path
+        for path in folder.rglob("*")
+        if path.is_file() or path.is_symlink()
+    }
+    problems = [f"{name}: is missing; build again" for name in sorted(wanted - found.keys())]
+    problems += [f"{name}: no build wrote this; move it away" for name in sorted(found.keys() - wanted)]
+    problems += [f"{name}: is a link; build again" for name in sorted(wanted) if (folder / name).is_symlink()]
+    if problems:
+        raise PublishError(f"{folder}: " + "; ".join(problems))
+    return {name: found[name] for name in sorted(wanted)}
+
+
+def is_ours(path: str) -> bool:
+    """Whether a path in a public repository belongs to a publication; anything else there stays."""
+    return path in BESIDE_THE_DATA or path.startswith("data/")
+
+
+def difference(
+    files: Mapping[str, Path], there: Mapping[str, RepoFile], owned: Callable[[str], bool]
+) -> Changes:
+    """What to write and remove so that the repository holds the files and no other owned one."""
+    write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
+    remove = [path for path in there if owned(path) and path not in files]
+    return Changes(tuple(sorted(write)), tuple(sorted(remove)))
+
+
+def changed_by_others(
+    before: Mapping[str, RepoFile], now: Mapping[str, RepoFile], changes: Changes
+) -> tuple[str, ...]:
+    """Files about to be written or removed that are not what they were when the work began."""
+    about = (*changes.write, *changes.remove)
+    return tuple(path for path in about if _version(before.get(path)) != _version(now.get(path)))
+
+
+def _version(file: RepoFile | None) -> str | None:
+    return file.blob_id if file is not None else None
+
+
+def _same(local: Path, remote: RepoFile) -> bool:
+    """Whether the repository's file has the local one's bytes: by SHA-256 in LFS, by git's hash otherwise."""
+    size = local.stat().st_size
+    if remote.size != size:
+        return False
+    if remote.lfs is not None:
+        with local.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == remote.lfs.sha256
+    git = hashlib.sha1(b"blob %d\0" % size + local.read_bytes(), usedforsecurity=False)
+    return git.hexdigest() == remote.blob_id
+
+
+RepoType = Literal["dataset", "space"]
+
+_NOT_MADE: Final = (412, 429)
+"""Answers after which the commit was surely not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What one repository holds now. Without changes no commit was made, and ``commit`` is the head."""
+
+    repo: str
+    commit: str
+    written: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    @property
+    def committed(self) -> bool:
+        """Whether this run made a commit."""
+        return bool(self.written or self.removed)
+
+
+@dataclass(frozen=True)
+class HubRepository:
+    """A repository of a kind, and how to wait for the Hub; ``say`` gets a line for every pause."""
+
+    hub: HfApi
+    repo: str
+    repo_type: RepoType = "dataset"
+    say: Callable[[str], None] = lambda _line: None
+    sleep: Callable[[float], None] = time.sleep
+
+    def put(
+        self, files: Mapping[str, Path], owned: Callable[[str], bool], verb: str = "Publish"
+    ) -> Publication:
+        """Bring the files into the repository and remove owned ones not wanted any more, in one commit.
+
+        ``files`` are local ones by their path in the repository. Raises PublishError where somebody else
+        changed the same files meanwhile, HubError for what the Hub does not do.
+        """
+        written: tuple[str, ...] = ()
+        removed: tuple[str, ...] = ()
+        seen: dict[str, RepoFile] | None = None
+        for pause in (*PAUSES, None):
+            head, there = self._read()
+            changes = difference(files, there, owned)
+            if not (changes.write or changes.remove):
+                return Publication(self.repo, head, written, removed)
+            if seen is not None and (names := changed_by_others(seen, there, changes)):
+                raise PublishError(
+                    f"{self.repo}: somebody changed {', '.join(names[:5])} while this was published; "
+                    "look at it and run again to replace it"
+                )
+            try:
+                commit = self._commit(head, files, changes.write, changes.remove, verb)
+                return Publication(self.repo, commit, changes.write, changes.remove)
+            except _Passing as passing:
+                if pause is None:
+                    raise HubError(
+                        f"{self.repo}: {in_words(passing.error)}; run again later"
+                    ) from passing.error
+                seconds = pause_after(passing.error, pause)
+                self.say(next_attempt(passing.error, seconds))
+                self.sleep(seconds)
+                seen = there
+                if status_of(passing.error) not in _NOT_MADE:
+                    written, removed = changes.write, changes.remove
+        raise AssertionError("the last try returns or raises")
+
+    def _read(self) -> tuple[str, dict[str, RepoFile]]:
+        """The head and its files by path."""
+        from huggingface_hub import RepoFile
+
+        def read() -> tuple[str, dict[str, RepoFile]]:
+            head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha
+            listed = self.hub.list_repo_tree(
+                self.repo, repo_type=self.repo_type, revision=head, recursive=True
+            )
+            return head, {file.path: file for file in listed if isinstance(file, RepoFile)}
+
+        return self.patiently(read)
+
+    def _commit(
+        self, head: str, files: Mapping[str, Path], write: tuple[str, ...], remove: tuple[str, ...], verb: str
+    ) -> str:
+        """The new commit's name. Raises _Passing when the repository has to be read again, else HubError."""
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+        from huggingface_hub.errors import HTTPError
+
+        operations = [
+            *(CommitOperationAdd(path, files[path]) for path in write),
+            *(CommitOperationDelete(path, is_folder=False) for path in remove),
+        ]
+        message = f"{verb}: {len(write)} files written, {len(remove)} removed"
+        try:
+            made = self.hub.create_commit(
+                self.repo, operations, commit_message=message, repo_type=self.repo_type, parent_commit=head
+            )
+        except HTTPError as error:
+            if status_of(error) == 412 or passes(error):
+                raise _Passing(error) from error
+            raise HubError(f"{self.repo}: {in_words(error)}") from error
+        except RuntimeError as error:  # the client wraps what went wrong with an upload
+            cause = error.__cause__
+            if isinstance(cause, HTTPError):
+                raise _Passing(cause) from error
+            raise
+        except ValueError as error:  # the card's YAML block, as the Hub reads it
+            raise PublishError(f"{self.repo}: {error}") from error
+        return made.oid
+
+    def patiently(self, call: Callable[[], Any], what: str | None = None) -> Any:
+        """What the call gives; tried again after failures that pass. Raises HubError."""
+        return patiently(call, what or self.repo, self.sleep, self.say)
+
+
+class _Passing(Exception):
+    """A commit that was perhaps not made; the repository tells."""
+
+    def __init__(self, error: BaseException):
+        super().__init__(str(error))
+        self.error = error
+
+
+def is_repo_name(name: str) -> bool:
+    """Whether the Hub takes it as a repository's name, with its owner."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return name.count("/") == 1

@@ -1,0 +1,484 @@
+"""The verdict in a judge's reply: tags, a ``Status:`` line, or a ``Reward:`` line. Pure, and never fails.
+
+Read as a person would: in the form that was asked for, else in the nearest one that the model made of it
+(JSON, other names, other marks around the words). The last answer counts, words count whole, and what the
+model says to itself does not count.
+
+Where answers stand in a reply: in tags, in the fields of JSON, after a name on a line. Pure.
+
+Places count characters of the reply as it came, so that an answer's tokens can be found. Every search takes
+time in proportion to the reply's length: replies are written by strangers' models.
+
+What the words of an answer say: yes, no, unsure, a grade, a number. Words count whole, never in part.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from types import MappingProxyType
+from typing import Final, Literal
+
+_OPENING: Final = r"(?:\\?<|&lt;|\[)"
+_CLOSING: Final = r"(?:\\?>|&gt;|\])"
+_THOUGHTS: Final = re.compile(
+    rf"{_OPENING}\s*+(/?)\s*+(reasoning|thinking|thoughts?|think|analysis|reflection|scratchpad)\s*+{_CLOSING}",
+    re.IGNORECASE,
+)
+_BEFORE_A_NAME: Final = (
+    r"[\W_]*+(?>(?:(?:\d++[.)]|[a-d]\))[\W_]*+)?)"
+    r"(?>(?:(?:the|my|final|overall|task|trajectory|agent)[\W_]++)*)"
+)
+_TAIL: Final = 2_000
+"""How much of the end of a model's thoughts is searched for an answer that stands at their very end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A text that may be an answer, and where it begins in the reply."""
+
+    text: str
+    place: int
+
+
+def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
+    """The reply with its thoughts (``<reasoning>``, ``<think>`` ...) blanked out; all else keeps its place.
+
+    What stands before an end without a beginning is thought; so is, in a reply that was cut off, what follows
+    a beginning without an end.
+    """
+    pieces, place = [], 0
+    for begin, end in _thoughts(reply, is_cut_off):
+        pieces += [reply[place:begin], "\n" * (end - begin)]
+        place = end
+    return "".join([*pieces, reply[place:]])
+
+
+def end_of_thoughts(reply: str, names: str) -> str:
+    """The answer tags, or else the last line, with which a model's last thoughts end; the rest blanked out.
+
+    Without thoughts it is empty.
+    """
+    *_, (begin, end) = ((0, 0), *_thoughts(reply, is_cut_off=False))
+    begin = max(begin, end - _TAIL)
+    closers = [tag for tag in _THOUGHTS.finditer(reply, begin, end) if tag[1]]
+    tail = reply[begin : closers[-1].start() if closers else end].rstrip()
+    tagged = re.search(
+        rf"(?:{_OPENING}(?:{names}){_CLOSING}[^<>]{{0,200}}+{_OPENING}/(?:{names}){_CLOSING}\s{{0,20}}+)+$",
+        tail,
+        re.IGNORECASE,
+    )
+    start = tagged.start() if tagged else max(tail.rfind("\n"), tail.rfind(">")) + 1
+    return "\n" * (begin + start) + tail[start:]
+
+
+def answer_place_in_tags(said: str, name: str, names: str) -> Iterator[Found]:
+    """What stands in ``<name>`` up to the next tag of ``names``; up to the line's end when it is not closed.
+
+    ``name`` and ``names`` are alternatives of a regular expression.
+    """
+    tags = list(_tag_pattern(f"{name}|{names}").finditer(said))
+    for number, tag in enumerate(tags):
+        if tag[1] or _name_pattern(name).fullmatch(tag[2]) is None:
+            continue
+        following = tags[number + 1] if number + 1 < len(tags) else None
+        end = following.start() if following is not None else len(said)
+        is_closed = following is not None and bool(following[1])
+        yield from _found(said[tag.end() : end], tag.end(), is_one_line=not is_closed)
+
+
+def in_fields(said: str, name: str) -> Iterator[Found]:
+    """The value of ``"name": …`` in JSON, or in what looks like it."""
+    for match in _field_pattern(name).finditer(said):
+        yield from _found(match["value"], match.start("value"))
+
+
+def on_lines(said: str, name: str) -> Iterator[Found]:
+    """What follows ``name:`` at the beginning of a line; on the next line when it is a heading."""
+    pattern = _line_pattern(name)
+    waiting, place = False, 0
+    for line in said.splitlines(keepends=True):
+        head = pattern.match(line)
+        if head is not None:
+            waiting = re.search(r"[^\W_]", line[head.end() :]) is None
+            yield from _found(line[head.end() :].rstrip(), place + head.end())
+        elif waiting and re.search(r"[^\W_]", line):
+            waiting = False
+            yield from _found(line.rstrip(), place)
+        place += len(line)
+
+
+def within_lines(said: str, name: str) -> Iterator[Found]:
+    """What follows ``name:`` anywhere, up to the line's end."""
+    for head in _anywhere_pattern(name).finditer(said):
+        yield from _found(said[head.end() : head.end() + 200], head.end(), is_one_line=True)
+
+
+def bare_lines(said: str, words: str) -> Iterator[Found]:
+    """Lines that are nothing but one of these words, apart from a number or a name before a colon."""
+    pattern = re.compile(
+        r"^[\W_]*+(?>(?:(?>(?:question|answer|q|a)?)[ ]?+\d++[\W_]++)?)(?>(?:\w{1,20}+\W{0,4}+:[\W_]*+)?)"
+        rf"(?P<word>{words})[\W_]*+$",
+        re.IGNORECASE,
+    )
+    place = 0
+    for line in said.splitlines(keepends=True):
+        if (found := pattern.match(line.rstrip("\r\n"))) is not None:
+            yield Found(found["word"], place + found.start("word"))
+        place += len(line)
+
+
+def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
+    """Where thoughts begin and end, in order."""
+    spans: list[tuple[int, int]] = []
+    begun: tuple[str, int] | None = None
+    for tag in _THOUGHTS.finditer(reply):
+        kind = tag[2].casefold()
+        if not tag[1]:
+            begun = begun or (kind, tag.start())
+        elif begun is None:
+            spans = [(0, tag.end())]
+        elif begun[0] == kind:
+            spans.append((begun[1], tag.end()))
+            begun = None
+    if begun is not None and is_cut_off:
+        spans.append((begun[1], len(reply)))
+    return spans
+
+
+def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Found]:
+    """The text from its first word on, with the sign of a number; nothing when it has no word."""
+    first = re.search(r"[^\W_]", text)
+    if first is not None:
+        start = first.start()
+        signed = text[start - (start > 0 and text[start - 1] == "-") :]
+        yield Found(signed.partition("\n")[0] if is_one_line else signed.rstrip(), place + start)
+
+
+@cache
+def _name_pattern(name: str) -> re.Pattern[str]:
+    return re.compile(name, re.IGNORECASE)
+
+
+@cache
+def _tag_pattern(names: str) -> re.Pattern[str]:
+    return re.compile(rf"{_OPENING}\s*+(/?)\s*+({names})\s*+(?:{_CLOSING}|(?=[:=]))", re.IGNORECASE)
+
+
+@cache
+def _field_pattern(name: str) -> re.Pattern[str]:
+    string = r'"(?>(?:[^"\\\n]|\\.)*)"?+' + r"|'(?>(?:[^'\\\n]|\\.)*)'?+"
+    return re.compile(rf"(?<!\\)[\"'](?:{name})[\"']\s*+:\s*+(?P<value>{string}|[^\s,}}\]]++)", re.IGNORECASE)
+
+
+@cache
+def _line_pattern(name: str) -> re.Pattern[str]:
+    """A line's beginning up to the name and a colon, or a line that is the name alone."""
+    return re.compile(
+        rf"{_BEFORE_A_NAME}(?:{name})(?>(?:[^\w:=|\uff1a\u2013\u2014-]|_)*)"
+        r"(?:[:=\uff1a]++|[|\u2013\u2014]|-(?=\s)|$|is\b(?=[\s:]))",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _anywhere_pattern(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_])(?:{name})[*_`\"'\s]{{0,6}}+[:\uff1a]", re.IGNORECASE)
+
+
+class Said(Enum):
+    """What an answer comes to."""
+
+    YES = "yes"
+    NO = "no"
+    UNSURE = "unsure"
+    CHOICES = "choices"
+    """The choices themselves, repeated: no answer at all."""
+    NOTHING = "nothing"
+    """Words that answer something else, or answer by halves."""
+
+
+_YES: Final = re.compile("success|successful|successfully|succeed(?:s|ed)|yes|true|pass(?:ed)?")
+_NO: Final = re.compile("unsuccessful(?:ly)?|fail(?:s|ed|ure)?|no|false|incomplete")
+_NOT: Final = re.compile("not|never|non|without|no|(?:did|was|is|has)n't")
+_FILLER: Final = re.compile(
+    "a|an|the|its?|this|that|and|or|either|was|is|are|be|been|has|have|did|does|do|in|of|at|to|so|thus"
+    "|therefore|then|overall|my|final|answer|verdict|status|choice|option|result|outcome|task|trajectory|agent"
+    "|sequence|actions|goal|achieving|complet(?:e|ed|ing|ely)|fully|entirely|b|i|em|strong|code"
+)
+_BY_HALVES: Final = re.compile(r"\b(partial|partially|partly|mostly|largely|somewhat|nearly|almost|half)\b")
+_DECIDE: Final = r"(?:determine|tell|say|decide|verif|judge|assess|evaluate|know|confirm|conclude|answer)"
+UNDECIDED: Final = re.compile(
+    r"\b(?:unsure|uncertain|unclear|unknown|undetermined|undecided|indeterminate|inconclusive|n/a"
+    r"|not (?:sure|clear|certain|known|enough|determinable)|insufficient (?:information|evidence)"
+    rf"|(?:can ?not|can't|could not|couldn't|unable to|not possible to|impossible to)(?: be)? {_DECIDE})",
+)
+_STANDS_FIRST: Final = re.compile("(?:un)?successful|succeeded|failure|failed")
+"""Words that answer as the first of a clause, whatever follows ("success" may be that of something else)."""
+
+_WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_CLAUSE: Final = re.compile(
+    r"[.,;:!?()\[\]{}|\n\u2013\u2014\u2026]|\s-+\s"
+    r"|\b(?:because|since|as|but|although|though|while|with|given|due)\b"
+)
+_NUMBER: Final = re.compile(
+    r"[^\w\-.]*+(?>(?:(?:a|an|is|of|the|rating|score|reward|level)[^\w\-.]++)*)"
+    r"(?P<number>\d++(?>(?:\.\d++)?)|one|two|three|four|five)(?![\w%])"
+    r"(?>(?P<range>[\s*_]*+(?:-|\u2013|to\b|or\b)[\s*_]*+\d)?)"
+    r"(?>(?:[\s*_]*+(?:/|out of|of)[\s*_]*+(?P<best>\d++(?>(?:\.0++)?)))?)"
+)
+"""Groups are atomic, ``(?>(…)*)``, and not possessive: Python before 3.11.5 matches ``(…)*+`` wrongly."""
+
+_NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
+_GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3, "completely optimal": 4}
+_GRADE: Final = re.compile(rf"\b(?:{'|'.join(_GRADES)})\b")
+
+
+def success_said(text: str) -> Said:
+    """Whether an answer to "was it successful?" says so. Its first clause decides."""
+    plain = _plain(text)
+    words = _WORD.findall(plain)
+    if len(_polarities(words)) == 2 and _are_only(words, _YES, _NO, _FILLER):
+        return Said.CHOICES
+    clause = _first_clause(plain)
+    if UNDECIDED.search(clause):
+        return Said.UNSURE
+    words = _WORD.findall(clause)
+    found = _polarities(words)
+    if len(found) != 1 or _BY_HALVES.search(clause):
+        return Said.NOTHING
+    is_plain = _are_only(words, _YES, _NO, _NOT, _FILLER) or _STANDS_FIRST.fullmatch(words[0])
+    return found.pop() if is_plain else Said.NOTHING
+
+
+def yes_or_no(text: str) -> bool | None:
+    """A plain yes or no at the beginning; None for anything else."""
+    words = _WORD.findall(_first_clause(_plain(text)))
+    return {"yes": True, "true": True, "no": False, "false": False}.get(words[0]) if words else None
+
+
+def grade_said(text: str) -> int | None:
+    """The optimality, 1 to 4, by its number or its words; None when the two differ, or for neither."""
+    plain = _plain(text)
+    number = re.match(r"[\W_]*+(?>(?:(?:option|choice|answer)[\W_]*+)?)([1-4])(?![\d])", plain)
+    by_words = {_GRADES[found] for found in _GRADE.findall(plain)}
+    grades = by_words | ({int(number[1])} if number else set())
+    return grades.pop() if len(grades) == 1 else None
+
+
+def number_said(text: str, low: float = 1, high: float = 5) -> float | Said:
+    """A rating between ``low`` and ``high``: ``4``, ``4/5``, ``4 out of 5``, ``four``.
+
+    Another scale, a range, or a number that is out of bounds is NOTHING; the whole scale repeated is CHOICES.
+    """
+    plain = _plain(text)
+    found = _NUMBER.match(plain)
+    if found is None:
+        return Said.UNSURE if UNDECIDED.search(_first_clause(plain)) else Said.NOTHING
+    number = _NUMBERS.get(found["number"]) or float(found["number"])
+    if found["range"] is not None:
+        is_scale = number == low and found["range"].endswith(f"{high:g}")
+        return Said.CHOICES if is_scale else Said.NOTHING
+    if not low <= number <= high or (found["best"] is not None and float(found["best"]) != high):
+        return Said.NOTHING
+    return number
+
+
+def _plain(text: str) -> str:
+    return text.casefold().replace("\u2019", "'").strip()
+
+
+def _first_clause(plain: str) -> str:
+    """The first part that has a letter in it."""
+    clauses = _CLAUSE.split(plain)
+    return next((clause.strip() for clause in clauses if re.search(r"[^\W\d_]", clause)), "")
+
+
+def _polarities(words: list[str]) -> set[Said]:
+    """What the words say for and against; a "not" turns the word that it stands before."""
+    found: set[Said] = set()
+    is_negated = False
+    for place, word in enumerate(words):
+        is_yes = _YES.fullmatch(word) is not None
+        if _NOT.fullmatch(word) and (word != "no" or any(map(_succeeds, words[place + 1 : place + 4]))):
+            is_negated = True
+        elif is_yes or _NO.fullmatch(word):
+            found.add(Said.YES if is_yes != is_negated else Said.NO)
+            is_negated = False
+    return found
+
+
+def _succeeds(word: str) -> bool:
+    return word.startswith("succe")
+
+
+def _are_only(words: list[str], *kinds: re.Pattern[str]) -> bool:
+    return all(any(kind.fullmatch(word) for kind in kinds) for word in words)
+
+
+Form = Literal["tags", "status", "rating"]
+
+_FORMS: Final = MappingProxyType({"aer": "status", "aerv": "status", "nnetnav": "rating"})
+"""How judges answer, by the name of their released folder; all others in tags."""
+
+LEAST_REWARD: Final = 4
+"""A NNetNav reward of 4 or 5, out of 5, is a success."""
+
+_SIDE: Final = "side(?:[ _]?effects?)?"
+_OPTIMAL: Final = "optimal|optimality"
+_LOOP: Final = "loop|loops|looping|repetition"
+_VERDICT: Final = "status|verdict|result|answer|outcome|conclusion|decision|judge?ment"
+_NAMES: Final = MappingProxyType(
+    {
+        "tags": ("success|trajectory[ _]success", _VERDICT),
+        "status": ("status", f"{_VERDICT}|success"),
+        "rating": ("reward", "rating|score"),
+    }
+)
+"""The name that each form gives its answer, and names that models give it instead."""
+_ALL_TAGS: Final = (*(name for names in _NAMES.values() for name in names), _SIDE, _OPTIMAL, _LOOP)
+
+_REFUSAL: Final = re.compile(
+    r"\W*(?:(?:i'?m|i am) (?:really |very |so )?sorry|sorry|i apologi[sz]e|unfortunately|as an ai"
+    r"|i (?:can't|cannot|can not|won't|will not|must decline|am unable|am not able)|i'm (?:unable|not able))"
+    r"[^\n]{0,200}"
+)
+_DECLINES: Final = re.compile(r"\b(?:can't|cannot|can not|unable to|not able to|won't|will not|decline)\b")
+
+_FEW_WORDS: Final = 4
+"""A reply this short may be the answer alone, where it is no name without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a reply says. ``success`` is None unless the state is ``ok``.
+
+    ``rating`` is the number of a reply in the form "rating". ``place`` is where in the reply the word begins
+    that decides.
+    """
+
+    state: str
+    success: bool | None = None
+    side_effect: bool | None = None
+    repetition: bool | None = None
+    optimality: int | None = None
+    rating: float | None = field(default=None, compare=False)
+    place: int | None = field(default=None, compare=False)
+
+
+def form_of(judge: str) -> Form:
+    """How the judge of a released folder answers."""
+    return _FORMS.get(judge, "tags")
+
+
+def read_reply(
+    judge: str, reply: str | None, finish_reason: str | None = None, refusal: str | None = None
+) -> Verdict:
+    """The verdict in a reply, read in the way that the judge of this released folder answers."""
+    return read_verdict(form_of(judge), reply, finish_reason, refusal)
+
+
+def read_verdict(
+    form: Form, reply: str | None, finish_reason: str | None = None, refusal: str | None = None
+) -> Verdict:
+    """The verdict in a reply of this form.
+
+    States: ``ok``; ``unsure`` when it says so; ``refused``; ``truncated`` when the reply was cut off before a
+    verdict; ``unparsed`` when there is none that can be read; ``error`` when there is no reply at all.
+    """
+    if refusal or finish_reason == "content_filter":
+        return Verdict("refused")
+    if not reply or not reply.strip():
+        return Verdict("truncated" if finish_reason == "length" else "error")
+    is_cut_off = finish_reason == "length"
+    said = without_thoughts(reply, is_cut_off)
+    verdict = _verdict(form, said, is_cut_off)
+    if verdict is None and not is_cut_off:
+        verdict = _verdict(form, end_of_thoughts(reply, "|".join(_ALL_TAGS)), is_cut_off=True)
+    return Verdict(_without_verdict(said, finish_reason)) if verdict is None else verdict
+
+
+def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
+    """The last rating from 1 to 5 that stands in a reply after one of these names; None for none."""
+    found = _answer(_places_of("rating", without_thoughts(reply), False, (names,)), number_said)
+    return found[0] if found is not None and not isinstance(found[0], Said) else None
+
+
+def _verdict(form: Form, said: str, is_cut_off: bool) -> Verdict | None:
+    """The verdict, unsure and unparsed ones too; None when nothing that is said stands for one."""
+    reads = number_said if form == "rating" else success_said
+    found = _answer(_places_of(form, said, is_cut_off, _NAMES[form]), reads)
+    if found is None:
+        return None
+    answer, place = found
+    if answer in (Said.UNSURE, Said.NOTHING):
+        return Verdict("unsure" if answer is Said.UNSURE else "unparsed", place=place)
+    if form == "rating":
+        return Verdict("ok", answer >= LEAST_REWARD, rating=answer, place=place)
+    if form == "status":
+        return Verdict("ok", answer is Said.YES, place=place)
+    return Verdict(
+        "ok",
+        answer is Said.YES,
+        side_effect=_other(said, _SIDE, yes_or_no),
+        repetition=_other(said, _LOOP, yes_or_no),
+        optimality=_other(said, _OPTIMAL, grade_said),
+        place=place,
+    )
+
+
+def _answer(found: Iterator[tuple[bool, list[Found]]], reads: Callable) -> tuple | None:
+    """What the last answer says, and where, in the first way of looking that finds one.
+
+    Choices repeated are no answer; what cannot be read is one only where answers were asked for.
+    """
+    for is_asked_for, candidates in found:
+        read = ((reads(each.text), each.place) for each in reversed(candidates))
+        said, place = next((each for each in read if each[0] is not Said.CHOICES), (Said.NOTHING, None))
+        if said is not Said.NOTHING or (is_asked_for and place is not None):
+            return said, place
+    return None
+
+
+def _places_of(
+    form: Form, said: str, is_cut_off: bool, names: tuple[str, ...]
+) -> Iterator[tuple[bool, list[Found]]]:
+    """Where an answer may stand, the likeliest places first: whether it was asked for there, and each place's
+    answers in order. In the rest of a reply that was cut off, prose is not searched.
+    """
+    for name in names:
+        in_tags, *others = _of_a_name(said, name)
+        for way in (in_tags, *others) if form == "tags" else (others[1], in_tags, others[0]):
+            yield name == names[0], list(way)
+        if form != "tags" and not is_cut_off:
+            yield False, list(within_lines(said, name))
+    if form == "tags":
+        yield False, list(bare_lines(said, "successful|unsuccessful"))
+    if len(said.split()) <= _FEW_WORDS and not re.search(r"[<>\[\]{}:=&]", said):
+        yield False, [Found(said.strip(), len(said) - len(said.lstrip()))]
+
+
+def _of_a_name(said: str, name: str) -> tuple[Iterator[Found], ...]:
+    tags = "|".join((name, *_ALL_TAGS))
+    return answer_place_in_tags(said, name, tags), in_fields(said, name), on_lines(said, name)
+
+
+def _other(said: str, name: str, reads: Callable):
+    """The answer to another of the four questions; None when it is not given."""
+    for way in _of_a_name(said, name):
+        if found := list(way):
+            return reads(found[-1].text)
+    return None
+
+
+def _without_verdict(said: str, finish_reason: str | None) -> str:
+    """The state of a reply that has no verdict."""
+    plain = said.strip()[:400].casefold().replace("\u2019", "'")
+    refusal = _REFUSAL.match(plain)
+    if refusal is not None:
+        if UNDECIDED.search(plain):
+            return "unsure"
+        if _DECLINES.search(refusal[0]):
+            return "refused"
+    return "truncated" if finish_reason == "length" else "unparsed"

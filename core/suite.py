@@ -1,0 +1,404 @@
+"""A suite: the trajectories of a dev and a test split. Public knowledge; no label is in it.
+
+A shipped suite is a folder under ``suites/``: ``trajectories.csv`` (trajectory_id, split),
+``dev_labels.csv``, the published dev labels that the dataset carries too, ``tasks.csv`` (see `tasks`), and
+``about.md``, what its dataset's card has to say, and ``suite.toml``: ``labels = "public"`` where anyone can
+have the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden, and its
+``[rules]`` (see `suite_rules`). A maintainer's own suite is a folder of the same shape anywhere; only
+``trajectories.csv`` has to be there.
+
+What a suite allows, and what it tells of a scored file: the table ``[rules]`` of its ``suite.toml``.
+
+Limits hold for every suite. Noise, rounds and the ranking half are for suites whose labels are private; the
+measurements behind their defaults are told on the About page of such a suite.
+
+What is known of a suite's tasks: sites, how the outcome is checked, difficulty. Facts of the metadata.
+
+A suite's ``tasks.csv`` has the columns task, benchmark, split, sites, evaluation_types, difficulty, category;
+sites and evaluation types are separated by spaces, and what is not known is empty. That of the official suite
+holds its 351 tasks, from the files ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and
+``workarena.csv`` of the PyPI wheel `agent-reward-bench` 0.1.2.
+
+``dev_labels.csv`` of a suite, written: what `suite.load_dev_labels` reads.
+"""
+
+import csv
+import io
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from core.ids import TrajectoryId, reading_key, task_key
+from core.vocabulary import LABELS, SPLITS
+
+
+@dataclass(frozen=True)
+class SuiteRules:
+    """The numbers of a suite's rules; noise in true positives, ages and rounds in days."""
+
+    files_a_day: int = 2
+    """Scored test files of an account in 24 hours, over all its judges, for each label version."""
+    files_a_year: int = 20
+    account_age_days: int = 0
+    """How old an account has to be before it submits to test."""
+    age_exempt: tuple[str, ...] = ()
+    """Accounts that need not be."""
+    private_noise: float = 6.0
+    """Standard deviation of the noise on the true positives that a submitter sees."""
+    public_noise: float = 3.0
+    """The same for the overall figures of public rows; their benchmarks have the larger of the two."""
+    public_rows_a_year: int = 2
+    """Rows that an account may make public in a year."""
+    round_days: int = 30
+    """Public rows appear together, every so many days."""
+    fewest_positives: int = 30
+    """A file that calls fewer trajectories successful waits for a maintainer."""
+    ranking_half: bool = False
+    """Rank by a fixed hidden half of the tasks and show figures of the other half."""
+
+
+def read_rules(said: Any) -> SuiteRules:
+    """The rules that a ``[rules]`` table gives; what it leaves out has its default.
+
+    Raises ValueError with every problem at once.
+    """
+    if not isinstance(said, Mapping):
+        raise ValueError("rules: write a table, [rules]")
+    known = {field.name: field.default for field in fields(SuiteRules)}
+    problems = [
+        f"rules.{name}: there is no such rule; use {', '.join(known)}" for name in said.keys() - known
+    ]
+    found = {}
+    for name, default in known.items():
+        if name in said:
+            found[name] = tuple(said[name]) if isinstance(said[name], list) else said[name]
+            if (problem := _problem(found[name], default)) is not None:
+                problems.append(f"rules.{name}: {problem}")
+    if problems:
+        raise ValueError("; ".join(sorted(problems)))
+    return SuiteRules(**found)
+
+
+def _problem(value: Any, default: Any) -> str | None:
+    match default:
+        case bool():
+            return None if isinstance(value, bool) else "write true or false"
+        case tuple():
+            is_names = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
+            return None if is_names else 'write a list of names, ["ada", "bob"]'
+        case float():
+            is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6
+            return None if is_number else "write a number from 0"
+        case _:
+            is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000
+            return None if is_count else "write a whole number from 0"
+
+
+SHIPPED = Path(__file__).parent / "suites"
+OFFICIAL = "agent-reward-bench"
+
+
+class SuiteError(ValueError):
+    """A suite that cannot be used; the message lists every problem and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One run of an agent on a task."""
+
+    trajectory_id: str
+    benchmark: str
+    agent: str
+    task: str
+    split: str
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Trajectories in the order of their released ids."""
+
+    name: str
+    trajectories: tuple[Trajectory, ...]
+    dev_labels_path: Path
+    tasks_path: Path
+    about: str = ""
+    """What a reader of its data has to know (``about.md``), in Markdown: the card carries it."""
+    labels_are_public: bool = False
+    """Whether anyone can have the test labels anyway: then figures may be shown in full detail."""
+    rules: SuiteRules = field(default_factory=SuiteRules)
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, Trajectory]:
+        return MappingProxyType({reading_key(t.trajectory_id): t for t in self.trajectories})
+
+    def find(self, trajectory_id: str) -> Trajectory | None:
+        """The trajectory an id names, in any of its spellings; None when the suite has no such one."""
+        return self._by_key.get(reading_key(trajectory_id))
+
+    def split(self, name: str) -> tuple[Trajectory, ...]:
+        """The trajectories of ``dev`` or ``test``, ordered by id; raises SuiteError for another name."""
+        if name not in SPLITS:
+            raise SuiteError(f"there is no split {name!r}: use one of {', '.join(SPLITS)}")
+        return tuple(t for t in self.trajectories if t.split == name)
+
+
+@dataclass(frozen=True, slots=True)
+class DevLabels:
+    """What one annotator said of one dev trajectory; None where the annotator was unsure.
+
+    ``annotator`` is an opaque id such as ``annotator-2``, never a name; None where it is not known.
+    """
+
+    trajectory_id: str
+    annotation: int
+    success: bool | None
+    side_effect: bool | None
+    repetition: bool | None
+    optimality: int | None
+    annotator: str | None = None
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether this is the annotation that judges are scored on: the first one."""
+        return self.annotation == 1
+
+
+def shipped_suites() -> tuple[str, ...]:
+    """Names of the suites that come with the code."""
+    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/trajectories.csv")))
+
+
+def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
+    """Read a shipped suite by name, or a suite of one's own from its folder.
+
+    Raises SuiteError naming the file and every bad row.
+    """
+    folder = (
+        SHIPPED / str(name_or_folder) if str(name_or_folder) in shipped_suites() else Path(name_or_folder)
+    )
+    path = folder / "trajectories.csv"
+    if not path.is_file():
+        raise SuiteError(
+            f"no suite {str(name_or_folder)!r}: shipped are {', '.join(shipped_suites())}; "
+            "a suite of your own is a folder with trajectories.csv (columns trajectory_id, split)"
+        )
+    rows, columns = read_rows(path)
+    if not rows or not {"trajectory_id", "split"} <= columns:
+        raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
+    about = folder / "about.md"
+    are_public, rules = _policy(folder / "suite.toml")
+    return Suite(
+        name=folder.resolve().name,
+        trajectories=_trajectories(rows, path.name),
+        dev_labels_path=folder / "dev_labels.csv",
+        tasks_path=folder / "tasks.csv",
+        about=about.read_text(encoding="utf-8").strip() if about.is_file() else "",
+        labels_are_public=are_public,
+        rules=rules,
+    )
+
+
+def _policy(path: Path) -> tuple[bool, SuiteRules]:
+    """What ``suite.toml`` says: whether the labels are public, and the rules; without one, private ones."""
+    said: dict[str, Any] = {}
+    if path.is_file():
+        try:
+            said = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
+    labels = said.get("labels", "private")
+    problems = []
+    if labels not in ("public", "private"):
+        problems.append(f'labels {labels!r}: write labels = "public" or labels = "private"')
+    try:
+        rules = read_rules(said.get("rules", {}))
+    except ValueError as error:
+        problems.append(str(error))
+    if problems:
+        raise SuiteError(f"{path.name}, {'; '.join(problems)}")
+    return labels == "public", rules
+
+
+def read_rows(path: Path) -> tuple[list[dict[str, str]], set[str]]:
+    """The rows of a CSV file and its columns; raises SuiteError when it is no text in UTF-8, or no CSV."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            return list(reader), set(reader.fieldnames or ())
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SuiteError(f"{path.name}: cannot be read ({error}); save it as CSV in UTF-8") from error
+
+
+def _trajectories(rows: list[dict[str, str]], file_name: str) -> tuple[Trajectory, ...]:
+    problems: list[str] = []
+    by_key: dict[str, Trajectory] = {}
+    for number, row in enumerate(rows, start=2):
+        spelled, split = row["trajectory_id"] or "", row["split"]
+        try:
+            parts = TrajectoryId.parse(spelled)
+        except ValueError as error:
+            problems.append(f"row {number}, trajectory_id {spelled[:80]!r}: {error}")
+            continue
+        if split not in SPLITS:
+            problems.append(f"row {number}, split {split!r}: use one of {', '.join(SPLITS)}")
+        elif reading_key(spelled) in by_key:
+            problems.append(f"row {number}, trajectory_id {spelled[:80]!r}: named twice; keep one row")
+        else:
+            by_key[reading_key(spelled)] = Trajectory(
+                str(parts), parts.benchmark, parts.agent, parts.task, split
+            )
+    problems += _tasks_in_both_splits(by_key.values())
+    if problems:
+        raise SuiteError(f"{file_name}: " + "; ".join(problems))
+    return tuple(sorted(by_key.values(), key=lambda t: t.trajectory_id))
+
+
+def _tasks_in_both_splits(trajectories) -> list[str]:
+    splits: dict[tuple[str, str], set[str]] = {}
+    for trajectory in trajectories:
+        splits.setdefault((trajectory.benchmark, trajectory.task), set()).add(trajectory.split)
+    return [
+        f"task {task}: in dev and in test; a task belongs to one split"
+        for (_, task), found in splits.items()
+        if len(found) > 1
+    ]
+
+
+_LABEL_WORDS = MappingProxyType({"true": True, "false": False, "": None})
+_ANNOTATION_WORDS = MappingProxyType({str(number): number for number in range(1, 10)})
+_OPTIMALITY_WORDS = MappingProxyType({"1": 1, "2": 2, "3": 3, "4": 4, "": None})
+_DEV_LABEL_COLUMNS = tuple(field.name for field in fields(DevLabels) if field.name != "annotator")
+_ANNOTATOR = re.compile(r"annotator-\d{1,4}")
+
+
+def load_dev_labels(suite: Suite) -> tuple[DevLabels, ...]:
+    """Every annotation of the suite's dev trajectories, by released id, the primary one (1) first.
+
+    Empty when the suite has no ``dev_labels.csv``. Raises SuiteError naming the file and every bad row; a
+    label of a test trajectory is one, since this file is published. No message repeats a label. The column
+    ``annotator`` may be absent, and holds opaque ids.
+    """
+    path = suite.dev_labels_path
+    if not path.is_file():
+        return ()
+    rows, columns = read_rows(path)
+    if absent := [name for name in _DEV_LABEL_COLUMNS if name not in columns]:
+        raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
+    problems: list[str] = []
+    by_key: dict[tuple[str, int], DevLabels] = {}
+    for number, row in enumerate(rows, start=2):
+        found = _dev_labels(suite, row)
+        if isinstance(found, list):
+            problems += [f"row {number}, {problem}" for problem in found]
+        elif (key := (found.trajectory_id, found.annotation)) in by_key:
+            problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
+        else:
+            by_key[key] = found
+    if not problems:  # an annotation 1 may stand in a row that was refused above
+        named = {trajectory_id for trajectory_id, _ in by_key}
+        problems += [f"{name}: has no annotation 1" for name in sorted(named) if (name, 1) not in by_key]
+    if problems:
+        raise SuiteError(f"{path.name}: " + "; ".join(problems))
+    return tuple(by_key[key] for key in sorted(by_key))
+
+
+def _dev_labels(suite: Suite, row: dict[str, str | None]) -> DevLabels | list[str]:
+    """One row read, or what is wrong with it."""
+    spelled = row["trajectory_id"] or ""
+    trajectory = suite.find(spelled)
+    problems: list[str] = []
+    if trajectory is None:
+        problems.append(f"trajectory_id {spelled[:80]!r}: not in the suite {suite.name}")
+    elif trajectory.split != "dev":
+        problems.append(f"trajectory_id {spelled[:80]!r}: a test trajectory; its labels must not stand here")
+    if row["annotation"] not in _ANNOTATION_WORDS:
+        problems.append("annotation: write 1 (primary), 2, … 9")
+    problems += [f"{name}: write true, false or nothing" for name in LABELS if row[name] not in _LABEL_WORDS]
+    if row["optimality"] not in _OPTIMALITY_WORDS:
+        problems.append("optimality: write 1, 2, 3, 4 or nothing")
+    annotator = row.get("annotator") or None
+    if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
+        problems.append("annotator: write annotator-1, annotator-2, …, or nothing; names are not published")
+    if problems or trajectory is None:
+        return problems
+    return DevLabels(
+        trajectory.trajectory_id,
+        _ANNOTATION_WORDS[row["annotation"] or ""],
+        *(_LABEL_WORDS[row[name] or ""] for name in LABELS),
+        optimality=_OPTIMALITY_WORDS[row["optimality"] or ""],
+        annotator=annotator,
+    )
+
+
+_LISTS = ("sites", "evaluation_types")
+_WORDS = ("difficulty", "category")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task of a suite, in one spelling for all agents; empty or None where nothing is known."""
+
+    task: str
+    benchmark: str
+    split: str
+    sites: tuple[str, ...] = ()
+    evaluation_types: tuple[str, ...] = ()
+    difficulty: str | None = None
+    category: str | None = None
+
+
+def load_tasks(suite: Suite) -> tuple[Task, ...]:
+    """Every task of the suite's trajectories, by name, with what ``tasks.csv`` says where there is one.
+
+    Benchmark and split are those of the trajectories. Raises SuiteError naming every row of the file that
+    contradicts them or names a task that the suite does not have.
+    """
+    known = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
+    if not suite.tasks_path.is_file():
+        return tuple(known[key] for key in sorted(known))
+    rows, columns = read_rows(suite.tasks_path)
+    if absent := [name for name in ("task", "benchmark", *_LISTS, *_WORDS) if name not in columns]:
+        raise SuiteError(f"{suite.tasks_path.name}: the columns {', '.join(absent)} are absent")
+    problems, seen = [], set()
+    for number, row in enumerate(rows, start=2):
+        key = (row["benchmark"] or "", task_key(row["task"] or ""))
+        if key not in known:
+            problems.append(f"row {number}, task {key[1][:80]!r}: not a task of the suite's trajectories")
+        elif key in seen:
+            problems.append(f"row {number}, task {key[1][:80]!r}: named twice; keep one row")
+        elif row.get("split") not in (None, "", known[key].split):
+            problems.append(f"row {number}, task {key[1][:80]!r}: its trajectories are in {known[key].split}")
+        else:
+            known[key] = _told(known[key], row)
+        seen.add(key)
+    if problems:
+        raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
+    return tuple(known[key] for key in sorted(known))
+
+
+def _told(task: Task, row: dict[str, str | None]) -> Task:
+    lists = (tuple((row[name] or "").split()) for name in _LISTS)
+    words = (row[name] or None for name in _WORDS)
+    return Task(task.task, task.benchmark, task.split, *lists, *words)
+
+
+def render_dev_labels(said: Iterable[DevLabels]) -> str:
+    """The file's text, ordered by trajectory and annotation; nothing stands where somebody was unsure."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    columns = [field.name for field in fields(DevLabels)]
+    writer.writerow(columns)
+    for row in sorted(said, key=lambda row: (row.trajectory_id, row.annotation)):
+        writer.writerow(_word(getattr(row, name)) for name in columns)
+    return text.getvalue()
+
+
+def _word(value: str | int | bool | None) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

@@ -1,0 +1,421 @@
+"""Which files of a source belong to which trajectory of the suite. Pure but for the shipped suites' lists.
+
+One trajectory's tables, made once: a folder named by what it was made from, so that a build can go on.
+
+A part is made in a folder of its own and renamed when it is whole; a build that was killed finds the parts
+that it has, and makes the others. A part's name is a hash of the source file's identity, of everything else
+that goes into it, and of the code that makes it.
+
+Work shared out to processes, a bounded amount of it at a time.
+"""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
+from functools import cache
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+
+from core.predictions.findings import Finding
+from core.suite import DevLabels, Suite, SuiteError, Trajectory, load_suite, shipped_suites
+from dataset_script.build.blind import Blinding
+from dataset_script.build.report import finding
+from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
+from dataset_script.schema import CONFIGURATIONS, arrow_schema
+from dataset_script.sources.base import (
+    IdentifiesFiles,
+    Judgment,
+    SourceFile,
+    SourceListing,
+    TrajectorySource,
+    UnusableFileError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The files of each trajectory, the one in the released spelling first; and what belongs to none."""
+
+    files: Mapping[Trajectory, list[SourceFile]]
+    left_out: list[Finding]
+    notes: list[Finding]
+
+
+def assign(suite: Suite, listing: SourceListing) -> Assignment:
+    """Give every file of the listing to the trajectory that its id names, in any spelling."""
+    left_out: list[Finding] = []
+    notes: list[Finding] = []
+    for name in listing.others:
+        if name.endswith(".json"):
+            left_out.append(finding("misplaced", name))
+        else:
+            notes.append(finding("not_json_file", name))
+    files: dict[Trajectory, list[SourceFile]] = defaultdict(list)
+    for file in listing.files:
+        trajectory = suite.find(file.trajectory_id)
+        if trajectory is None:
+            left_out.append(finding("not_in_suite", file.name))
+        else:
+            files[trajectory].append(file)
+    for trajectory, group in files.items():
+        group.sort(key=lambda file: (file.trajectory_id != trajectory.trajectory_id, file.name))
+    return Assignment(files, left_out, notes)
+
+
+def choose_suite(trajectory_ids: list[str]) -> Suite:
+    """The shipped suite that holds some of these ids; raises SuiteError when none does, or more than one."""
+    holding = []
+    for name in shipped_suites():
+        suite = load_suite(name)
+        if any(suite.find(spelled) for spelled in trajectory_ids):
+            holding.append(suite)
+    if len(holding) == 1:
+        return holding[0]
+    if holding:
+        names = ", ".join(suite.name for suite in holding)
+        raise SuiteError(f"the source holds trajectories of several suites ({names}); choose by --suite")
+    raise SuiteError(
+        f"no shipped suite ({', '.join(shipped_suites())}) has any of the {len(trajectory_ids)} trajectories "
+        f"found, such as {', '.join(trajectory_ids[:3])}; give --suite FOLDER, a folder with "
+        "trajectories.csv (columns trajectory_id, split; split is dev or test)"
+    )
+
+
+Result = TypeVar("Result")
+
+_ROOT: Final = Path(__file__).parents[2]
+_PART: Final = "part.json"
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Parts are written once and read once, so they are packed quickly rather than well."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartTask:
+    """A trajectory to make a part of: its files, the one to prefer first, and what goes with them."""
+
+    folder: Path
+    source: TrajectorySource
+    trajectory: Trajectory
+    files: tuple[SourceFile, ...]
+    labels: DevLabels | None = None
+    blinding: Blinding | None = None
+    is_judgments: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that was made: the sizes of its tables by configuration, and what there is to say.
+
+    A trajectory whose files give nothing has a part without tables.
+    """
+
+    folder: Path
+    sizes: Mapping[str, int]
+    left_out: tuple[Finding, ...]
+    notes: tuple[Finding, ...]
+
+    def table(self, configuration: str) -> pa.Table:
+        """One table of the part, mapped from its file."""
+        with pa.memory_map(str(self.folder / f"{configuration}.arrow")) as file:
+            return pa.ipc.open_file(file).read_all()
+
+
+def part_tasks(
+    assignment: Assignment,
+    source: TrajectorySource,
+    labels: Iterable[DevLabels] = (),
+    folder: Path = Path(),
+    blinding: Blinding | None = None,
+    is_judgments: bool = False,
+) -> list[PartTask]:
+    """A task for every trajectory that has files, in the order of the dataset: that of the published ids."""
+    primary = {} if is_judgments else {said.trajectory_id: said for said in labels if said.is_primary}
+    ids = {
+        t: blinding.trajectory_id(t.trajectory_id) if blinding else t.trajectory_id for t in assignment.files
+    }
+    return [
+        PartTask(
+            folder,
+            source,
+            trajectory,
+            tuple(assignment.files[trajectory]),
+            primary.get(trajectory.trajectory_id),
+            blinding,
+            is_judgments,
+        )
+        for trajectory in sorted(ids, key=ids.__getitem__)
+    ]
+
+
+def make_part(task: PartTask) -> Part:
+    """The part of a task: the one that is there, or a new one. Raises OSError when the disk is full."""
+    folder = task.folder / _name(task)
+    if (folder / _PART).is_file():
+        return _read(folder)
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    tables, left_out, notes = make_tables(task)
+    sizes = {name: _write(table, unfinished / f"{name}.arrow") for name, table in tables.items()}
+    found = {"left_out": left_out, "notes": notes}
+    stored = {name: [(f.code, f.file, f.message) for f in findings] for name, findings in found.items()}
+    (unfinished / _PART).write_text(json.dumps({"sizes": sizes, **stored}), encoding="utf-8")
+    unfinished.rename(folder)
+    return Part(folder, sizes, tuple(left_out), tuple(notes))
+
+
+Tables = dict[str, pa.Table]
+
+
+def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
+    """The tables of a task by configuration, what was left out, and the notes."""
+    return _judgments(task) if task.is_judgments else _run(task)
+
+
+def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
+    """The tables of the first file that gives the trajectory; the ones before and after it are left out."""
+    left_out: list[Finding] = []
+    for position, file in enumerate(task.files):
+        try:
+            recording, told = guarded(task.source.read, file)
+            recording, broken = with_images(recording)
+            run = Run(task.trajectory, recording, task.labels)
+            tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
+        except UnusableFileError as error:
+            left_out.append(finding(error.code, file.name, error.detail))
+            continue
+        others = task.files[position + 1 :]
+        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+        notes = [finding(note.code, file.name, note.detail) for note in (*told, *broken)]
+        if file.trajectory_id != task.trajectory.trajectory_id:
+            notes.append(finding("other_spelling", file.name, task.trajectory.trajectory_id))
+        notes += [finding(note.code, task.trajectory.trajectory_id, note.detail) for note in notes_on(run)]
+        return tables, left_out, notes
+    return {}, left_out, []
+
+
+def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
+    """The judgments of a trajectory by judge; a failed attempt gives way to one that has a reply."""
+    left_out: list[Finding] = []
+    by_judge: dict[str, tuple[SourceFile, Judgment]] = {}
+    for file in task.files:
+        try:
+            judgment = guarded(task.source.read_judgment, file)
+        except UnusableFileError as error:
+            left_out.append(finding(error.code, file.name, error.detail))
+            continue
+        taken = by_judge.get(judgment.judge)
+        if taken is None:
+            by_judge[judgment.judge] = file, judgment
+        elif taken[1].state == "error" and judgment.state != "error":
+            left_out.append(finding("failed_judgment", taken[0].name, f"{file.name} was taken"))
+            by_judge[judgment.judge] = file, judgment
+        else:
+            code = "failed_judgment" if judgment.state == "error" else "duplicate"
+            left_out.append(finding(code, file.name, f"{taken[0].name} was taken"))
+    rows = [judgment_row(task.trajectory, by_judge[judge][1]) for judge in sorted(by_judge)]
+    return ({"judgments": table_of("judgments", rows, task.blinding)} if rows else {}), left_out, []
+
+
+def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
+    """What ``read`` gives. One file never ends a build: whatever else goes wrong is the file's finding."""
+    try:
+        return read(file)
+    except UnusableFileError:
+        raise
+    except Exception as error:
+        raise UnusableFileError("reader_failed", f"{type(error).__name__}: {error}"[:200]) from error
+
+
+def table_of(configuration: str, rows: Iterable[Mapping[str, Any]], blinding: Blinding | None) -> pa.Table:
+    """The rows as a table of one chunk. Raises UnusableFileError for a value that the column cannot hold."""
+    columns = CONFIGURATIONS[configuration].columns
+    if blinding is not None:
+        rows = (blinding.row(row, columns) for row in rows)
+    schema = arrow_schema(configuration).remove_metadata()
+    try:
+        return pa.Table.from_pylist(list(rows), schema=schema).combine_chunks()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise UnusableFileError("not_a_trajectory", f"{configuration}: {error}"[:200]) from error
+
+
+def _write(table: pa.Table, path: Path) -> int:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema, options=_OPTIONS) as writer:
+        writer.write_table(table)
+    return path.stat().st_size
+
+
+def _read(folder: Path) -> Part:
+    content = json.loads((folder / _PART).read_bytes())
+    return Part(
+        folder,
+        content["sizes"],
+        tuple(finding(*stored) for stored in content["left_out"]),
+        tuple(finding(*stored) for stored in content["notes"]),
+    )
+
+
+def _name(task: PartTask) -> str:
+    """A hash of everything that the part depends on; hiding ids with another key makes another part."""
+    content = [
+        _code_version(),
+        task.source.kind,
+        task.is_judgments,
+        asdict(task.trajectory),
+        asdict(task.labels) if task.labels else None,
+        hashlib.sha256(task.blinding.key).hexdigest() if task.blinding else None,
+        [(file.name, file.trajectory_id, _identity(task.source, file)) for file in task.files],
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _identity(source: TrajectorySource, file: SourceFile) -> str:
+    if isinstance(source, IdentifiesFiles):
+        return source.identity(file)
+    stat = file.path.stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}"
+
+
+@cache
+def _code_version() -> str:
+    """A hash of the code that a part is made by, so that no change of it meets an old part."""
+    digest = hashlib.sha256(pa.__version__.encode())
+    for package in ("core", "dataset_script"):
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+Task = TypeVar("Task")
+
+BYTES_AT_ONCE: Final = 400_000_000
+"""Size of the files that are being read at the same time, whatever the number of processes."""
+
+
+MOST_WORKERS: Final = 4
+"""By default: each takes 75 MB before it reads anything, and all together are to stay under 1 GB."""
+
+
+class WorkerError(RuntimeError):
+    """A worker process that ended on its own; the message says what may be done."""
+
+
+def default_workers() -> int:
+    """The number of processors that this process may use, at most `MOST_WORKERS`."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, MOST_WORKERS)
+
+
+class Workers:
+    """Processes that work until the block ends; with one, everything happens in this process."""
+
+    def __init__(self, number: int):
+        self._number = number
+        self._pool: ProcessPoolExecutor | None = None
+        self._others: list[BaseProcess] = []
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
+        if self._pool is None:
+            return
+        if kind is not None:  # nobody wants the results any more, and one may be long in coming
+            for process in multiprocessing.active_children():
+                if process not in self._others:
+                    process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def run_all(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Sequence[Task],
+        sizes: Sequence[int],
+        done: Callable[[Task], None] = lambda task: None,
+    ) -> list[Result]:
+        """The results in the order of the tasks; ``done`` is told of each task as it ends.
+
+        Large tasks are begun first, and no more at once than `BYTES_AT_ONCE`, but always one. An exception
+        of a task ends the rest. Raises WorkerError when a process was killed.
+        """
+        order = sorted(range(len(tasks)), key=lambda index: (-sizes[index], index))
+        results: dict[int, Result] = {}
+        for index, result in self._run(function, tasks, sizes, order):
+            results[index] = result
+            done(tasks[index])
+        return [results[index] for index in range(len(tasks))]
+
+    def _run(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Sequence[Task],
+        sizes: Sequence[int],
+        order: list[int],
+    ) -> Iterator[tuple[int, Result]]:
+        if self._number <= 1:
+            yield from ((index, function(tasks[index])) for index in order)
+            return
+        waiting = list(reversed(order))
+        running: dict[Future[Result], int] = {}
+        try:
+            while waiting or running:
+                while waiting and self._has_room(sizes[waiting[-1]], [sizes[i] for i in running.values()]):
+                    index = waiting.pop()
+                    running[self._processes().submit(function, tasks[index])] = index
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield running.pop(future), future.result()
+        except BrokenProcessPool as error:
+            raise WorkerError(
+                "a worker process was ended from outside, perhaps for want of memory; "
+                "run again, it goes on from here (--workers 1 takes the least memory)"
+            ) from error
+
+    def _has_room(self, size: int, running: Sequence[int]) -> bool:
+        """Whether one more task may be handed out: one is kept ready for each process, within the memory."""
+        return not running or (len(running) < 2 * self._number and sum(running) + size <= BYTES_AT_ONCE)
+
+    def _processes(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")
+            self._others = multiprocessing.active_children()
+            self._pool = ProcessPoolExecutor(self._number, context, initializer=_begin_worker)
+        return self._pool
+
+
+class _WithoutPandas:
+    """pyarrow looks for pandas at its first conversion: half a second and 50 MB a worker, for nothing."""
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        """Pandas is not to be had; other modules are for other finders."""
+        if name == "pandas":
+            raise ImportError("workers do without pandas")
+
+
+def _begin_worker() -> None:
+    """Ctrl-C is the parent's business; a worker whose parent was killed ends too."""
+    sys.meta_path.insert(0, _WithoutPandas())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,230 @@
+"""From a recorded run to the rows of each configuration, and what is worth knowing about it.
+
+Pure, but that `with_images` reads the pictures.
+
+The bytes of a picture, if it is whole: files are cut off where a disk was full or a copy was stopped.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from core.ids import TrajectoryId
+from core.suite import DevLabels, Task, Trajectory
+from core.vocabulary import LABELS
+from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
+from dataset_script.sources.base import Judgment, Note, RecordedStep, Recording
+from dataset_script.sources.released_files import SUCCESS_ABOVE
+
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_PNG_END: Final = b"IEND\xaeB`\x82"
+_JPEG: Final = b"\xff\xd8\xff"
+_JPEG_END: Final = b"\xff\xd9"
+
+
+class BrokenImageError(ValueError):
+    """A picture that cannot be published; the message says what is wrong with it."""
+
+
+def image_bytes(image: bytes | Path | None) -> bytes | None:
+    """The bytes of a PNG, JPEG or WebP picture; None for None. Raises BrokenImageError.
+
+    Looks at both ends only: decoding every picture of a build takes longer than all the rest of it, and
+    `verify` does that.
+    """
+    if image is None:
+        return None
+    try:
+        data = image.read_bytes() if isinstance(image, Path) else image
+    except OSError as error:
+        raise BrokenImageError(f"cannot be read ({error.strerror})") from error
+    if data.startswith(_PNG):
+        if not data.endswith(_PNG_END):
+            raise BrokenImageError("is cut off")
+    elif data.startswith(_JPEG):
+        if _JPEG_END not in data[-64:]:
+            raise BrokenImageError("is cut off")
+    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        if len(data) < int.from_bytes(data[4:8], "little") + 8:
+            raise BrokenImageError("is cut off")
+    else:
+        raise BrokenImageError("is neither PNG, JPEG nor WebP")
+    return data
+
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A trajectory of the suite, what was recorded of it, and its labels when it is a dev trajectory.
+
+    Raises ValueError when labels come with a test trajectory: they are never published.
+    """
+
+    trajectory: Trajectory
+    recording: Recording
+    labels: DevLabels | None
+
+    def __post_init__(self) -> None:
+        if self.labels is not None and self.trajectory.split != "dev":
+            raise ValueError(
+                f"{self.trajectory.trajectory_id}: labels of a {self.trajectory.split} trajectory"
+            )
+
+
+def trajectory_row(run: Run) -> Row:
+    """The row of `trajectories`: names as the suite spells them, content as recorded."""
+    trajectory, steps = run.trajectory, run.recording.steps
+    return {
+        "trajectory_id": trajectory.trajectory_id,
+        "benchmark": trajectory.benchmark,
+        "agent": trajectory.agent,
+        "model": run.recording.model,
+        "task_id": TrajectoryId.parse(trajectory.trajectory_id).task_id,
+        "goal": run.recording.goal.rstrip("\r\n"),
+        "n_steps": len(steps),
+        "steps": [_step_fields(step) for step in steps],
+        "final_axtree": steps[-1].axtree if steps else None,
+        "final_axtree_pruned": steps[-1].axtree_pruned if steps else None,
+        **_label_cells(run.labels),
+    }
+
+
+def screenshot_row(run: Run) -> Row:
+    """The row of `trajectories_with_screenshot`; the pictures have been read by `with_images`."""
+    steps = run.recording.steps
+    return {
+        **trajectory_row(run),
+        "final_screenshot": _image_cell(steps[-1].screenshot) if steps else None,
+        "goal_images": [_image_cell(image) for image in run.recording.goal_images],
+    }
+
+
+def step_rows(run: Run) -> Iterator[Row]:
+    """The rows of `steps`, in order; the pictures have been read by `with_images`."""
+    for step in run.recording.steps:
+        more = {
+            "trajectory_id": run.trajectory.trajectory_id,
+            "screenshot": _image_cell(step.screenshot),
+            "box": None if step.box is None else list(step.box),
+        }
+        names = (column.name for column in STEP_COLUMNS)
+        yield {name: more[name] if name in more else getattr(step, name) for name in names}
+
+
+def reward_row(run: Run) -> Row:
+    """The row of `rewards`, the one configuration that holds the reward."""
+    reward = run.recording.cum_reward
+    return {
+        "trajectory_id": run.trajectory.trajectory_id,
+        "cum_reward": reward,
+        "rule_based": None if reward is None else int(reward > SUCCESS_ABOVE),
+    }
+
+
+ROWS_OF_A_RUN: Final[Mapping[str, Callable[[Run], Iterator[Row]]]] = MappingProxyType(
+    {
+        "trajectories": lambda run: iter((trajectory_row(run),)),
+        "trajectories_with_screenshot": lambda run: iter((screenshot_row(run),)),
+        "steps": step_rows,
+        "rewards": lambda run: iter((reward_row(run),)),
+    }
+)
+"""The configurations made of recorded runs, each with the rows that one run gives."""
+
+
+def judgment_row(trajectory: Trajectory, judgment: Judgment) -> Row:
+    """The row of `judgments`."""
+    answers = {name: getattr(judgment, name) for name in LABELS}
+    return {
+        "trajectory_id": trajectory.trajectory_id,
+        "judge": judgment.judge,
+        "judge_model": judgment.model,
+        "has_screenshot": judgment.has_screenshot,
+        "has_axtree": judgment.has_axtree,
+        "state": judgment.state,
+        **{name: _index(answer) for name, answer in answers.items()},
+        "optimality": judgment.optimality,
+        "reply": judgment.reply,
+    }
+
+
+def annotation_row(said: DevLabels) -> Row:
+    """The row of `annotations`."""
+    return {
+        "trajectory_id": said.trajectory_id,
+        "annotation": said.annotation,
+        "annotator": said.annotator,
+        **_label_cells(said),
+    }
+
+
+def task_row(task: Task) -> Row:
+    """The row of `tasks`."""
+    return {
+        "task": task.task,
+        "benchmark": task.benchmark,
+        "split": task.split,
+        "sites": list(task.sites),
+        "evaluation_types": list(task.evaluation_types),
+        "difficulty": task.difficulty,
+        "category": task.category,
+    }
+
+
+def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
+    """The recording with the bytes of its pictures, and a note naming each that cannot be published."""
+    notes: list[Note] = []
+
+    def read(image: bytes | Path | None, name: str) -> bytes | None:
+        try:
+            return image_bytes(image)
+        except BrokenImageError as error:
+            notes.append(Note("broken_image", f"{name} {error}"))
+            return None
+
+    steps = tuple(
+        replace(step, screenshot=read(step.screenshot, f"the screenshot of step {step.num}"))
+        for step in recording.steps
+    )
+    goal = [read(image, f"goal image {number}") for number, image in enumerate(recording.goal_images)]
+    whole = tuple(image for image in goal if image is not None)
+    return replace(recording, steps=steps, goal_images=whole), notes
+
+
+def notes_on(run: Run) -> Iterator[Note]:
+    """What a reader of the dataset should know about this trajectory; none of it keeps it out."""
+    steps = run.recording.steps
+    if steps and (steps[-1].action is not None or steps[-1].reasoning is not None):
+        yield Note("action_on_last_step")
+    if [step.num for step in steps] != list(range(len(steps))):
+        yield Note("step_numbers")
+    if not run.recording.goal.strip():
+        yield Note("no_goal")
+    if steps and not steps[-1].axtree:
+        yield Note("no_final_tree")
+    if run.trajectory.split == "dev" and run.labels is None:
+        yield Note("no_dev_labels")
+
+
+def _step_fields(step: RecordedStep) -> Row:
+    return {field.name: getattr(step, field.name) for field in STEP_FIELDS}
+
+
+def _image_cell(data: bytes | Path | None) -> Row | None:
+    """A picture as `datasets` stores it in Parquet."""
+    return None if data is None else {"bytes": data, "path": None}
+
+
+def _label_cells(labels: DevLabels | None) -> dict[str, int | None]:
+    if labels is None:
+        return dict.fromkeys(LABEL_COLUMNS)
+    indexes = {name: _index(getattr(labels, name)) for name in LABELS}
+    return {**indexes, "optimality": labels.optimality}
+
+
+def _index(answer: bool | None) -> int | None:
+    return None if answer is None else int(answer)

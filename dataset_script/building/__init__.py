@@ -1,1 +1,0 @@
-"""From recorded runs to the published folder: rows, parts, shards, report."""

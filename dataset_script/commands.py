@@ -1,0 +1,276 @@
+"""The commands that make a dataset: `build`, `unblind`. Heavy imports wait for the command.
+
+The commands around a dataset: `verify` one, `sample-tasks` and `split` for a new suite.
+
+Heavy imports wait for the command.
+"""
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from core.cli import JsonOption, read_settings, stop, stopped_like_ctrl_c
+from core.console import printable, progress_bar
+from core.files import atomic_write
+
+if TYPE_CHECKING:
+    from dataset_script.build.report import BuildReport
+
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-class",
+        help="A class of your own in AgentLab's pickles, module.class (again for more); never run.",
+    ),
+]
+
+DAMAGED_FILES = 3
+"""Exit code of a build that is there, but met broken files."""
+
+
+def build(
+    source: Annotated[
+        Path,
+        typer.Option(help="Folder with runs: released layout, AgentLab's results, or a dataset built here."),
+    ],
+    out: Annotated[Path, typer.Option(help="The dataset's folder; one built before is replaced.")],
+    suite: Annotated[
+        str | None,
+        typer.Option(help="A shipped suite, or a suite's folder. Default: the one the source belongs to."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option(help="Anything left out: exit code 1, and the folder stays as it was.")
+    ] = False,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Hide which agent ran: ids, agent, model, host names.")
+    ] = False,
+    blind_key: Annotated[
+        Path | None, typer.Option(help="The key of the hidden ids; made if absent. Default: OUT.blind-key.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write every name left out or noted, as JSON, to this file.")
+    ] = None,
+    allow_class: AllowOption = None,
+) -> None:
+    """Build the dataset.
+
+    Makes Parquet in the configurations of the card, splits dev and test, for load_dataset. Labels are filled
+    on dev, null on test. A build that was stopped goes on when it is run again.
+
+    Exit code 0: built; 1: nothing built, or --strict and something was left out; 2: the command cannot run as
+    given; 3: built, but some files of the source are broken (they are named).
+    """
+    from core.suite import SuiteError, load_suite
+    from dataset_script.build.blind import BlindError, Blinding, read_key
+    from dataset_script.build.build import BuildOptions
+    from dataset_script.build.build import build as build_dataset
+    from dataset_script.build.output import OutputError
+    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.sources.base import SourceError
+
+    if report is not None and not report.absolute().parent.is_dir():
+        stop(f"--report {report}: there is no folder {report.parent}", 2)
+    try:
+        chosen = load_suite(suite) if suite is not None else None
+        blinding = None
+        if blind or blind_key:
+            key = blind_key or out.absolute().with_name(f"{out.absolute().name}.blind-key")
+            blinding = Blinding(read_key(key, create=True))
+        options = BuildOptions(strict, workers or default_workers(), blinding, tuple(allow_class or ()))
+        with stopped_like_ctrl_c(), progress_bar(shows_time=True) as progress:
+            done = build_dataset(source, out, chosen, options, progress)
+        if report is not None:
+            atomic_write(report, json.dumps(done.as_json(), indent=2) + "\n")
+    except (BlindError, OutputError, SourceError, SuiteError, WorkerError, OSError) as error:
+        stop(str(error), 2)
+    except KeyboardInterrupt:
+        stop(
+            f"interrupted; nothing half-built was left at {out}, and the same command goes on from here", 130
+        )
+    _tell(done, out)
+    if blinding is not None:
+        typer.echo(f"the key that maps ids back: {key}; keep it, and do not publish it")
+    if done.damaged():
+        stop(f"{done.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
+
+
+def _tell(done: "BuildReport", out: Path) -> None:
+    """Print what a build took and left out; ends the command with 1 when nothing was published."""
+    from dataset_script.build.report import lines
+
+    for line in lines(done):
+        typer.echo(line)
+    if not done.published:
+        reason = "something was left out (--strict)" if done.built() else "there is no trajectory to publish"
+        stop(f"{out} is as it was: {reason}", 1)
+    typer.echo(f"wrote {out}")
+
+
+def unblind(
+    predictions: Annotated[Path, typer.Argument(help="A prediction file with blind ids: JSON Lines or CSV.")],
+    key: Annotated[Path, typer.Option(help="The key that `build --blind` wrote.")],
+    out: Annotated[Path, typer.Option(help="The prediction file to write, with the suite's own ids.")],
+    suite: Annotated[
+        str | None, typer.Option(help="The suite that was built; agent-reward-bench by default.")
+    ] = None,
+) -> None:
+    """Map the ids of a blind dataset back in a prediction file."""
+    from core.suite import OFFICIAL, SuiteError, load_suite
+    from dataset_script.build.blind import BlindError, Blinding, read_key, restore_ids
+
+    try:
+        text = predictions.read_text(encoding="utf-8-sig")
+        atomic_write(out, restore_ids(text, load_suite(suite or OFFICIAL), Blinding(read_key(key))))
+    except UnicodeDecodeError:
+        stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV", 2)
+    except (BlindError, SuiteError, OSError) as error:
+        stop(str(error), 2)
+    typer.echo(f"wrote {out}")
+
+
+OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
+SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
+
+
+def verify(
+    what: Annotated[
+        str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A built folder, or its repository.")
+    ],
+    suite: Annotated[
+        str | None, typer.Option(help="What it should hold: a suite. Default: the shipped one it names.")
+    ] = None,
+    canary: Annotated[
+        list[str] | None,
+        typer.Option(help="A text that was planted in what must stay private (again for more)."),
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Fetch the repository into this folder and keep it.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a published dataset.
+
+    Hashes against the manifest, schema, counts and splits against the suite, unique ids, every image decoded;
+    and nothing in it that must not be: rewards, prompts, test labels, annotators' names, paths, canaries.
+
+    Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
+    """
+    from core.hub import HubError
+    from core.suite import SuiteError, load_suite
+    from dataset_script.verify.check import verify as verify_folder
+    from dataset_script.verify.manifest import lines
+
+    try:
+        chosen = load_suite(suite) if suite is not None else None
+        with (
+            stopped_like_ctrl_c(),
+            _folder_of(what, revision, keep) as folder,
+            progress_bar(only_on_terminal=True) as progress,
+        ):
+            report = verify_folder(folder, suite=chosen, canaries=canary or (), progress=progress)
+    except (HubError, OSError, SuiteError, ValueError) as error:
+        stop(str(error))
+    except KeyboardInterrupt:
+        stop("interrupted", 130)
+    if as_json:
+        typer.echo(json.dumps(report.as_json(), indent=1))
+    else:
+        for line in lines(report):
+            typer.echo(printable(line))
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def sample_tasks(
+    metadata: Annotated[Path, typer.Option(help="A benchmark's metadata, as BrowserGym has it: a CSV file.")],
+    per_group: Annotated[
+        int,
+        typer.Option(min=1, help="At most so many a group; in the paper 8 (WebArena), 9 (VisualWebArena)."),
+    ],
+    seed: SeedOption = 0,
+    metadata_split: Annotated[str, typer.Option(help="Draw from this split of the metadata.")] = "test",
+    out: OutOption = None,
+) -> None:
+    """Choose tasks for a new suite.
+
+    A group is a task's first site with one of its evaluation methods; from each, up to --per-group tasks are
+    drawn. A task that is in two groups is in the sample once.
+    """
+    from dataset_script.task_selection import SelectionError, count_by_site, read_metadata, sample_tasks
+
+    try:
+        tasks = sample_tasks(read_metadata(metadata), per_group, seed, metadata_split)
+    except SelectionError as error:
+        stop(str(error))
+    rows = ((task.task_id, " ".join(task.sites), " ".join(task.evaluations)) for task in tasks)
+    _write_csv(out, ("task_id", "sites", "evaluation_types"), rows)
+    sizes = ", ".join(f"{site} {count}" for site, count in count_by_site(tasks).items())
+    typer.echo(f"{len(tasks)} tasks: {sizes}", err=True)
+
+
+def split(
+    ids: Annotated[Path, typer.Option(help="CSV file with a column trajectory_id or task_id.")],
+    dev_tasks: Annotated[
+        int, typer.Option(min=1, help="So many tasks are for dev; the paper has 51 of 351.")
+    ],
+    seed: SeedOption = 0,
+    out: OutOption = None,
+) -> None:
+    """Split ids into dev and test, by task.
+
+    Every run of a task goes with it, in any spelling. Trajectory ids make a suite's trajectories.csv.
+    """
+    from dataset_script.task_selection import SelectionError, read_ids, split_by_task
+
+    try:
+        column, named = read_ids(ids)
+        splits = split_by_task(named, dev_tasks, seed)
+    except SelectionError as error:
+        stop(str(error))
+    _write_csv(out, (column, "split"), zip(named, splits, strict=True))
+    typer.echo(f"dev {splits.count('dev')}, test {splits.count('test')}", err=True)
+
+
+@contextmanager
+def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[Path]:
+    """The folder that was named, or the files of the repository that was."""
+    if Path(what).is_dir():
+        if revision is not None or keep is not None:
+            raise ValueError(f"{what}: is a folder; --revision and --keep are for a repository")
+        yield Path(what)
+        return
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", what):
+        raise ValueError(f"{what}: is no folder, and no repository's name (owner/name)")
+    from core.hub import hub_of
+    from dataset_script.verify.check import fetched
+
+    with fetched(hub_of(read_settings()), what, revision, keep) as folder:
+        yield folder
+
+
+def _write_csv(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    if out is None:
+        sys.stdout.write(text.getvalue())
+        return
+    try:
+        atomic_write(out, text.getvalue())
+    except OSError as error:
+        stop(f"{out}: {error.strerror}")

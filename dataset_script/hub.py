@@ -1,0 +1,259 @@
+"""Publish a built folder on the Hub, and the test labels beside it in a private repository.
+
+Each repository gets one commit, or none when it holds the same content already (see `hub_repository`).
+
+The commands that talk to the Hub: `fetch` and `publish`. Heavy imports wait for the command.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+
+import typer
+
+from core.cli import read_settings, read_suite, stop, stopped_like_ctrl_c
+from core.console import printable
+from core.hub import (
+    HubError,
+    HubRepository,
+    Publication,
+    PublishError,
+    is_ours,
+    is_repo_name,
+    patiently,
+    published_files,
+)
+from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+LABELS_IN_REPO: Final = "data/annotations.csv"
+"""Where ARB_LABELS=hub:OWNER/REPO looks for the labels."""
+
+FINDINGS_TOLD: Final = 20
+
+
+class Verified(Protocol):
+    """What `dataset_script.verify.verify` gives for a folder: findings have a level, a file and a message."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the folder may be published."""
+        ...
+
+    @property
+    def findings(self) -> Iterable[Any]:
+        """What was found, errors and warnings."""
+        ...
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """The Hub and how to wait for it; ``say`` gets a line for every pause."""
+
+    hub: HfApi
+    say: Callable[[str], None] = lambda _line: None
+    sleep: Callable[[float], None] = time.sleep
+
+    def publish(
+        self,
+        folder: Path,
+        repo: str,
+        private_labels: str | None = None,
+        labels_file: Path | None = None,
+        *,
+        verify: Callable[[Path], Verified],
+    ) -> tuple[Publication, ...]:
+        """Put the folder into the dataset repository ``repo``; the labels first, where they are named.
+
+        Everything that can be refused is refused before anything is sent. Raises PublishError for what must
+        not be published, HubError for what the Hub does not do.
+        """
+        _check_names(repo, private_labels, labels_file)
+        _check_content(folder, verify)
+        files = published_files(folder)
+        if labels_file is not None and labels_file.resolve() in {path.resolve() for path in files.values()}:
+            raise PublishError(f"{labels_file.name}: the labels lie in the folder to publish; move them out")
+        if not self.hub.token:
+            raise HubError("publishing needs a token with write access; set HF_TOKEN")
+        self._try(self.hub.whoami, "who HF_TOKEN belongs to")
+        if private_labels is not None:
+            self._prepare(private_labels, private=True)
+        self._prepare(repo, private=False)
+        done = []
+        if private_labels is not None and labels_file is not None:
+            done.append(self._put(private_labels, {LABELS_IN_REPO: labels_file}, owned=lambda _path: False))
+        done.append(self._put(repo, files, owned=is_ours))
+        return tuple(done)
+
+    def _prepare(self, repo: str, private: bool) -> None:
+        """Make the repository if it is not there; refuse one that is public or holds something else."""
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        def info():
+            try:
+                return self.hub.repo_info(repo, repo_type="dataset")
+            except RepositoryNotFoundError:
+                self.hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
+                return self.hub.repo_info(repo, repo_type="dataset")
+
+        found = self._try(info, repo)
+        if private and not found.private:
+            raise PublishError(f"{repo}: is public; test labels go into a private repository only")
+        names = {sibling.rfilename for sibling in found.siblings or ()}
+        if not private and "manifest.json" not in names and any(name.startswith("data/") for name in names):
+            raise PublishError(
+                f"{repo}: holds data that was not published from here (it has no manifest.json); "
+                "name another repository, or empty this one"
+            )
+
+    def _put(self, repo: str, files: Mapping[str, Path], owned: Callable[[str], bool]) -> Publication:
+        return HubRepository(self.hub, repo, "dataset", self.say, self.sleep).put(files, owned)
+
+    def _try(self, call: Callable[[], Any], what: str) -> Any:
+        return patiently(call, what, self.sleep, self.say)
+
+
+def _check_names(repo: str, private_labels: str | None, labels_file: Path | None) -> None:
+    if not all(is_repo_name(name) for name in (repo, private_labels) if name is not None):
+        raise PublishError("a repository is named owner/name")
+    if private_labels == repo:
+        raise PublishError(f"{repo}: the labels need a repository of their own, which is private")
+    if private_labels is not None and labels_file is None:
+        raise PublishError("--private-labels needs the labels: --labels FILE, or ARB_LABELS=csv:FILE")
+    if private_labels is not None and labels_file is not None and not labels_file.is_file():
+        raise PublishError(f"{labels_file.name}: no such file of labels; check the path")
+
+
+def _check_content(folder: Path, verify: Callable[[Path], Verified]) -> None:
+    report = verify(folder)
+    if not report.ok:
+        found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
+        more = f"; and {len(found) - FINDINGS_TOLD} more" if len(found) > FINDINGS_TOLD else ""
+        told = "; ".join(found[:FINDINGS_TOLD])
+        raise PublishError(f"{folder}: does not pass `python -m dataset_script verify`: {told}{more}")
+
+
+def fetch(
+    out: Annotated[Path, typer.Option(help="The folder to fetch into; a fetch stopped before goes on.")],
+    repo: Annotated[str, typer.Option(help="Dataset repository in the released layout.")] = RELEASED_REPO,
+    revision: Annotated[str, typer.Option(help="Commit, branch or tag.")] = RELEASED_REVISION,
+    benchmark: Annotated[
+        list[str] | None, typer.Option(help="Only this benchmark's folder (again for more).")
+    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Only this agent (again for more).")] = None,
+    part: Annotated[
+        list[str] | None, typer.Option(help="Only cleaned, screenshots or judgments (again for more).")
+    ] = None,
+) -> None:
+    """Fetch the released layout from the Hub.
+
+    All of it is 38 GB. What is there already is not fetched again; the address of the Hub is HF_ENDPOINT.
+
+    Exit code 0: all there; 1: some files could not be had (they are named); 2: it cannot run as given.
+    """
+    from core.hub import HubError, hub_of
+    from dataset_script.sources.hub import Selection
+    from dataset_script.sources.hub import fetch as fetch_released
+
+    wanted = Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
+    hub = hub_of(read_settings())
+    try:
+        with stopped_like_ctrl_c(), _byte_progress() as progress:
+            done = fetch_released(hub, out, wanted, repo, revision, progress, _say)
+    except (HubError, OSError) as error:
+        stop(str(error), 2)
+    except KeyboardInterrupt:
+        stop(f"interrupted; {out} holds whole files only: the same command goes on from there", 130)
+    typer.echo(f"{out}: {done.files} files, {done.bytes / 1e6:.1f} MB, {done.fetched} of them fetched now")
+    for path, reason in done.failed.items():
+        typer.echo(printable(f"failed: {path}: {reason}"))
+    if done.failed:
+        stop(f"{len(done.failed)} files could not be had; the same command tries them again", 1)
+
+
+def publish(
+    folder: Annotated[Path, typer.Argument(help="The folder that `build` wrote.")],
+    repo: Annotated[str, typer.Option(help="Dataset repository for the public data; made if not there.")],
+    private_labels: Annotated[
+        str | None, typer.Option(help="Private dataset repository for the test labels.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The labels, for --private-labels. Default: ARB_LABELS=csv:FILE.")
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(help="What the folder should hold: a shipped suite or a suite's folder, for verify."),
+    ] = None,
+) -> None:
+    """Publish a built folder on the Hub.
+
+    Data, card and eval.yaml go into one commit; the test labels into one of a private repository. What does
+    not pass `verify` is refused; what is there already is not committed again. HF_TOKEN needs write access.
+
+    Exit code 0: published, or there already; 2: refused, or the Hub does not do it.
+    """
+    from huggingface_hub.utils import disable_progress_bars
+
+    from core.hub import HubError, PublishError, hub_of
+    from dataset_script.verify.check import verify
+
+    settings = read_settings()
+    expected = read_suite(suite, settings) if suite is not None else None
+    kind, _, path = settings.labels.partition(":")
+    if labels is None and private_labels is not None and kind == "csv" and path:
+        labels = Path(path).expanduser()
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    try:
+        with stopped_like_ctrl_c():
+            done = Publisher(hub_of(settings), _say).publish(
+                folder, repo, private_labels, labels, verify=lambda built: verify(built, suite=expected)
+            )
+    except (PublishError, HubError, OSError) as error:
+        stop(str(error), 2)
+    except KeyboardInterrupt:
+        stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)
+    for one in done:
+        what = f"{len(one.written)} files written, {len(one.removed)} removed"
+        typer.echo(f"{one.repo} at {one.commit}: {what if one.committed else 'was there already; no commit'}")
+
+
+@contextmanager
+def _byte_progress() -> Iterator[Callable[[int, int], None]]:
+    """Bytes there and wanted: a bar on a terminal, a line for each tenth elsewhere (a log)."""
+    if not sys.stderr.isatty():
+        yield _tenths()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _tenths() -> Callable[[int, int], None]:
+    told = -1
+
+    def progress(done: int, total: int) -> None:
+        nonlocal told
+        tenth = 10 * done // max(total, 1)
+        if tenth > told:
+            told = tenth
+            _say(f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+
+    return progress
+
+
+def _say(line: str) -> None:
+    """A line on stderr; names of files come from strangers, so it is made fit for a terminal."""
+    typer.echo(printable(line), err=True)

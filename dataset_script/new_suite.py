@@ -1,0 +1,335 @@
+"""A suite of one's own from recorded runs: which runs can be used, their split, the files of its folder.
+
+The command ``python -m dataset_script new-suite``. Heavy imports wait for the command.
+
+The folder of a new suite: its files as texts, and writing them whole, never over anything.
+
+Which runs of a source can be used: every one is read, as `build` reads it, for its id and its goal.
+
+The ``suite.toml`` of a new suite: hidden labels, and every rule with what it does.
+"""
+
+import csv
+import io
+import re
+import secrets
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from core.cli import stop, stopped_like_ctrl_c
+from core.console import progress_bar
+from core.ids import TrajectoryId, reading_key, task_key
+from core.predictions.findings import Finding
+from core.suite import SuiteError, SuiteRules, shipped_suites
+from dataset_script.build.parts import Workers, guarded
+from dataset_script.build.report import finding
+from dataset_script.commands import DAMAGED_FILES, AllowOption
+from dataset_script.sources.base import SourceFile, TrajectorySource, UnusableFileError
+from dataset_script.task_selection import Task as KnownTask
+from dataset_script.task_selection import split_by_share
+
+if TYPE_CHECKING:
+    from dataset_script.build.report import BuildReport
+
+
+def new_suite(
+    source: Annotated[
+        Path,
+        typer.Option(help="Folder with runs: released layout, AgentLab's results, or a dataset built here."),
+    ],
+    out: Annotated[Path, typer.Option(help="The suite's folder; its name is the suite's. A new one.")],
+    dev_share: Annotated[
+        float, typer.Option(help="Share of each benchmark's tasks for dev; in the paper 0.15.")
+    ],
+    seed: Annotated[int, typer.Option(help="The same seed draws the same tasks.")] = 0,
+    dev_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A suite whose dev labels are published: its dev tasks stay dev here (again for more)."
+        ),
+    ] = None,
+    metadata: Annotated[
+        list[Path] | None,
+        typer.Option(help="A benchmark's metadata, as BrowserGym has it, for tasks.csv (again for more)."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4."),
+    ] = None,
+    allow_class: AllowOption = None,
+) -> None:
+    """Make a suite's folder from recorded runs.
+
+    trajectories.csv with every run that can be used, split by task; suite.toml with hidden labels and every
+    rule; tasks.csv with the goals. Nothing is written over.
+
+    Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
+    """
+    from core.suite import SuiteError, load_suite
+    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.report import LEFT_OUT, finding_line, lines
+    from dataset_script.sources import open_source
+    from dataset_script.sources.base import SourceError
+    from dataset_script.task_selection import SelectionError, read_metadata
+
+    found = None
+    try:
+        check_new(out)
+        published = [load_suite(name) for name in dev_of or ()]
+        always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
+        known = [task for path in metadata or () for task in read_metadata(path)]
+        with stopped_like_ctrl_c(), progress_bar(stays=False) as progress:
+            runs = open_source(source, tuple(allow_class or ()))
+            found = find_runs(runs, workers or default_workers(), progress)
+        if not found.runs:
+            raise SelectionError(f"{source}: no run in it can be used")
+        texts = suite_texts(found.runs, SplitChoice(dev_share, seed, always_dev), known)
+        write_new(out, texts)
+        made = _report(out, found)
+    except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:
+        for finding in found.left_out if found is not None else ():
+            typer.echo(f"left out: {finding_line(finding)} ({LEFT_OUT[finding.code]})")
+        stop(str(error), 2)
+    except KeyboardInterrupt:
+        stop("interrupted; nothing was written", 130)
+    for line in lines(made):
+        typer.echo(line)
+    typer.echo(f"wrote {out}: {', '.join(texts)}")
+    if made.damaged():
+        stop(f"{made.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
+
+
+def _report(out: Path, found: "FoundRuns") -> "BuildReport":
+    """What is in the suite, read again from its folder, and what was left out, in the words of `build`."""
+    from core.suite import load_suite
+    from dataset_script.build.report import BuildReport
+
+    suite = load_suite(out)
+    report = BuildReport(suite.name)
+    for trajectory in suite.trajectories:
+        report.count(trajectory.split, trajectory.benchmark)
+    for split, counts in report.counts.items():
+        tasks = len({(t.benchmark, t.task) for t in suite.split(split)})
+        report.rows[f"{split}, {tasks} tasks"] = counts
+    report.left_out = list(found.left_out)
+    return report
+
+
+Progress = Callable[[int, int, str], None]
+"""Called as work is done: how many runs, of how many, and which was the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsableRun:
+    """A trajectory that a suite can have, and its goal in words; empty where none was recorded."""
+
+    trajectory_id: str
+    goal: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRuns:
+    """What a source gives, by id, and by name what it does not give, with the reason."""
+
+    runs: tuple[UsableRun, ...]
+    left_out: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The files of one trajectory, to be looked at until one can be used."""
+
+    source: TrajectorySource
+    files: tuple[SourceFile, ...]
+
+
+def find_runs(
+    source: TrajectorySource, workers: int = 1, progress: Progress = lambda done, total, name: None
+) -> FoundRuns:
+    """Every trajectory that `build` could take from the source; a file that is broken ends nothing.
+
+    Several files of one trajectory, in any spelling, are one; the first by name that can be used counts.
+    Raises SourceError, and WorkerError when a process was killed.
+    """
+    groups: dict[str, list[SourceFile]] = defaultdict(list)
+    for file in source.list().files:
+        groups[reading_key(file.trajectory_id)].append(file)
+    looks = [_Look(source, tuple(sorted(group, key=lambda f: f.name))) for group in groups.values()]
+    count = 0
+
+    def done(look: _Look) -> None:
+        nonlocal count
+        count += 1
+        progress(count, len(looks), look.files[0].name)
+
+    with Workers(workers) as shared_out:
+        found = shared_out.run_all(_look_at, looks, [0] * len(looks), done)
+    runs = sorted((run for run, _ in found if run is not None), key=lambda run: run.trajectory_id)
+    return FoundRuns(tuple(runs), tuple(finding for _, left_out in found for finding in left_out))
+
+
+def _look_at(look: _Look) -> tuple[UsableRun | None, Sequence[Finding]]:
+    left_out: list[Finding] = []
+    for place, file in enumerate(look.files):
+        try:
+            TrajectoryId.parse(file.trajectory_id)
+            recording, _ = guarded(look.source.read, file)
+        except ValueError as problem:
+            code = problem.code if isinstance(problem, UnusableFileError) else "not_a_trajectory"
+            left_out.append(finding(code, file.name, str(problem)))
+            continue
+        others = look.files[place + 1 :]
+        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+        return UsableRun(file.trajectory_id, recording.goal.strip()), left_out
+    return None, left_out
+
+
+COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "files_a_day": "Test files of an account that are scored in 24 hours, over all its judges.",
+        "files_a_year": "The same in a year.",
+        "account_age_days": "How many days old an account has to be before it submits to test.",
+        "age_exempt": 'Accounts that need not be that old, such as ["ada", "bob"].',
+        "private_noise": "Noise on the true positives that a submitter sees: its standard deviation.\n"
+        "# With few test trajectories it hides the differences between judges; 0 shows exact figures,\n"
+        "# and with them whoever submits often enough can work test labels out.",
+        "public_noise": "The same on the overall figures of public rows.",
+        "public_rows_a_year": "Rows that an account may make public in a year.",
+        "round_days": "Public rows appear together, every so many days.",
+        "fewest_positives": "A file that calls fewer test trajectories successful waits for a maintainer:\n"
+        "# a tenth of them, and 30 where they are many.",
+        "ranking_half": "true: rank by a fixed hidden half of the tasks and show figures of the other half.",
+    }
+)
+"""What each rule says, as comments of TOML; a line that follows brings its own ``#``."""
+
+_HEAD: Final = """# "private": the test labels are hidden; figures are shown with noise,
+# and public rows appear in rounds.
+# "public": anyone can have them anyway, and every figure is shown as it is.
+labels = "private"
+
+# Every rule there is, as suggested for this suite.
+[rules]
+"""
+
+
+def suggested_rules(test_trajectories: int) -> SuiteRules:
+    """The defaults; on a small test split fewer positive verdicts do, or an honest judge would be held."""
+    fewest = min(SuiteRules().fewest_positives, max(1, test_trajectories // 10))
+    return SuiteRules(fewest_positives=fewest)
+
+
+def render_suite_toml(made: str, rules: SuiteRules) -> str:
+    """The file's text; ``made`` is a line that says how the suite came about."""
+    parts = [
+        f"# {COMMENTS[field.name]}\n{field.name} = {_toml(getattr(rules, field.name))}\n"
+        for field in fields(SuiteRules)
+    ]
+    return f"# {made}\n\n" + _HEAD + "".join(parts)
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return "[" + ", ".join(f'"{name}"' for name in value) + "]"
+        case _:
+            return repr(value)
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+_TASK_COLUMNS: Final = (
+    "task", "benchmark", "split", "sites", "evaluation_types", "difficulty", "category", "goal",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SplitChoice:
+    """How to split: the share of dev, the seed, and the tasks, as (benchmark, task), that have to be dev."""
+
+    dev_share: float
+    seed: int = 0
+    always_dev: Collection[tuple[str, str]] = field(default=frozenset())
+
+
+def suite_texts(
+    runs: Sequence[UsableRun], choice: SplitChoice, metadata: Iterable[KnownTask] = ()
+) -> dict[str, str]:
+    """The files of the suite by name: trajectories.csv, suite.toml and, where something is known, tasks.csv.
+
+    Same runs, choice and metadata: same texts. Raises SelectionError when they cannot be split.
+    """
+    splits = split_by_share(
+        [run.trajectory_id for run in runs], choice.dev_share, choice.seed, choice.always_dev
+    )
+    ids = [(run.trajectory_id, split) for run, split in zip(runs, splits, strict=True)]
+    made = (
+        f"Made by `python -m dataset_script new-suite` from {len(runs)} runs: "
+        f"dev {choice.dev_share} of the tasks, seed {choice.seed}."
+    )
+    texts = {
+        "trajectories.csv": _csv(("trajectory_id", "split"), ids),
+        "suite.toml": render_suite_toml(made, suggested_rules(splits.count("test"))),
+    }
+    known = {task_key(task.task_id): task for task in metadata}
+    if known or any(run.goal for run in runs):
+        texts["tasks.csv"] = _csv(_TASK_COLUMNS, _task_rows(runs, splits, known))
+    return texts
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that is there already, and a name that no suite can have. Raises SuiteError."""
+    name = folder.resolve().name
+    if not _NAME.fullmatch(name):
+        raise SuiteError(f"{name!r}: use letters, digits, '.', '_' and '-' in a suite's name")
+    if name in shipped_suites():
+        raise SuiteError(f"{name}: a shipped suite has this name; give the folder another one")
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise SuiteError(f"{folder}: is there already and is never written over; name another folder")
+
+
+def write_new(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write the files into a new folder, all or none. Raises SuiteError when it is there, and OSError."""
+    check_new(folder)
+    target = folder.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        unfinished.mkdir()
+        for name, text in texts.items():
+            (unfinished / name).write_text(text, encoding="utf-8", newline="")
+        unfinished.rename(target)  # fails where somebody has filled the folder meanwhile
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _task_rows(
+    runs: Sequence[UsableRun], splits: Sequence[str], known: Mapping[str, KnownTask]
+) -> list[tuple[str, ...]]:
+    """A row a task; its goal is that of its first run that has one."""
+    rows: dict[tuple[str, str], tuple[str, ...]] = {}
+    for run, split in zip(runs, splits, strict=True):
+        parts = TrajectoryId.parse(run.trajectory_id)
+        key = parts.benchmark, parts.task
+        if key in rows and (rows[key][-1] or not run.goal):
+            continue
+        told = known.get(parts.task)
+        lists = (" ".join(told.sites), " ".join(told.evaluations)) if told is not None else ("", "")
+        rows[key] = (parts.task, parts.benchmark, split, *lists, "", "", run.goal)
+    return [rows[key] for key in sorted(rows)]
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()

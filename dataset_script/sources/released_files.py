@@ -1,0 +1,249 @@
+"""One cleaned trajectory file, read with types: what is not named here is stepped over, not held.
+
+A file may have 184 MB, nearly all of it raw trees, boxes and prompts. The boxes of a page stay undecoded
+until one of them is asked for.
+
+One judgment file: a published judge's reply and the verdict in it. Prompts and images are stepped over.
+
+JSON as Python's own writer makes it, put right in place: NaN, Infinity, halves of surrogate pairs.
+
+A strict reader refuses such a file. Python's reader takes several times the file's size in memory, so the few
+offending tokens are found here, outside of strings or inside them as the case is, and replaced.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+
+from core.replies import Verdict, read_reply
+from dataset_script.sources.base import Judgment, UnusableFileError
+
+_STRING_OR_NUMBER_WORD: Final = re.compile(
+    rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|(-?(?:NaN|Infinity))',
+    re.DOTALL,
+)
+"""A string, to the end where it is never closed, or a word that is no JSON. Without possessive quantifiers:
+Python 3.11 before 3.11.5 (Debian 12 has 3.11.2) matches them wrongly, https://github.com/python/cpython/issues/106052"""
+
+_HEX: Final = rb"[0-9a-fA-F]{2}"
+_ESCAPE_OR_HALF: Final = re.compile(
+    rb"\\(?:u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX + rb"|u[dD][89a-fA-F]" + _HEX + rb"()|.)",
+    re.DOTALL,
+)
+"""An escape with what it escapes; the empty group marks half a pair."""
+
+_REPLACEMENT: Final = rb"\ufffd"
+
+
+def repair_json(data: bytes) -> bytearray:
+    """The same document with null for NaN and infinities, and U+FFFD for half a surrogate pair.
+
+    Takes the document's size once more in memory. What is broken otherwise stays as it is.
+    """
+    mended = _without_number_words(data)
+    _mend_halves(mended)
+    return mended
+
+
+def _without_number_words(data: bytes) -> bytearray:
+    if b"NaN" not in data and b"Infinity" not in data:
+        return bytearray(data)
+    pieces, place = [], 0
+    view = memoryview(data)
+    for found in _STRING_OR_NUMBER_WORD.finditer(data):
+        if found[1] is not None:
+            pieces += (view[place : found.start()], b"null")
+            place = found.end()
+    return bytearray().join([*pieces, view[place:]])
+
+
+def _mend_halves(document: bytearray) -> None:
+    """In place: the escape of U+FFFD is as long as that of any half."""
+    if b"\\ud" not in document and b"\\uD" not in document:
+        return
+    for found in _ESCAPE_OR_HALF.finditer(document):
+        if found[1] is not None:
+            document[found.start() : found.end()] = _REPLACEMENT
+
+
+Typed = TypeVar("Typed")
+_NO_BOXES: Final = msgspec.Raw(b"null")
+
+
+class CleanedStep(msgspec.Struct):
+    """An observation and the action chosen from it; None where nothing was recorded."""
+
+    num: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    url: str | None = None
+    action: str | None = None
+    reasoning: str | None = None
+    last_action_error: str | None = None
+    focused_element: str | None = None
+    axtree: str | None = None
+    axtree_pruned: str | None = None
+    screenshot_path: str | None = None
+    bounding_boxes: msgspec.Raw = _NO_BOXES
+    extra_element_properties: msgspec.Raw = _NO_BOXES
+
+    def sides_of(self, bid: str) -> list[float | None] | None:
+        """The recorded box of an element, unchecked; None when there is no such element, or no box for it.
+
+        Raises UnusableFileError saying what is wrong with the page's boxes.
+        """
+        for boxes in (self.bounding_boxes, self.extra_element_properties):
+            try:
+                elements = msgspec.json.decode(boxes, type=dict[str, msgspec.Raw] | None)
+                if elements is None:
+                    continue
+                element = elements.get(bid)
+                return msgspec.json.decode(element, type=_Element).bbox if element is not None else None
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                raise UnusableFileError("bad_box", str(error)) from error
+        return None
+
+
+class _Element(msgspec.Struct):
+    bbox: list[float | None] | None = None
+
+
+class SummaryInfo(msgspec.Struct):
+    """How the run ended, by the benchmark's rules."""
+
+    cum_reward: float | None = None
+
+
+class CleanedFile(msgspec.Struct):
+    """The part of a cleaned file that the dataset is made of."""
+
+    benchmark: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    valid: bool | None = None
+    goal: str | None = None
+    summary_info: SummaryInfo | None = None
+    steps: list[CleanedStep] | None = None
+
+
+def read_cleaned(path: Path) -> tuple[CleanedFile, bool]:
+    """Read one cleaned file; the flag tells whether it was strict JSON.
+
+    Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory".
+    """
+    return read_typed(path, CleanedFile, "not_a_trajectory")
+
+
+def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
+    """Read a JSON file as ``kind``; the flag tells whether it was strict JSON.
+
+    Python's own writer puts NaN and halves of surrogate pairs into JSON; those are put right and read.
+    Raises UnusableFileError: "unreadable", "not_json", or ``wrong`` when it is of another form.
+    """
+    try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+            raise UnusableFileError("unreadable", "is no ordinary file")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UnusableFileError("unreadable", error.strerror or "") from error
+    try:
+        return _decode(data, kind)
+    except msgspec.ValidationError as error:
+        raise UnusableFileError(wrong, str(error)) from error
+    except UnicodeDecodeError as error:
+        raise UnusableFileError("not_json", "not UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise UnusableFileError("not_json", str(error)) from error
+
+
+def _decode(data: bytes, kind: type[Typed]) -> tuple[Typed, bool]:
+    try:
+        return msgspec.json.decode(data, type=kind), True
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        if not data[-64:].rstrip().endswith(b"}"):  # cut off: nothing to put right
+            raise
+    return msgspec.json.decode(repair_json(data), type=kind), False
+
+
+RULE_BASED: Final = "functional"
+"""The folder of the rule-based judge, which has no reply: its verdict is the run's reward."""
+
+SUCCESS_ABOVE: Final = 0.5
+"""A reward above this is a success (paper, section 4)."""
+
+ERROR_ENDING: Final = "_error"
+"""``<task_id>_error.json`` tells of a judgment that failed."""
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message | None = None
+    finish_reason: str | None = None
+
+
+class _Response(msgspec.Struct):
+    choices: list[_Choice] | None = None
+
+
+class _JudgeArgs(msgspec.Struct):
+    use_screenshot: bool | None = None
+    use_axtree: bool | None = None
+
+
+class _TrajectoryInfo(msgspec.Struct):
+    summary_info: SummaryInfo | None = None
+
+
+class _JudgmentFile(msgspec.Struct):
+    judge_model_name: str | None = None
+    judge_args: _JudgeArgs | None = None
+    response: _Response | None = None
+    trajectory_info: _TrajectoryInfo | None = None
+
+
+def read_judgment(path: Path) -> Judgment:
+    """Read ``…/<judge>/<task_id>.json``; a file of a failed judgment gives the state ``error``.
+
+    The rule-based verdict is worked out from the reward, which is not kept. Raises UnusableFileError:
+    "unreadable", "not_json", "not_a_judgment".
+    """
+    content, _ = read_typed(path, _JudgmentFile, "not_a_judgment")
+    judge = path.parent.name
+    if path.stem.endswith(ERROR_ENDING):
+        return _judgment(judge, content, Verdict("error"), None)
+    if content.response is not None:
+        choice = content.response.choices[0] if content.response.choices else _Choice()
+        message = choice.message or _Message()
+        verdict = read_reply(judge, message.content, choice.finish_reason, message.refusal)
+        return _judgment(judge, content, verdict, message.content or message.refusal)
+    if judge != RULE_BASED:
+        raise UnusableFileError("not_a_judgment", "it has no response")
+    return _judgment(judge, content, _rule_based(content.trajectory_info), None)
+
+
+def _rule_based(info: _TrajectoryInfo | None) -> Verdict:
+    if info is None or info.summary_info is None or info.summary_info.cum_reward is None:
+        raise UnusableFileError("not_a_judgment", "it has neither a response nor a reward")
+    return Verdict("ok", info.summary_info.cum_reward > SUCCESS_ABOVE)
+
+
+def _judgment(judge: str, content: _JudgmentFile, verdict: Verdict, reply: str | None) -> Judgment:
+    shown = content.judge_args or _JudgeArgs()
+    return Judgment(
+        judge=judge,
+        model=None if judge == RULE_BASED else content.judge_model_name,
+        has_screenshot=shown.use_screenshot,
+        has_axtree=shown.use_axtree,
+        state=verdict.state,
+        success=verdict.success,
+        side_effect=verdict.side_effect,
+        repetition=verdict.repetition,
+        optimality=verdict.optimality,
+        reply=reply,
+    )

@@ -1,0 +1,235 @@
+"""What rows say of trajectories and tasks, gathered while shards are read; `agreement` compares it later.
+
+Kept for each row are an id and a few short hashes; never a text, a label or an image.
+
+What was gathered from all shards against itself, the suite and the published numbers.
+"""
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from core.ids import TrajectoryId, reading_key
+from core.suite import OFFICIAL, Suite
+from dataset_script.verify.manifest import Findings, Shard
+
+KEYS: Final = MappingProxyType(
+    {
+        "trajectories": ("trajectory_id",),
+        "trajectories_with_screenshot": ("trajectory_id",),
+        "steps": ("trajectory_id", "num"),
+        "annotations": ("trajectory_id", "annotation"),
+        "judgments": ("trajectory_id", "judge"),
+        "rewards": ("trajectory_id",),
+        "tasks": ("benchmark", "task"),
+    }
+)
+"""The columns that name a row."""
+
+_ENDS: Final = MappingProxyType(
+    {"final_axtree": "axtree", "final_axtree_pruned": "axtree_pruned", "final_screenshot": "screenshot"}
+)
+"""Columns of a trajectory that tell its last step's, and that step's column."""
+
+_OPAQUE: Final = re.compile(r"annotator-\d{1,4}")
+
+Images = dict[str, list[bytes | None]]
+Task = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Facts:
+    """Ids and tasks with their splits, and for each trajectory how long it is and what its end looks like."""
+
+    ids: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    """Configuration, split: the trajectories in it."""
+    task_splits: dict[Task, set[str]] = field(default_factory=lambda: defaultdict(set))
+    told_ends: dict[str, dict[str, bytes | int]] = field(default_factory=lambda: defaultdict(dict))
+    """Trajectory: ``<configuration> <column>``, and a hash of it, or the number of steps."""
+    _keys: set[tuple[str, ...]] = field(default_factory=set)
+    _last_steps: dict[str, int] = field(default_factory=dict)
+
+    def take(self, shard: Shard, batch: pa.RecordBatch, images: Images, findings: Findings) -> None:
+        """Take some rows; one that was met before, or an annotator with a name, is a finding at once."""
+        for key in zip(*(batch.column(name).to_pylist() for name in KEYS[shard.configuration]), strict=True):
+            spelled = " ".join(map(str, key))
+            full_key = (shard.configuration, reading_key(spelled))
+            if full_key in self._keys:
+                findings.add("duplicate_id", shard.name, spelled)
+            self._keys.add(full_key)
+        if shard.configuration == "tasks":
+            self._take_tasks(shard, batch, findings)
+            return
+        names = batch.column("trajectory_id").to_pylist()
+        self._take_ids(names, shard, findings)
+        if shard.configuration == "steps":
+            self._take_steps(names, batch, images)
+        elif "n_steps" in batch.schema.names:
+            self._take_trajectories(names, batch, images, shard.configuration)
+        elif shard.configuration == "annotations":
+            for annotator in batch.column("annotator").to_pylist():
+                if annotator is not None and not _OPAQUE.fullmatch(annotator):
+                    findings.add("annotator_name", shard.name, "annotator")
+
+    def _take_ids(self, names: list[str | None], shard: Shard, findings: Findings) -> None:
+        of_split = self.ids.setdefault(shard.configuration, {}).setdefault(shard.split, set())
+        for name in names:
+            try:
+                trajectory = TrajectoryId.parse(name or "")
+            except ValueError:
+                findings.add("not_in_suite", shard.name, f"{str(name)[:80]!r}: no trajectory id")
+                continue
+            of_split.add(str(trajectory))
+            self.task_splits[trajectory.benchmark, trajectory.task].add(shard.split)
+
+    def _take_tasks(self, shard: Shard, batch: pa.RecordBatch, findings: Findings) -> None:
+        columns = (batch.column(name).to_pylist() for name in ("benchmark", "task", "split"))
+        for benchmark, task, split in zip(*columns, strict=True):
+            self.task_splits[benchmark, task].add(split)
+            if split != shard.split:
+                findings.add("wrong_split", shard.name, f"{task}: says {split}")
+
+    def _take_steps(self, names: list[str], batch: pa.RecordBatch, images: Images) -> None:
+        numbers = batch.column("num").to_pylist()
+        for row, name in enumerate(names):
+            told = self.told_ends[name]
+            told["steps"] = int(told.get("steps", 0)) + 1
+            if numbers[row] < self._last_steps.get(name, -1):
+                continue
+            self._last_steps[name] = numbers[row]
+            for column in _ENDS.values():
+                told[f"steps {column}"] = _hash(batch, images, column, row)
+
+    def _take_trajectories(
+        self, names: list[str], batch: pa.RecordBatch, images: Images, configuration: str
+    ) -> None:
+        lengths = batch.column("n_steps").to_pylist()
+        inside = batch.column("steps").value_lengths().to_pylist()
+        for row, name in enumerate(names):
+            told = self.told_ends[name]
+            told[f"{configuration} n_steps"] = lengths[row]
+            told[f"{configuration} length"] = inside[row]
+            for column in _ENDS.keys() & set(batch.schema.names):
+                told[f"{configuration} {column}"] = _hash(batch, images, column, row)
+
+    def disagreements(self, trajectory_id: str) -> list[str]:
+        """What the configurations tell differently of one trajectory: the names of columns."""
+        told = self.told_ends[trajectory_id]
+        groups = {"the number of steps": ("n_steps", "length", "steps")}
+        groups |= {final: (final, step) for final, step in _ENDS.items()}
+        found = []
+        for what, columns in groups.items():
+            values = {value for key, value in told.items() if key.rsplit(" ", 1)[-1] in columns}
+            if len(values) > 1:
+                found.append(what)
+        return found
+
+
+def _hash(batch: pa.RecordBatch, images: Images, column: str, row: int) -> bytes:
+    """16 bytes that stand for a cell; none for a null."""
+    if column in images:
+        content = images[column][row]
+    else:
+        text = batch.column(column)[row].as_py()
+        content = None if text is None else text.encode()
+    return b"" if content is None else hashlib.blake2b(content, digest_size=16).digest()
+
+
+PUBLISHED_COUNTS: Final = MappingProxyType(
+    {
+        "dev": 196,
+        "test": 1106,
+        "test assistantbench": 108,
+        "test visualwebarena": 276,
+        "test webarena": 310,
+        "test workarena": 64,
+        "test workarena++": 348,
+    }
+)
+"""Trajectories of the official suite, by split and by benchmark (paper, sections 3.3 and 4)."""
+
+PUBLISHED_TASKS: Final = MappingProxyType({"dev": 51, "test": 300})
+
+EVERY_TRAJECTORY: Final = ("trajectories", "trajectories_with_screenshot", "steps", "rewards")
+"""Configurations that speak of every trajectory; the others of some."""
+
+
+def check_agreement(facts: Facts, suite: Suite | None, findings: Findings, *, is_blind: bool = False) -> None:
+    """Compare ids, splits, counts and ends; what belongs to no one file is told of the data as a whole."""
+    for (_, task), splits in sorted(facts.task_splits.items()):
+        if len(splits) > 1:
+            findings.add("task_in_both_splits", "data", task)
+    for trajectory_id in sorted(facts.told_ends):
+        for what in facts.disagreements(trajectory_id):
+            findings.add("configurations_disagree", "data", f"{trajectory_id}: {what}")
+    for configuration in EVERY_TRAJECTORY:
+        _check_same_ids(facts, configuration, findings)
+    if suite is None:
+        findings.add("suite_unknown", "manifest.json")
+        return
+    if is_blind:
+        _check_blind_runs(facts, suite, findings)
+    else:
+        for configuration, splits in facts.ids.items():
+            for split, ids in splits.items():
+                _check_against_suite(f"data/{configuration}/{split}", split, ids, suite, findings)
+        _check_complete(facts, suite, findings)
+    if suite.name == OFFICIAL:
+        _check_published_counts(facts, findings)
+
+
+def _check_same_ids(facts: Facts, configuration: str, findings: Findings) -> None:
+    """A configuration that is there speaks of the same trajectories as the default one, split by split."""
+    default = facts.ids.get("trajectories", {})
+    for split in ("dev", "test") if configuration in facts.ids else ():
+        ids = facts.ids[configuration].get(split, set())
+        for trajectory_id in sorted(ids ^ default.get(split, set())):
+            findings.add("configurations_disagree", f"data/{configuration}/{split}", trajectory_id)
+
+
+def _check_against_suite(file: str, split: str, ids: set[str], suite: Suite, findings: Findings) -> None:
+    for trajectory_id in sorted(ids):
+        known = suite.find(trajectory_id)
+        if known is None:
+            findings.add("not_in_suite", file, trajectory_id)
+        elif known.split != split:
+            findings.add("wrong_split", file, trajectory_id)
+
+
+def _check_blind_runs(facts: Facts, suite: Suite, findings: Findings) -> None:
+    """Blind ids name no trajectory of the suite; but every task has as many runs as the suite says."""
+    expected = Counter((t.benchmark, t.task, t.split) for t in suite.trajectories)
+    found: Counter[tuple[str, str, str]] = Counter()
+    for split, ids in facts.ids.get("trajectories", {}).items():
+        found.update((name.benchmark, name.task, split) for name in map(TrajectoryId.parse, ids))
+    for (_, task, split), runs in sorted((found - expected).items()):
+        findings.add("not_in_suite", f"data/trajectories/{split}", f"{task}: {runs} runs too many", runs)
+    for (_, task, split), runs in sorted((expected - found).items()):
+        findings.add("missing_trajectory", f"data/trajectories/{split}", f"{task}: {runs} runs", runs)
+
+
+def _check_complete(facts: Facts, suite: Suite, findings: Findings) -> None:
+    here = set().union(*facts.ids.get("trajectories", {}).values())
+    for trajectory in suite.trajectories:
+        if trajectory.trajectory_id not in here:
+            findings.add("missing_trajectory", "data/trajectories", trajectory.trajectory_id)
+
+
+def _check_published_counts(facts: Facts, findings: Findings) -> None:
+    found: Counter[str] = Counter()
+    tasks: dict[str, set[tuple[str, str]]] = {split: set() for split in PUBLISHED_TASKS}
+    for split, ids in facts.ids.get("trajectories", {}).items():
+        for trajectory in map(TrajectoryId.parse, ids):
+            found.update((split, f"{split} {trajectory.benchmark}"))
+            tasks[split].add((trajectory.benchmark, trajectory.task))
+    for what, expected in PUBLISHED_COUNTS.items():
+        if found[what] != expected:
+            findings.add("counts", "data/trajectories", f"{what}: {found[what]} trajectories, not {expected}")
+    for split, expected in PUBLISHED_TASKS.items():
+        if len(tasks[split]) != expected:
+            findings.add("counts", "data/trajectories", f"{split}: {len(tasks[split])} tasks, not {expected}")

@@ -1,0 +1,85 @@
+"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): steps and the final page, shown or described."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from judges.parsing import parse_answer
+from judges.prompting import (
+    content_of,
+    failed_answer,
+    goal_parts,
+    hash_of_file,
+    last_step,
+    read_prompts,
+    steps_text,
+    text_of,
+)
+from judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
+
+CAPTIONER = "captioner"
+"""The role of the model that describes the final screenshot to the judge of AER-C."""
+
+
+@dataclass(frozen=True)
+class AerJudge:
+    """AER-V sees the final screenshot; AER-C, which has a captioner, reads a caption of it.
+
+    Where no screenshot was recorded the judge is told so and decides from the steps; AER-C then makes one
+    call. Without the caption that a captioner failed to give, there is no verdict.
+    """
+
+    name: str
+    model: str
+    captioner: str | None = None
+    source: str = "arXiv 2404.06474"
+
+    @property
+    def inputs(self) -> str:
+        return "goal, steps, " + ("caption of the last screenshot" if self.captioner else "last screenshot")
+
+    @property
+    def calls(self) -> str:
+        return "2" if self.captioner else "1"
+
+    @property
+    def wants(self) -> Wants:
+        return Wants(screenshots="last", goal_images=True)
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The judge's, and the captioner's where there is one."""
+        captioner = {CAPTIONER: self.captioner} if self.captioner else {}
+        return MappingProxyType({JUDGE_ROLE: self.model} | captioner)
+
+    @property
+    def prompts_hash(self) -> str:
+        return hash_of_file("aer")
+
+    def ask(self, view: View) -> JudgeSession:
+        """The caption where there is a captioner, then the verdict."""
+        caption = None
+        screenshot = last_step(view).screenshot
+        if self.captioner and screenshot is not None:
+            (described,) = yield [Call("caption", self.caption_messages(screenshot), role=CAPTIONER)]
+            caption = text_of(described)
+            if caption is None:
+                return failed_answer(described)
+        (reply,) = yield [Call("verdict", self.messages(view, caption))]
+        return parse_answer(reply, "status")
+
+    def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
+        return (Message("user", (read_prompts("aer")["captioner"], screenshot)),)
+
+    def messages(self, view: View, caption: str | None) -> tuple[Message, ...]:
+        prompts = read_prompts("aer")
+        screenshot = last_step(view).screenshot
+        parts: list[str | Image] = goal_parts(view)
+        parts.append(prompts["steps"].format(steps=steps_text(view.steps)))
+        if caption is not None:
+            parts.append(prompts["caption"].format(caption=caption.strip()))
+        elif screenshot is not None:
+            parts += [prompts["screenshot"], screenshot]
+        else:
+            parts.append(prompts["no screenshot"])
+        return (Message("system", prompts["system"]), Message("user", content_of(parts)))

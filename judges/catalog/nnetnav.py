@@ -1,0 +1,128 @@
+"""NNetNav (Murty et al., arXiv 2410.02907; paper, section 4.1): what each action changed, then a rating.
+
+A model describes the change between every two observations that follow each other, from their trees; another
+rates the descriptions from 1 to 5, and a rating from 4 is a success.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+
+from judges.parsing import parse_answer
+from judges.prompting import failed_answer, goal_parts, hash_of_file, read_prompts, text_of
+from judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Message, Reply, View, ViewStep, Wants
+
+DESCRIBER = "describer"
+"""The role of the model that describes changes."""
+
+Pair = tuple[ViewStep, ViewStep]
+
+_CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class NNetNavJudge:
+    """Executor for a description of every change, all at once, then for the rating.
+
+    The change from observation i to i+1 goes with the action of step i, which caused it; ``is_compat`` names
+    the action of step i+1, as the released code did. A page that was not recorded, or a change that the
+    describer refused or could not take in, is described to the judge as such; a call that failed ends in that
+    state, since it can be made again. When no change at all could be described there is no verdict.
+    """
+
+    name: str
+    model: str
+    describer: str
+    is_compat: bool = False
+    inputs: str = "goal, changes between all trees"
+    calls: str = "n"
+    source: str = "arXiv 2410.02907"
+
+    @property
+    def wants(self) -> Wants:
+        """The trees of all steps; its model takes no pictures."""
+        return Wants(axtrees="all")
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        return MappingProxyType({JUDGE_ROLE: self.model, DESCRIBER: self.describer})
+
+    @property
+    def prompts_hash(self) -> str:
+        return hash_of_file("nnetnav")
+
+    def ask(self, view: View) -> JudgeSession:
+        """A description for each pair of observations, then the rating."""
+        pairs = list(pairwise(view.steps))
+        seen = [pair for pair in pairs if all(_tree(step) is not None for step in pair)]
+        replies: Sequence[Reply] = ()
+        if seen:
+            replies = yield [self._description_call(pair) for pair in seen]
+        if (ended := _ended(replies)) is not None:
+            return ended
+        descriptions = {pair[0].number: text_of(reply) for pair, reply in zip(seen, replies, strict=True)}
+        changes = [
+            self.describe_change(pair, pair[0].number in descriptions, descriptions.get(pair[0].number))
+            for pair in pairs
+        ]
+        (reply,) = yield [Call("verdict", self.messages(view, [change for change in changes if change]))]
+        return parse_answer(reply, "rating")
+
+    def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
+        """The question what an action changed, with these texts of the trees."""
+        prompts = read_prompts("nnetnav")
+        parts = (
+            prompts["before"].format(before=before),
+            prompts["action"].format(action=action or "(none)"),
+            prompts["after"].format(after=after),
+        )
+        return (Message("system", prompts["describer"]), Message("user", "\n\n".join(parts)))
+
+    def describe_change(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
+        """The text of one change in the prompt; None to leave it out."""
+        if description is not None:
+            return _change_in(description)
+        text = read_prompts("nnetnav")["change not described" if was_asked else "change not recorded"]
+        return text.format(action=self._action(pair) or "(none)")
+
+    def messages(self, view: View, changes: Sequence[str]) -> tuple[Message, ...]:
+        """The question for the rating."""
+        prompts = read_prompts("nnetnav")
+        listed = "\n".join(f"{number}. {change}" for number, change in enumerate(changes, start=1))
+        parts = [
+            *goal_parts(view, "The user's instruction:"),
+            prompts["changes"].format(changes=listed or prompts["no changes"]),
+        ]
+        return (Message("system", prompts["judge"]), Message("user", "\n\n".join(map(str, parts))))
+
+    def _action(self, pair: Pair) -> str | None:
+        return pair[1 if self.is_compat else 0].action
+
+    def _description_call(self, pair: Pair) -> Call:
+        before, after = pair
+        full = self.description_messages(_tree(before) or "", self._action(pair), _tree(after) or "")
+        shorter = None
+        if before.axtree_pruned is not None and after.axtree_pruned is not None:
+            shorter = self.description_messages(before.axtree_pruned, self._action(pair), after.axtree_pruned)
+        return Call("change", full, shorter if shorter != full else None, role=DESCRIBER)
+
+
+def _tree(step: ViewStep) -> str | None:
+    return step.axtree if step.axtree is not None else step.axtree_pruned
+
+
+def _change_in(description: str) -> str:
+    """What stands after the last "State change:", on one line; the whole text where there is none."""
+    after = _CHANGE.split(description)[-1].strip()
+    return " ".join((after or description).split())
+
+
+def _ended(replies: Sequence[Reply]) -> Answer | None:
+    """No verdict when a call failed, or when none of them gave a description."""
+    if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
+        return failed_answer(failed)
+    if replies and all(text_of(reply) is None for reply in replies):
+        return failed_answer(replies[0])
+    return None

@@ -1,0 +1,97 @@
+"""The simplified judge (paper, section 4.1 and Figures 5 and 6): four questions in one call."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from judges.parsing import parse_answer
+from judges.prompting import content_of, goal_parts, hash_of_file, last_step, read_prompts, steps_text
+from judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
+
+PAPER = "arXiv 2504.08942"
+
+_ORDER = ("success", "side", "optimal", "loop")
+_INVERTED = ("loop", "side", "optimal", "success")
+
+
+@dataclass(frozen=True)
+class SimplifiedJudge:
+    """Sees the goal, every step, and of the last page the tree, the screenshot, both or neither.
+
+    What was not recorded is said to be missing, and the judge decides without it. Inverted, it is asked for
+    success last instead of first.
+    """
+
+    name: str
+    model: str
+    has_axtree: bool = False
+    has_screenshot: bool = False
+    is_inverted: bool = False
+    shows_goal_images: bool = True
+    calls: str = "1"
+    source: str = PAPER
+
+    @property
+    def inputs(self) -> str:
+        seen = ["goal", "steps"]
+        seen += ["last tree"] if self.has_axtree else []
+        seen += ["last screenshot"] if self.has_screenshot else []
+        return ", ".join(seen) + ("; success asked last" if self.is_inverted else "")
+
+    @property
+    def wants(self) -> Wants:
+        return Wants(
+            axtrees="last" if self.has_axtree else "none",
+            screenshots="last" if self.has_screenshot else "none",
+            goal_images=self.shows_goal_images,
+        )
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        return MappingProxyType({JUDGE_ROLE: self.model})
+
+    @property
+    def prompts_hash(self) -> str:
+        return hash_of_file("simplified")
+
+    def ask(self, view: View) -> JudgeSession:
+        """One call. Where the prompt is too long, it is made again with the pruned tree."""
+        tree, pruned = last_step(view).axtree, last_step(view).axtree_pruned
+        has_shorter = self.has_axtree and tree is not None and pruned is not None
+        shorter = self.messages(view, pruned) if has_shorter else None
+        full = self.messages(view, pruned if tree is None else tree)
+        (reply,) = yield [Call("verdict", full, shorter)]
+        return parse_answer(reply, "tags")
+
+    def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
+        """The messages with this text of the last page's tree; None where none was recorded."""
+        prompts = read_prompts("simplified")
+        parts: list[str | Image] = goal_parts(view)
+        parts.append(prompts["steps"].format(steps=steps_text(view.steps)))
+        if self.has_axtree:
+            parts.append(
+                prompts["axtree"].format(axtree=axtree) if axtree is not None else prompts["no axtree"]
+            )
+        if self.has_screenshot:
+            screenshot = last_step(view).screenshot
+            parts += [prompts["screenshot"], screenshot] if screenshot else [prompts["no screenshot"]]
+        parts.append(prompts["last"])
+        system = _system(self.has_axtree, self.has_screenshot, self.is_inverted)
+        return (Message("system", system), Message("user", content_of(parts)))
+
+
+@cache
+def _system(has_axtree: bool, has_screenshot: bool, is_inverted: bool) -> str:
+    prompts = read_prompts("simplified")
+    order = _INVERTED if is_inverted else _ORDER
+    both = {(True, True): "both", (True, False): "axtree", (False, True): "screenshot"}
+    kind = both.get((has_axtree, has_screenshot))
+    return prompts["system"].format(
+        evidence=prompts[f"evidence {kind}"] if kind else "",
+        in_evidence=prompts[f"in evidence {kind}"] if kind else "",
+        questions="\n\n".join(
+            f"Question {number}: {prompts[f'question {tag}']}" for number, tag in enumerate(order, start=1)
+        ),
+        form="\n".join(f"<{tag}>answer</{tag}>" for tag in order),
+    )

@@ -1,0 +1,353 @@
+"""``judges ablate``: what the simplified judge gains from the tree and from the screenshot.
+
+The paper's ablation (Table 2): the simplified judge with tree, screenshot, both or neither. Pure.
+
+``judges probe``: how often a judge's verdict flips when what it sees is changed.
+
+``judges threshold``: a threshold chosen on the scores of a dev run, frozen for `run --threshold`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from core.cli import SuiteOption, stop
+from core.console import interval, percent, text_table
+from core.vocabulary import LABEL_TITLES
+from judges.cli.options import RunOptions, with_run_options
+from judges.cli.run import run_or_exit
+from judges.types import OptionsError
+
+if TYPE_CHECKING:
+    from judges.ensembles.probes import Probe
+    from judges.ensembles.threshold import Objective, Threshold
+    from judges.registry import AnyJudge
+    from judges.run.scheduler import RunSource
+
+
+@with_run_options(without=("judge", "cascade"))
+def ablate(
+    options: RunOptions,
+    out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each variant.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Repeat the paper's Table 2: the simplified judge with tree, screenshot, both, neither.
+
+    Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals, beside the
+    paper's figures where the model is the paper's. Stopped, the same command goes on.
+    """
+    from core.cli import plain_console
+    from core.files import atomic_write
+    from core.suite import OFFICIAL
+
+    model = options.model or PAPERS_MODEL
+    labels, suite = _labels(options)
+    variants = []
+    for family, has_axtree, has_screenshot in VARIANTS:
+        run_or_exit(replace(options, judge=family, model=model), out / family)
+        report = _score(out / family, labels)
+        variants.append(Variant(family, has_axtree, has_screenshot, report))
+    found = {
+        "model": model,
+        "variants": [
+            {"judge": v.family, "tree": v.has_axtree, "screenshot": v.has_screenshot, "report": v.report}
+            for v in variants
+        ],
+    }
+    atomic_write(out / "report.json", json.dumps(found, indent=2).encode() + b"\n")
+    if as_json:
+        print(json.dumps(found))
+    else:
+        is_papers = (model, suite.name) == (PAPERS_MODEL, OFFICIAL)
+        plain_console().print(ablation_table(variants, _printed() if is_papers else {}))
+
+
+def _labels(options: RunOptions):
+    """The labels to score with, before anything is paid. Raises OptionsError where there are none."""
+    from judges.run.config import select, settings_of_environment
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.source import LabelsUnavailable
+
+    settings = settings_of_environment()
+    suite = select(replace(options, judge="simplified-both"), settings).suite
+    try:
+        return load_labels(suite, options.split, settings), suite
+    except (LabelsUnavailable, LabelsInvalid) as reason:
+        raise OptionsError(f"no labels to score {options.split} with: {reason}; use --split dev") from None
+
+
+def _score(folder: Path, labels) -> dict:
+    """The report over the runs that were judged: with --limit and the like the others are left out."""
+    import numpy as np
+
+    from core.vocabulary import LABELS
+    from judges.run.folder import read_judgments
+    from leaderboard.report import score_report
+
+    answers = {record["trajectory_id"]: record["answer"] for record in read_judgments(folder)}
+    judged = [each.trajectory_id in answers for each in labels.trajectories]
+    there = replace(
+        labels,
+        trajectories=tuple(each for each in labels.trajectories if each.trajectory_id in answers),
+        primary={name: values[judged] for name, values in labels.primary.items()},
+    )
+    codes = {True: 1, False: 0, None: -1}
+    columns = {
+        label: np.array(
+            [codes[answers[t.trajectory_id].get(label)] for t in there.trajectories], dtype=np.int8
+        )
+        for label in LABELS
+    }
+    return score_report(SimpleNamespace(**columns), there, "published")
+
+
+def _printed() -> dict[tuple[str, str, str], tuple[float, ...]]:
+    """Table 2 as printed, fractions, by (tree, screenshot, label)."""
+    from leaderboard.paper.published import PUBLISHED
+
+    with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (line["tree"], line["screenshot"], line["label"]): tuple(
+                float(line[figure]) / 100 for figure in ("precision", "recall", "f1")
+            )
+            for line in csv.DictReader(file)
+        }
+
+
+PAPERS_MODEL: Final = "gpt-4o-mini-2024-07-18"
+VARIANTS: Final = (
+    ("simplified-both", True, True),
+    ("simplified-axtree", True, False),
+    ("simplified-screenshot", False, True),
+    ("simplified-neither", False, False),
+)
+"""Families of the registry with whether they see the tree and the screenshot, in the order of Table 2."""
+
+FIGURES: Final = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One row: what the judge saw, and its score report."""
+
+    family: str
+    has_axtree: bool
+    has_screenshot: bool
+    report: Mapping[str, Any]
+
+
+def ablation_table(variants: list[Variant], printed: Mapping[tuple[str, str, str], tuple[float, ...]]):
+    """Precision, recall and F1 of each label as a table for a terminal, percentages with 95 % intervals.
+
+    ``printed`` has the paper's figures by (tree, screenshot, label), to stand beside; empty for other models.
+    """
+    table = text_table("tree", "screenshot", "label", title_justify="left")
+    for figure in ("precision", "recall", "F1"):
+        table.add_column(figure, justify="right")
+        table.add_column("95 %", justify="right")
+        if printed:
+            table.add_column("paper", justify="right")
+    for variant in variants:
+        for label, found in variant.report["labels"].items():
+            if found is not None:
+                table.add_row(*_row(variant, label, found["overall"], printed))
+        table.add_section()
+    return table
+
+
+def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed) -> list[str]:
+    seen = [_yes(variant.has_axtree), _yes(variant.has_screenshot)]
+    row = [*seen, LABEL_TITLES[label]]
+    for place, figure in enumerate(FIGURES):
+        row += [percent(cell[figure]), interval(cell[f"{figure}_ci"])]
+        if printed:
+            row.append(percent(printed[seen[0], seen[1], label][place]))
+    return row
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+UNCHANGED = "unchanged"
+
+
+@with_run_options()
+def probe(
+    options: RunOptions,
+    out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each probe.")],
+    only: Annotated[
+        list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Probe a judge: reasoning removed, another goal, a page that claims success, and more.
+
+    Judges every run unchanged and once for each probe, through the same cache; says how often the verdict
+    flips. Stopped, the same command goes on. The report is also in OUT/report.json.
+    """
+    from core.cli import plain_console
+    from core.files import atomic_write
+    from judges.ensembles.probes import PROBES, probe_table, report_probe, to_json
+    from judges.run.folder import read_judgments, read_run
+
+    if unknown := [name for name in only or () if name not in PROBES]:
+        raise OptionsError(f"--probe {', '.join(unknown)}: use one of {', '.join(PROBES)}")
+    chosen = [PROBES[name] for name in only or PROBES]
+    run_or_exit(options, out / UNCHANGED, partial(_judge_under, None))
+    for each in chosen:
+        run_or_exit(options, out / each.name, partial(_judge_under, each))
+    name = read_run(out / UNCHANGED)["configuration"]["judge"]
+    reports = [
+        report_probe(each, read_judgments(out / UNCHANGED), read_judgments(out / each.name))
+        for each in chosen
+    ]
+    found = to_json(reports, name, options.split)
+    atomic_write(out / "report.json", json.dumps(found, indent=2).encode() + b"\n")
+    if as_json:
+        print(json.dumps(found))
+    else:
+        plain_console().print(probe_table(reports, name))
+
+
+def _judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
+    """The judge, shown runs with the probe's change; as it is without a probe."""
+    from judges.ensembles.probes import Goal, ProbedJudge
+
+    if not hasattr(judge, "ask") or not judge.models:
+        raise OptionsError(f"{judge.name} asks no model, so there is nothing to probe")
+    if probe is None:
+        return judge
+    goals = []
+    if probe.expected == "fails":
+        seen = (views.view(each, judge.wants) for each in ids)
+        goals = list({view.goal: Goal(view.goal, view.goal_images) for view in seen}.values())
+    return ProbedJudge(judge, probe, tuple(goals))
+
+
+def threshold(
+    run: Annotated[Path, typer.Argument(help="The folder of a run over dev, with scores.")],
+    out: Annotated[Path, typer.Option("--out", help="The file to freeze it in (JSON).")],
+    maximise: Annotated[str, typer.Option("--maximise", help="precision, recall or f1.")] = "f1",
+    at_least: Annotated[
+        str | None,
+        typer.Option("--at-least", help="What to keep, such as recall=0.7.", metavar="FIGURE=NUMBER"),
+    ] = None,
+    suite: SuiteOption = None,
+) -> None:
+    """Choose a threshold on the scores of a run over dev.
+
+    Scores come from --samples or --logprobs. `run --threshold FILE` then lets the score decide, on any split,
+    for the same judge, models and options.
+    """
+    from judges.ensembles.threshold import parse_aim, write_threshold
+    from leaderboard.labels.labels import LabelsInvalid
+    from leaderboard.labels.source import LabelsUnavailable
+
+    try:
+        found = choose_from_run(run, parse_aim(maximise, at_least), suite)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_threshold(out, found)
+    except (LabelsUnavailable, LabelsInvalid) as problem:
+        stop(f"no labels to choose with: {problem}", code=1)
+    except OSError as problem:
+        stop(f"{out}: cannot be written ({problem.strerror})")
+    except ValueError as problem:
+        stop(str(problem))
+    for line in summary(found, out):
+        typer.echo(line)
+
+
+def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
+    """The threshold that a dev run's judgments give. Raises what `threshold` tells the user of."""
+    import numpy as np
+
+    from core.cli import read_settings, read_suite
+    from judges.ensembles.threshold import Threshold, choose_threshold, score_settings
+    from judges.run.folder import read_judgments, read_run
+    from judges.types import OptionsError
+    from leaderboard.labels.labels import load_labels
+    from leaderboard.report import task_names
+
+    configuration = read_run(folder)["configuration"]
+    if configuration["split"] != "dev":
+        raise OptionsError(f"{folder}: is a run over {configuration['split']}; thresholds are chosen on dev")
+    if configuration.get("threshold") is not None:
+        raise OptionsError(f"{folder}: its verdicts are by a threshold already; use a run without")
+    settings = read_settings()
+    suite = read_suite(suite_name or configuration["suite"], settings)
+    if suite.name != configuration["suite"]:
+        raise OptionsError(f"{folder}: is a run over {configuration['suite']}, not {suite.name}")
+    scores = scores_of(read_judgments(folder))
+    if all(score is None for score, _ in scores.values()):
+        raise OptionsError(f"{folder}: no answer has a score; run dev with --samples or --logprobs")
+    labels = load_labels(suite, "dev", settings)
+    judged = np.array([each.trajectory_id in scores for each in labels.trajectories])
+    tasks = [name for name, is_judged in zip(task_names(labels), judged, strict=True) if is_judged]
+    given = [scores[each.trajectory_id] for each in labels.trajectories if each.trajectory_id in scores]
+    choice = choose_threshold(
+        np.array([np.nan if value is None else value for _, value in given], dtype=np.float64),
+        labels.primary["success"][judged],
+        tasks,
+        aim,
+    )
+    return Threshold(
+        suite=suite.name,
+        split="dev",
+        label_version=labels.version,
+        judge=configuration["judge"],
+        figure=str(aim),
+        value=choice.value,
+        chosen_on=choice.chosen_on,
+        held_out=choice.held_out,
+        configuration=score_settings(configuration),
+    )
+
+
+def scores_of(records) -> dict[str, tuple[float | None, float | None]]:
+    """By id, the score that was given and the one that counts: 1 or 0 where a verdict came without one."""
+    from judges.ensembles.voting import probability
+    from judges.types import Answer
+
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for record in records:
+        answer = Answer(record["state"], **record["answer"])
+        given = answer.score if answer.success is not None else None
+        found[record["trajectory_id"]] = (given, None if answer.success is None else probability(answer))
+    return found
+
+
+def summary(found: Threshold, out: Path) -> list[str]:
+    """The lines printed at the end."""
+    from leaderboard.calibration import FEWEST_SCORES
+
+    lines = [
+        f"{found.judge}: success from a score of {found.value:.4g} ({found.figure}; labels "
+        f"{found.label_version} of {found.suite} dev)",
+        f"on the runs it was chosen on: {_figures(found.chosen_on)}",
+    ]
+    if found.held_out is None:
+        lines.append("held out: too few tasks to say")
+    else:
+        lines.append(f"held out, five parts of the tasks: {_figures(found.held_out)}")
+    if found.chosen_on["n"] < FEWEST_SCORES:
+        lines.append(f"it rests on {found.chosen_on['n']} runs only: treat it as a trial")
+    return [*lines, f"wrote {out}"]
+
+
+def _figures(cell: Any) -> str:
+    from core.console import interval, percent
+
+    return ", ".join(
+        f"{title} {percent(cell[name])} ({interval(cell[f'{name}_ci']) or 'no interval'})"
+        for name, title in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))
+    )

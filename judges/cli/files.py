@@ -1,0 +1,183 @@
+"""``judges reparse``: a prediction file from replies that are there already, read again.
+
+``judges export``: a run in another form.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from core.cli import SuiteOption, stop
+
+if TYPE_CHECKING:
+    from judges.run.reparse import WholeReply
+
+Row = dict[str, Any]
+
+
+def reparse(
+    place: Annotated[Path, typer.Argument(help="A run's folder, or released judgments/.")],
+    out: Annotated[Path, typer.Option("--out", help="The prediction file to write (JSONL).")],
+    form: Annotated[
+        Literal["tags", "status", "rating"] | None,
+        typer.Option("--form", help="How a judge of your own answers (a run's folder)."),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option("--cache", help="Where the run's replies are kept, for its log-probabilities."),
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="The judge's folder (released judgments).")
+    ] = None,
+    split: Annotated[
+        Literal["dev", "test"] | None, typer.Option("--split", help="The split (released judgments).")
+    ] = None,
+    suite: SuiteOption = None,
+) -> None:
+    """Read stored replies again, without a call.
+
+    Writes the prediction file that reading them today gives; the run's own files stay as they are.
+    """
+    from core.predictions.write import write_predictions
+
+    try:
+        if (place / "run.json").is_file():
+            _refuse({"--judge": judge, "--split": split, "--suite": suite}, "a run's folder")
+            rows, notes = _of_run(place, form, cache)
+        else:
+            _refuse({"--form": form, "--cache": cache}, "released judgments")
+            rows, notes = _of_released(place, judge, split, suite)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_predictions(out, rows)
+    except ValueError as problem:
+        stop(str(problem))
+    except OSError as problem:
+        stop(f"{problem.filename or out}: {problem.strerror}")
+    states = Counter(row["state"] for row in rows)
+    typer.echo(f"{len(rows):,} judgments: {', '.join(f'{n:,} {name}' for name, n in states.most_common())}")
+    for line in notes:
+        typer.echo(line)
+    typer.echo(f"wrote {out}")
+
+
+def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str]]:
+    """The rows of a run, and notes on them."""
+    from judges.run.folder import prediction_row, read_judgments, read_run
+    from judges.run.reparse import reparse_record, reparsing_judge
+
+    configuration = read_run(folder)["configuration"]
+    judge = reparsing_judge(configuration, form)
+    rows: list[Row] = []
+    changed = unanswered = 0
+    with _cached_replies(configuration, cache) as whole:
+        for record in read_judgments(folder):
+            read = reparse_record(record, judge, whole)
+            unanswered += read is None
+            read = read or {**record, "state": "error", "answer": {}}
+            row = prediction_row(read)
+            changed += (row["state"], row["success"]) != (record["state"], record["answer"].get("success"))
+            rows.append(row)
+    notes = [f"{changed:,} of them read otherwise than before"]
+    if unanswered:
+        notes.append(
+            f"{unanswered:,} would now take a call that was never made (the strong judge's) and are in the "
+            "state error; run the judge again into another folder, the cache has all other replies"
+        )
+    return rows, notes
+
+
+@contextlib.contextmanager
+def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
+    """Replies out of the cache, for a run that asked for log-probabilities; else None."""
+    from judges.engine.cache import CallCache
+    from judges.run.config import cache_folder
+
+    if not any(model.get("logprobs") for model in configuration["models"].values()):
+        yield None
+        return
+    folder = cache_folder(cache)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: there is no cache; name the one that the run used with --cache")
+    kept = CallCache(folder)
+    try:
+        yield kept.get
+    finally:
+        kept.close()
+
+
+def _of_released(
+    folder: Path, judge: str | None, split: str | None, suite_name: str | None
+) -> tuple[list[Row], list[str]]:
+    """The rows of released judgments in the order of the split; one without a judgment is an error."""
+    from core.cli import read_settings, read_suite
+    from judges.run.reparse import ReparseError, read_released
+
+    if split is None:
+        raise ReparseError("released judgments: say which split with --split")
+    suite = read_suite(suite_name, read_settings())
+    found: dict[str, Row] = {}
+    unknown: list[str] = []
+    for spelled, row in read_released(folder, judge):
+        trajectory = suite.find(spelled)
+        if trajectory is None:
+            unknown.append(spelled)
+        else:
+            found[trajectory.trajectory_id] = row
+    ids = [each.trajectory_id for each in suite.split(split)]
+    if not any(each in found for each in ids):
+        raise ReparseError(f"{folder}: has no judgment of {suite.name} {split}; see --suite and --split")
+    absent = sum(each not in found for each in ids)
+    rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
+    notes = []
+    if absent:
+        notes.append(f"{absent:,} trajectories have no judgment; they are in the state error")
+    if others := len(found) - len(ids) + absent:
+        notes.append(f"{others:,} judgments are of the other split and left out")
+    if unknown:
+        notes.append(f"{len(unknown):,} are of no trajectory of {suite.name}: {', '.join(unknown[:5])}")
+    return rows, notes
+
+
+def _refuse(given: Mapping[str, object], what: str) -> None:
+    if wrong := [flag for flag, value in given.items() if value is not None]:
+        raise ValueError(f"{', '.join(wrong)}: does not go with {what}; leave it out")
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write judgments/ into.")],
+    released_layout: Annotated[
+        bool, typer.Option("--released-layout", help="As the paper's judgments were released.")
+    ] = False,
+    judge_folder: Annotated[
+        str | None, typer.Option("--judge-folder", help="Another name for the judge's folder.")
+    ] = None,
+) -> None:
+    """Write a run's judgments in another form.
+
+    One file a judgment with the reply that tells it; what the judge was shown is not in it.
+    """
+    from judges.run.export import ExportError, export_released_layout
+    from judges.run.folder import RunFolderError
+
+    if not released_layout:
+        stop("name the form: --released-layout")
+    try:
+        done = export_released_layout(run, out, judge_folder)
+    except (ExportError, RunFolderError) as problem:
+        stop(str(problem))
+    except OSError as problem:
+        stop(f"{out}: cannot be written ({problem.strerror})")
+    typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them failures", err=True)
+    if done.left_out:
+        stop(
+            f"{len(done.left_out):,} judgments are left out, since no single reply in them says the verdict: "
+            f"{', '.join(done.left_out[:5])}{' …' if len(done.left_out) > 5 else ''}",
+            code=1,
+        )

@@ -1,0 +1,190 @@
+"""The options that run, plan, ablate and probe have in common, declared once, as fields of a dataclass."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from core.cli import SplitOption, SuiteOption, stop
+from judges.endpoints.providers import PROVIDERS
+from judges.types import OptionsError
+
+
+def _option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What a run is made of, as it was typed. `run_options` turns it into judge, models, views and ids."""
+
+    judge: Annotated[
+        str | None, typer.Argument(help="A name from `list`; left out where --cascade names two.")
+    ] = None
+    split: SplitOption
+    suite: SuiteOption = None
+    source: Annotated[
+        Path | None,
+        _option("--source", help="Recorded runs; ARB_DATA_DIR if left out, else the sample's own."),
+    ] = None
+
+    model: Annotated[str | None, _option("--model", help="The model of every role without its own.")] = None
+    model_of: Annotated[
+        list[str] | None,
+        _option("--model-of", help="ROLE=MODEL: the model of one role. Several times.", metavar="ROLE=MODEL"),
+    ] = None
+    provider: Annotated[str | None, _option("--provider", help=f"One of {', '.join(PROVIDERS)}.")] = None
+    base_url: Annotated[str | None, _option("--base-url", help="Address of an endpoint.")] = None
+    key_variable: Annotated[
+        str | None, _option("--key-variable", help="The environment variable that holds the key.")
+    ] = None
+    temperature: Annotated[
+        float | None, _option("--temperature", help="0 if left out; 0.7 with --samples.", min=0.0, max=2.0)
+    ] = None
+    seed: Annotated[int | None, _option("--seed", help="0 if left out; none with --samples.")] = None
+    max_output_tokens: Annotated[
+        int | None, _option("--max-output-tokens", help="The longest reply; 1024 if left out.", min=1)
+    ] = None
+    logprobs: Annotated[
+        bool, _option("--logprobs", help="Ask for log-probabilities, and make `score` from them.")
+    ] = False
+    extra: Annotated[
+        list[str] | None,
+        _option(
+            "--extra", help="NAME=JSON: another field of the request. Several times.", metavar="NAME=JSON"
+        ),
+    ] = None
+
+    samples: Annotated[int, _option("--samples", help="Answers for a trajectory.", min=1)] = 1
+    vote: Annotated[
+        Literal["all", "majority", "any"], _option("--vote", help="Which samples must say yes.")
+    ] = "majority"
+    cascade: Annotated[
+        str | None,
+        _option("--cascade", help="CHEAP,STRONG: two judges; the second where the first says yes."),
+    ] = None
+    cascade_band: Annotated[
+        str | None,
+        _option(
+            "--cascade-band",
+            help="The second also where the first's score lies in it; 0.2,0.8 if left out.",
+            metavar="LOW,HIGH",
+        ),
+    ] = None
+    cascade_trusts_yes: Annotated[
+        bool, _option("--cascade-trusts-yes", help="A sure yes of the first needs no second.")
+    ] = False
+    threshold: Annotated[
+        Path | None, _option("--threshold", help="A threshold on `score`, chosen on dev (see `threshold`).")
+    ] = None
+    prompts: Annotated[Literal["own", "official"], _option("--prompts", help="Whose wording is sent.")] = (
+        "own"
+    )
+    compat: Annotated[bool, _option("--compat", help="NNetNav pairs changes as the released code did.")] = (
+        False
+    )
+
+    max_in_flight: Annotated[int, _option("--max-in-flight", help="Calls under way at once.", min=1)] = 64
+    requests_per_minute: Annotated[
+        int | None, _option("--requests-per-minute", help="No more requests than these.", min=1)
+    ] = None
+    tokens_per_minute: Annotated[
+        int | None, _option("--tokens-per-minute", help="No more tokens than these.", min=1)
+    ] = None
+    timeout: Annotated[
+        float | None, _option("--timeout", help="Seconds that a call may take; 300 if left out.", min=0.1)
+    ] = None
+    max_usd: Annotated[
+        float | None, _option("--max-usd", help="Stop before more than this is spent.", min=0.0)
+    ] = None
+    price: Annotated[
+        list[str] | None,
+        _option(
+            "--price",
+            help="Dollars for a million tokens, over the table's. Several times.",
+            metavar="MODEL=IN,OUT[,CACHED]",
+        ),
+    ] = None
+    prices: Annotated[Path | None, _option("--prices", help="A price table of your own (CSV).")] = None
+
+    max_image_side: Annotated[
+        int | None, _option("--max-image-side", help="Scale larger pictures down (pixels).", min=16)
+    ] = None
+    image_format: Annotated[
+        Literal["png", "jpeg", "webp"] | None, _option("--image-format", help="Convert pictures.")
+    ] = None
+    image_detail: Annotated[
+        Literal["auto", "low", "high"], _option("--image-detail", help="The endpoint's detail flag.")
+    ] = "auto"
+
+    shard: Annotated[
+        str | None, _option("--shard", help="i/n: the i-th of n parts, from 1.", metavar="I/N")
+    ] = None
+    limit: Annotated[int | None, _option("--limit", help="The first so many trajectories.", min=1)] = None
+    benchmark: Annotated[
+        list[str] | None, _option("--benchmark", help="Only of this benchmark. Several times.")
+    ] = None
+    agent: Annotated[list[str] | None, _option("--agent", help="Only of this agent. Several times.")] = None
+    ids: Annotated[Path | None, _option("--ids", help="Only these trajectory ids, one a line.")] = None
+    cache: Annotated[
+        Path | None, _option("--cache", help="Where replies are kept; ARB_CACHE_DIR/calls if left out.")
+    ] = None
+
+
+def with_run_options(*, without: Sequence[str] = ()) -> Callable[[Callable], Callable]:
+    """Give a command every option of RunOptions in place of its first parameter, ``options: RunOptions``.
+
+    ``without`` names fields that the command does not take. Mistakes of the user (OptionsError, and what a
+    suite, a source or a run folder cannot give) end the command with one line each.
+    """
+
+    def decorate(command: Callable) -> Callable:
+        shared = _shared_parameters(without)
+        own = list(inspect.signature(command).parameters.values())[1:]
+        hints = get_type_hints(command, include_extras=True)
+        own = [each.replace(annotation=hints[each.name], kind=each.KEYWORD_ONLY) for each in own]
+
+        @functools.wraps(command)
+        def called(**given: Any) -> Any:
+            chosen = {each.name: given.pop(each.name) for each in shared}
+            try:
+                return command(RunOptions(**chosen), **given)
+            except user_errors() as problem:
+                stop(str(problem))
+
+        parameters = [*shared, *own]
+        called.__signature__ = inspect.Signature(parameters)
+        called.__annotations__ = {each.name: each.annotation for each in parameters}
+        del called.__wrapped__  # inspect would read the command's own parameters instead
+        return called
+
+    return decorate
+
+
+def user_errors() -> tuple[type[Exception], ...]:
+    """Mistakes of the user: printed as one line, without a traceback."""
+    from core.suite import SuiteError
+    from dataset_script.sources.base import SourceError
+    from judges.run.folder import RunFolderError
+
+    return OptionsError, RunFolderError, SourceError, SuiteError
+
+
+def _shared_parameters(without: Sequence[str]) -> list[inspect.Parameter]:
+    hints = get_type_hints(RunOptions, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(RunOptions)
+        if each.name not in without
+    ]

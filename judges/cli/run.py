@@ -1,0 +1,121 @@
+"""``judges run``: a judge over a split, into a folder that the same command goes on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from judges.cli.options import RunOptions, with_run_options
+from judges.types import OptionsError
+
+if TYPE_CHECKING:
+    from judges.run.runner import Engine, Outcome, Wrap
+
+EXIT_CODES = {"finished": 0, "waiting": 0, "failing": 1, "budget": 3, "interrupted": 130}
+"""How the command ends, by how the run did."""
+
+
+@with_run_options()
+def run(
+    options: RunOptions,
+    out: Annotated[Path, typer.Option("--out", help="The run's folder; made, or gone on with.")],
+    retry: Annotated[
+        str | None, typer.Option("--retry", help="STATE,…: judge again what ended so.", metavar="STATE,…")
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option("--engine", help="This machine, or a Ray cluster.")
+    ] = "local",
+    ray_address: Annotated[
+        str | None, typer.Option("--ray-address", help="A running cluster; else one is started here.")
+    ] = None,
+    ray_workers: Annotated[
+        int | None,
+        typer.Option("--ray-workers", help="Actors; one for each GPU or core if left out.", min=1),
+    ] = None,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Over the Batch API: half the price, within a day.")
+    ] = False,
+) -> None:
+    """Run a judge over a split.
+
+    Writes run.json, judgments.jsonl and predictions.jsonl into the folder. Stopped, killed or done, the same
+    command goes on where it was: no call is paid twice.
+    """
+    from judges.run.runner import run_judge
+
+    outcome = run_judge(options, out, _engine(engine, ray_address, ray_workers, batch), _retried(retry))
+    for line in summary(outcome, out):
+        typer.echo(line, err=True)
+    raise typer.Exit(EXIT_CODES[outcome.ended.how])
+
+
+def run_or_exit(options: RunOptions, folder: Path, wrap: Wrap | None = None) -> None:
+    """One run of several, in its own folder; ends the command, with the summary, where it does not finish."""
+    from judges.engine.engine import run_local
+    from judges.run.runner import run_judge
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    typer.echo(f"{folder.name}:", err=True)
+    outcome = run_judge(options, folder, run_local, wrap=wrap)
+    if outcome.ended.how != "finished":
+        for line in summary(outcome, folder):
+            typer.echo(line, err=True)
+        raise typer.Exit(EXIT_CODES[outcome.ended.how])
+
+
+def summary(outcome: Outcome, out: Path) -> list[str]:
+    """The lines printed at the end."""
+    from core.vocabulary import STATES
+
+    sums = outcome.totals
+    by_state = [f"{sums['states'][state]:,} {state}" for state in STATES if state in sums["states"]]
+    cost = "cost unknown" if sums["cost_usd"] is None else f"${sums['cost_usd']:.4f}"
+    lines = [] if outcome.ended.message is None else [outcome.ended.message]
+    lines.append(
+        f"{outcome.judged:,} of {outcome.chosen:,} trajectories judged: {', '.join(by_state) or 'none'}; "
+        f"{sums['calls']:,} calls, {_count(sums['input_tokens'])} tokens in, "
+        f"{_count(sums['output_tokens'])} out, {cost}"
+    )
+    if outcome.absent:
+        lines.append(f"{outcome.absent:,} have no recorded run in the source and are left out")
+    if failed := [state for state in ("error", "too_long") if state in sums["states"]]:
+        first = "" if outcome.problem is None else f" (the first error: {outcome.problem})"
+        lines.append(f"to ask again for those without a reply, add --retry {','.join(failed)}{first}")
+    lines.append(f"predictions: {out / 'predictions.jsonl'}")
+    if outcome.judged < outcome.chosen - outcome.absent:
+        lines.append("to continue, run the same command again")
+    return lines
+
+
+def _count(number: float | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
+
+
+def _retried(text: str | None) -> tuple[str, ...]:
+    from core.vocabulary import STATES
+
+    named = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    known = tuple(state for state in STATES if state != "ok")
+    if unknown := [name for name in named if name not in known]:
+        raise OptionsError(f"--retry {','.join(unknown)}: use {', '.join(known)}")
+    return named
+
+
+def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: bool) -> Engine:
+    if batch and name == "ray":
+        raise OptionsError("--batch and --engine ray: use one of them")
+    if batch:
+        from judges.endpoints.batch import run_batch
+
+        return run_batch
+    if name == "ray":
+        from judges.run.ray import ray_engine
+
+        return ray_engine(ray_address, ray_workers)
+    if ray_address or ray_workers:
+        raise OptionsError("--ray-address and --ray-workers go with --engine ray")
+    from judges.engine.engine import run_local
+
+    return run_local

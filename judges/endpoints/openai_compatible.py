@@ -1,0 +1,278 @@
+"""An OpenAI-compatible endpoint: one session of aiohttp, its connections kept and reused.
+
+The openai package would do the same at a multiple of the CPU, and takes a second to import: a request of ours
+is one address, the same headers every time and a body of bytes, and its answer is kept as it came, read more
+tolerantly than typed.
+
+Chat completions as JSON: the body of a request, and the reply in an answer. Pure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import time
+from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from judges.endpoints.providers import Access
+from judges.engine.errors import CallFailed, classify, classify_status, read_json
+from judges.types import Image, Message, ModelSettings, Reply, TokenProbability
+
+if TYPE_CHECKING:
+    import ssl
+
+    from aiohttp import ClientSession
+
+TOP_LOGPROBS: Final = 5
+"""How many rivals of each token are asked for, where log-probabilities are."""
+
+OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens")
+"""The two names of the longest reply; endpoints know one or both."""
+
+
+def request_body(
+    model: ModelSettings,
+    messages: tuple[Message, ...],
+    max_output_tokens: int,
+    *,
+    unsupported_params: Set[str] = frozenset(),
+    output_limit: str = "max_tokens",
+) -> dict[str, Any]:
+    """The body of a request, without ``unsupported_params``; where one name of the output limit is
+    unsupported, the other is used.
+    """
+    body: dict[str, Any] = {"model": model.model, "messages": [message_to_json(each) for each in messages]}
+    limits = [
+        name for name in sorted(OUTPUT_LIMITS, key=output_limit.__ne__) if name not in unsupported_params
+    ]
+    if limits and not any(name in model.extra for name in OUTPUT_LIMITS):
+        body[limits[0]] = max_output_tokens
+    given: dict[str, Any] = {"temperature": model.temperature, "seed": model.seed}
+    if model.logprobs and "logprobs" not in unsupported_params:
+        given |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+    body |= {
+        name: value for name, value in given.items() if value is not None and name not in unsupported_params
+    }
+    return body | dict(model.extra)
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """A body as JSON: with pictures in it many times faster than by the standard library."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(body)
+    except (UnicodeEncodeError, TypeError):  # half of a surrogate pair, which stands in some pages
+        return json.dumps(body).encode("ascii")
+
+
+def message_to_json(message: Message) -> dict[str, Any]:
+    """A message as it is sent: a text as a string, texts and pictures as parts."""
+    if isinstance(message.content, str):
+        return {"role": message.role, "content": message.content}
+    return {"role": message.role, "content": [_part(part) for part in message.content]}
+
+
+def _part(part: str | Image) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    detail = {} if part.detail == "auto" else {"detail": part.detail}  # some endpoints know no detail
+    return {"type": "image_url", "image_url": {"url": part.data_url, **detail}}
+
+
+def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
+    """The reply in the answer to a call, its text as it came.
+
+    A refusal, in words of its own or by a filter, has the state ``refused``. Raises CallFailed for an answer
+    without a reply: cut JSON, no choices, an error inside, or no text although the model says it was done.
+    """
+    try:
+        answer = read_json(raw)
+    except ValueError as problem:
+        raise _unusable(f"the answer is not complete JSON ({problem})", raw, {}) from problem
+    if not isinstance(answer, dict):
+        raise _unusable("the answer is not a JSON object", raw, {})
+    choices = answer.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    error = answer.get("error") or (choice.get("error") if isinstance(choice, dict) else None)
+    if error:
+        raise _inner_error(error, raw, answer)
+    if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
+        raise _unusable("the answer has no choices", raw, answer)
+    return _reply_of_first_choice(choice, answer, raw, latency_s)
+
+
+def _reply_of_first_choice(
+    choice: Mapping[str, Any], answer: Mapping[str, Any], raw: str, latency_s: float | None
+) -> Reply:
+    text, finish_reason = _text(choice["message"].get("content")), choice.get("finish_reason")
+    refusal = choice["message"].get("refusal") or None
+    is_refused = refusal is not None or finish_reason == "content_filter"
+    if not (text or "").strip() and not is_refused and finish_reason != "length":
+        raise _unusable(f"the reply has no text (finish_reason {finish_reason})", raw, answer)
+    input_tokens, output_tokens = _usage(answer)
+    return Reply(
+        text=text,
+        state="refused" if is_refused else "ok",
+        finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+        refusal=str(refusal) if refusal else None,
+        error="the model refused" if refusal else "stopped by a content filter" if is_refused else None,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        latency_s=latency_s,
+        model=answer.get("model") if isinstance(answer.get("model"), str) else None,
+        logprobs=_logprobs(choice.get("logprobs")),
+    )
+
+
+def _text(content: Any) -> str | None:
+    """The text of a content; some endpoints send it in parts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str)) or None
+    return content if isinstance(content, str) else None
+
+
+def _usage(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    return tuple(count if type(count) is int and count >= 0 else None for count in counts)
+
+
+def _logprobs(given: Any) -> tuple[TokenProbability, ...] | None:
+    """Each token with its rivals; None when there are none, or none that can be read."""
+    try:
+        return tuple(
+            TokenProbability(
+                each["token"],
+                float(each["logprob"]),
+                tuple(
+                    (rival["token"], float(rival["logprob"]))
+                    for rival in each.get("top_logprobs") or ()
+                    if rival["token"] != each["token"]
+                ),
+            )
+            for each in given["content"]
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _unusable(message: str, raw: str, answer: Mapping[str, Any]) -> CallFailed:
+    """A paid answer that nothing can be made of: it may come out well another time."""
+    input_tokens, output_tokens = _usage(answer)
+    return CallFailed(
+        "transient",
+        message,
+        maybe_paid=True,
+        raw=raw,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+    )
+
+
+def _inner_error(error: Any, raw: str, answer: Mapping[str, Any]) -> CallFailed:
+    """An error under the status 200, as routers send them when the endpoint behind them failed."""
+    code = error.get("code") if isinstance(error, dict) else None
+    if type(code) is int and 400 <= code < 600:
+        return classify_status(code, json.dumps({"error": error}))
+    return _unusable(f"an error in the answer: {json.dumps(error)}", raw, answer)
+
+
+TIMEOUT_S: Final = 300.0
+"""A call may take so long in all, however slowly its bytes come."""
+
+CONNECT_TIMEOUT_S: Final = 10.0
+
+KEEP_ALIVE_S: Final = 4.0
+"""Shorter than servers keep idle connections (uvicorn: 5 s), so that none is used as it is closed."""
+
+
+class OpenAIEndpoint:
+    """Makes single attempts and leaves retries to the executor. For the event loop that creates it."""
+
+    def __init__(self, access: Access, timeout_s: float = TIMEOUT_S):
+        self._access = access
+        self._timeout_s = timeout_s
+        self._address = access.base_url.rstrip("/") + "/chat/completions"
+        self._session = open_session(access)
+
+    async def attempt(
+        self,
+        model: ModelSettings,
+        messages: tuple[Message, ...],
+        max_output_tokens: int,
+        *,
+        unsupported_params: Set[str] = frozenset(),
+    ) -> Reply:
+        """One request without ``unsupported_params``. Raises CallFailed, and nothing else.
+
+        The reply's latency is the time from sending to the last byte.
+        """
+        body = request_body(
+            model,
+            messages,
+            max_output_tokens,
+            unsupported_params=unsupported_params,
+            output_limit=self._access.output_limit,
+        )
+        begun = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                sent = io.BytesIO(encoded(body))  # so aiohttp lets other calls go on between its pieces
+                async with self._session.post(self._address, data=sent) as answer:
+                    text = await answer.text(errors="replace")
+            if not 200 <= answer.status < 300:
+                raise classify_status(answer.status, text, answer.headers)
+            return parse_reply(text, time.perf_counter() - begun)
+        except Exception as problem:
+            raise without_key(classify(problem), self._access) from problem
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+def without_key(failure: CallFailed, access: Access) -> CallFailed:
+    """Endpoints may repeat the key they were given; it goes into no file."""
+    if access.key:
+        failure.message = failure.message.replace(access.key, "[key]")
+        failure.args = (failure.message,)
+        failure.raw = failure.raw and failure.raw.replace(access.key, "[key]")
+    return failure
+
+
+def open_session(access: Access) -> ClientSession:
+    import aiohttp
+
+    address = urlsplit(access.base_url)
+    headers = {"Accept": "application/json", "Content-Type": "application/json", **dict(access.headers)}
+    if address.username is None:  # a name in the address is sent by aiohttp, in the key's place
+        headers["Authorization"] = f"Bearer {access.key or 'none'}"  # some look that there is one, no further
+    return aiohttp.ClientSession(
+        headers=headers,
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=_trust(address.scheme)),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        proxy=_proxy(address.scheme, address.hostname or ""),
+    )
+
+
+def _trust(scheme: str) -> ssl.SSLContext | bool:
+    """Whom to believe who an endpoint is: what the system does, or ``SSL_CERT_FILE`` says."""
+    if scheme == "http":
+        return True
+    import httpx2  # it also finds the authorities where Python's own ssl does not look
+
+    return httpx2.create_ssl_context()
+
+
+def _proxy(scheme: str, host: str) -> str | None:
+    """The proxy that ``HTTPS_PROXY`` and its like name for a host; looked up once, not for every call."""
+    from urllib.request import getproxies, proxy_bypass
+
+    proxies: dict[str, Any] = getproxies()
+    return None if proxy_bypass(host) else proxies.get(scheme) or proxies.get("all")

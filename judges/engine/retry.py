@@ -1,0 +1,196 @@
+"""One call until it is answered or given up: try after try, each within limit and budget.
+
+How often a call is tried, and how long it waits between. Pure but for the jitter's random numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Set
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from judges.engine.budget import Spending
+from judges.engine.concurrency import AdaptiveLimit, Slot
+from judges.engine.errors import CallFailed, classify
+from judges.engine.interfaces import Cache, Endpoint, OnEvent
+from judges.types import Call, Message, ModelSettings, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Bounds on the tries of one call.
+
+    Refusals for too many calls, which cost nothing and pass: ``rate_limited`` tries. Failures of servers and
+    connections: ``transient`` tries. Answers that are paid and cannot be used, and calls that ran out of
+    time: ``unusable``. With every try of a kind the wait doubles, from ``first_wait_s`` to ``max_wait_s``;
+    an endpoint that asks for more than ``max_retry_after_s`` is not waited for.
+    """
+
+    rate_limited: int = 10
+    transient: int = 8
+    unusable: int = 3
+    first_wait_s: float = 0.5
+    max_wait_s: float = 60.0
+    max_retry_after_s: float = 900.0
+
+
+class RetryState:
+    """The failed tries of one call so far. ``draw`` gives numbers from 0 to 1."""
+
+    def __init__(self, policy: RetryPolicy, draw: Callable[[], float]):
+        self._policy = policy
+        self._draw = draw
+        self._failures: Counter[str] = Counter()
+
+    def wait_s(self, failure: CallFailed) -> float | None:
+        """How long to wait before the next try; None when there should be none.
+
+        Waits are drawn between the half and the whole of their length, so that calls that failed together do
+        not come back together. Where the endpoint says how long to wait, all calls do (`AdaptiveLimit`), and
+        this one no longer than they.
+        """
+        policy = self._policy
+        if failure.kind not in ("rate_limit", "transient"):
+            return None
+        if (failure.retry_after_s or 0) > policy.max_retry_after_s:
+            return None
+        if failure.kind == "rate_limit":
+            kind, most = "rate_limited", policy.rate_limited
+        else:
+            is_unusable = failure.is_slow or failure.raw is not None
+            kind, most = ("unusable", policy.unusable) if is_unusable else ("transient", policy.transient)
+        self._failures[kind] += 1
+        if self._failures[kind] >= most:
+            return None
+        if failure.retry_after_s is not None:
+            return 0.0
+        exponent = min(self._failures[kind] - 1, 30)
+        longest = min(policy.max_wait_s, policy.first_wait_s * 2**exponent)
+        return longest * (0.5 + self._draw() / 2)
+
+
+_STATES: Final = {"too_long": "too_long", "refused": "refused"}
+"""The state of a call given up, by the kind of its last failure; ``error`` for all others."""
+
+
+@dataclass
+class RoleCaller:
+    """Makes the calls of one role. ``unsupported_params``: parameters that its endpoint rejected."""
+
+    endpoint: Endpoint
+    model: ModelSettings
+    cache: Cache
+    limit: AdaptiveLimit
+    budget: Spending
+    on_event: OnEvent
+    retry_policy: RetryPolicy
+    tokens_of: Callable[[ModelSettings, tuple[Message, ...]], int]
+    sleep: Callable[[float], Awaitable[object]]
+    draw: Callable[[], float]
+    unsupported_params: set[str] = field(default_factory=set)
+
+    async def reply(self, call: Call, key: str, max_tokens: int) -> Reply:
+        """The reply to a call, kept in the cache; one in another state than ``ok`` when there is none.
+
+        What failed tries are known to have cost is in the reply's cost. Raises BudgetReached.
+        """
+        tries, spent_usd = RetryState(self.retry_policy, self.draw), 0.0
+        messages, used_shorter = call.messages, False
+        while True:
+            unsupported_params = frozenset(self.unsupported_params)
+            try:
+                reply = await self._attempt(key, messages, max_tokens, unsupported_params)
+            except CallFailed as failure:
+                spent_usd += self._cost(failure) or 0.0
+                self._note(key, failure)
+                if failure.kind == "too_long" and call.shorter is not None and not used_shorter:
+                    messages, used_shorter = call.shorter, True
+                elif failure.kind == "unsupported_parameter" and failure.parameter not in unsupported_params:
+                    self._leave_out(failure.parameter)
+                elif (wait_s := tries.wait_s(failure)) is not None:
+                    self.on_event("retried", failure=failure.kind, message=failure.message, wait_s=wait_s)
+                    await self.sleep(wait_s)
+                else:
+                    return self._failed_reply(failure, call, key, spent_usd, used_shorter)
+                continue
+            cost_usd = self._cost(reply)
+            reply = replace(
+                reply,
+                key=key,
+                used_shorter=used_shorter,
+                cost_usd=None if cost_usd is None else cost_usd + spent_usd,
+            )
+            self.cache.put(key, reply)
+            self.on_event("answered", purpose=call.purpose, role=call.role, reply=reply)
+            return reply
+
+    async def _attempt(
+        self, key: str, messages: tuple[Message, ...], max_tokens: int, unsupported_params: Set[str]
+    ) -> Reply:
+        """One try. Money is set aside only once there is room for the call, so that none waits unused."""
+        tokens = self.tokens_of(self.model, messages) + max_tokens if self.limit.counts_tokens else 0
+        async with self.limit.slot(tokens) as slot:
+            reservation = await self.budget.reserve(self.model, messages, max_tokens)
+            try:
+                reply = await self.endpoint.attempt(
+                    self.model, messages, max_tokens, unsupported_params=unsupported_params
+                )
+            except Exception as problem:
+                failure = classify(problem)
+                counted = _counted(failure)
+                self.budget.settle(reservation, counted, maybe_paid=failure.maybe_paid)
+                self._report_to_limit(slot, failure)
+                raise failure from problem
+            except BaseException:  # stopped in flight: it may be paid, and is lost
+                self.budget.settle(reservation, None, maybe_paid=True)
+                self.cache.note_attempt(key, "cancelled", "stopped while in progress")
+                raise
+            self.budget.settle(reservation, reply)
+            slot.succeeded(_sum(reply.input_tokens, reply.output_tokens))
+            return reply
+
+    def _report_to_limit(self, slot: Slot, failure: CallFailed) -> None:
+        if failure.kind == "rate_limit":
+            pause_s = failure.retry_after_s
+            is_waited_for = pause_s is not None and pause_s <= self.retry_policy.max_retry_after_s
+            slot.overloaded(pause_s if is_waited_for else None)
+        elif failure.is_slow:
+            slot.overloaded()
+
+    def _leave_out(self, parameter: str | None) -> None:
+        self.unsupported_params.add(parameter)
+        self.on_event("dropped", model=self.model.model, parameter=parameter)
+
+    def _note(self, key: str, failure: CallFailed) -> None:
+        detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
+        self.cache.note_attempt(key, failure.kind, detail)
+
+    def _failed_reply(
+        self, failure: CallFailed, call: Call, key: str, spent_usd: float, used_shorter: bool
+    ) -> Reply:
+        """The reply that stands for none; ``text`` is what came, as far as anything did."""
+        state = _STATES.get(failure.kind, "error")
+        self.on_event("failed", purpose=call.purpose, role=call.role, state=state, message=failure.message)
+        return Reply(
+            text=failure.raw,
+            state=state,
+            error=failure.message,
+            cost_usd=spent_usd or None,
+            used_shorter=used_shorter,
+            key=key,
+        )
+
+    def _cost(self, made: Reply | CallFailed) -> float | None:
+        return self.budget.cost_of(self.model, made.input_tokens, made.output_tokens)
+
+
+def _counted(failure: CallFailed) -> Reply | None:
+    """What a failed try took, where the endpoint counted it."""
+    if failure.input_tokens is None or failure.output_tokens is None:
+        return None
+    return Reply(state="error", input_tokens=failure.input_tokens, output_tokens=failure.output_tokens)
+
+
+def _sum(*counts: int | None) -> int | None:
+    return None if None in counts else sum(counts)

@@ -1,0 +1,133 @@
+"""A cheap judge, checked by a strong one where it is not to be relied on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from judges.ensembles.base import map_calls
+from judges.prompting import prompts_hash
+from judges.types import Answer, Judge, JudgeSession, View, Wants
+
+UNCERTAIN: Final = (0.2, 0.8)
+"""Scores of a cheap judge from the first to the second are no answer to rely on."""
+
+CHEAP, STRONG = "cheap", "strong"
+_AMOUNTS: Final = ("none", "last", "all")
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """A cheap judge, and a strong one that decides where the cheap one is not to be relied on.
+
+    The strong judge is asked when the cheap one has no verdict, when its score lies in ``uncertain`` (both
+    ends included), and, with ``confirms_success``, whenever it says success: precision is what judges are
+    ranked by, so a yes has to be confirmed, while a sure no stands. Whatever the strong judge answers then
+    counts, no verdict as well; labels that it does not give are the cheap judge's.
+    """
+
+    cheap: Judge
+    strong: Judge
+    uncertain: tuple[float, float] = UNCERTAIN
+    confirms_success: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.cheap.name} then {self.strong.name}"
+
+    @property
+    def inputs(self) -> str:
+        return f"{self.cheap.inputs}; then {self.strong.inputs}"
+
+    @property
+    def calls(self) -> str:
+        return f"{self.cheap.calls}, where asked {self.strong.calls} more"
+
+    @property
+    def source(self) -> str:
+        return "; ".join(dict.fromkeys((self.cheap.source, self.strong.source)))
+
+    @property
+    def wants(self) -> Wants:
+        return _union_of_wants(self.cheap.wants, self.strong.wants)
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The models of both; roles begin with ``cheap.`` and ``strong.``."""
+        both = {f"{CHEAP}.{role}": model for role, model in self.cheap.models.items()}
+        both |= {f"{STRONG}.{role}": model for role, model in self.strong.models.items()}
+        return MappingProxyType(both)
+
+    @property
+    def prompts_hash(self) -> str:
+        """SHA-256 over both judges' prompts and over when the strong one is asked."""
+        when = f"{self.uncertain} {self.confirms_success}"
+        return prompts_hash(self.cheap.prompts_hash, self.strong.prompts_hash, when)
+
+    def ask(self, view: View) -> JudgeSession:
+        """The cheap judge, then the strong one where it is needed; each sees no more than it wants."""
+        first = yield from _with_role_prefix(self.cheap.ask(restrict_view(view, self.cheap.wants)), CHEAP)
+        if not self.needs_strong(first):
+            return first
+        second = yield from _with_role_prefix(self.strong.ask(restrict_view(view, self.strong.wants)), STRONG)
+        return replace(
+            second,
+            side_effect=first.side_effect if second.side_effect is None else second.side_effect,
+            repetition=first.repetition if second.repetition is None else second.repetition,
+            optimality=first.optimality if second.optimality is None else second.optimality,
+        )
+
+    def needs_strong(self, answer: Answer) -> bool:
+        low, high = self.uncertain
+        is_uncertain = answer.score is not None and low <= answer.score <= high
+        return answer.success is None or is_uncertain or (self.confirms_success and answer.success)
+
+
+def parse_band(text: str | None) -> tuple[float, float]:
+    """A band of scores as typed: ``LOW,HIGH``, from 0 to 1. Raises ValueError."""
+    if text is None:
+        return UNCERTAIN
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        low, high = 1.0, 0.0
+    if not 0 <= low <= high <= 1:
+        raise ValueError("write two scores from 0 to 1, such as 0.2,0.8")
+    return low, high
+
+
+def restrict_view(view: View, wants: Wants) -> View:
+    """The view without what a judge with these wants is not shown."""
+    last = len(view.steps) - 1
+
+    def shows(amount: str, place: int) -> bool:
+        return amount == "all" or (amount == "last" and place == last)
+
+    return replace(
+        view,
+        goal_images=view.goal_images if wants.goal_images else (),
+        steps=tuple(
+            replace(
+                step,
+                axtree=step.axtree if shows(wants.axtrees, place) else None,
+                axtree_pruned=step.axtree_pruned if shows(wants.axtrees, place) else None,
+                screenshot=step.screenshot if shows(wants.screenshots, place) else None,
+            )
+            for place, step in enumerate(view.steps)
+        ),
+    )
+
+
+def _with_role_prefix(session: JudgeSession, prefix: str) -> JudgeSession:
+    return (yield from map_calls(session, lambda call: replace(call, role=f"{prefix}.{call.role}")))
+
+
+def _union_of_wants(one: Wants, other: Wants) -> Wants:
+    def more(first: str, second: str):
+        return max(first, second, key=_AMOUNTS.index)
+
+    return Wants(
+        axtrees=more(one.axtrees, other.axtrees),
+        screenshots=more(one.screenshots, other.screenshots),
+        goal_images=one.goal_images or other.goal_images,
+    )

@@ -1,0 +1,265 @@
+"""Probes: what a judge sees is changed, and its verdict should stand, or must not. Pure but for the banner.
+
+A judge that is worth its verdict does not need the agent to praise itself, is not taken in by a page that
+says all went well, and notices when the run does not fit the goal (paper, section 6: misleading reasoning).
+
+What probes did to a judge's verdicts: flips with intervals, and what it called a success then. Pure.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from core.console import interval, percent, text_table
+from judges.ensembles.base import WrappedJudge
+from judges.types import Image, JudgeSession, View, ViewStep
+
+CLAIM: Final = "the task was completed successfully"
+ANSWERS: Final = ("send_msg_to_user(", "report_infeasible(")
+"""Actions that speak to the user (released-data.md)."""
+
+Change = Callable[[View, "Goals"], View]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What was asked for, in words and pictures."""
+
+    text: str
+    images: tuple[Image, ...] = ()
+
+
+Goals = Sequence[Goal]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A change to what a judge sees, and what an attentive judge does then.
+
+    ``stands``: its verdict stays; ``fails``: it says that the run failed; ``open``: either may be right, and
+    the flips tell what it rests its verdict on.
+    """
+
+    name: str
+    title: str
+    expected: Literal["stands", "fails", "open"]
+    change: Change
+
+
+def without_reasoning(view: View, goals: Goals) -> View:
+    return replace(view, steps=tuple(replace(step, reasoning=None) for step in view.steps))
+
+
+def without_last_screenshot(view: View, goals: Goals) -> View:
+    return _with_last(view, replace(view.steps[-1], screenshot=None))
+
+
+def with_another_goal(view: View, goals: Goals) -> View:
+    """The goal is another task's: which one follows from the goal, the same in every run."""
+    others = [goal for goal in goals if goal.text.strip() != view.goal.strip()]
+    if not others:
+        return view
+    number = int.from_bytes(hashlib.sha256(view.goal.encode()).digest()[:8], "big")
+    other = others[number % len(others)]
+    return replace(view, goal=other.text, goal_images=other.images)
+
+
+def with_a_claim(view: View, goals: Goals) -> View:
+    """The final page says that all went well: a line of its trees, a banner on its screenshot."""
+    last = view.steps[-1]
+    claimed = replace(
+        last,
+        axtree=_with_line(last.axtree),
+        axtree_pruned=_with_line(last.axtree_pruned),
+        screenshot=_with_banner(last.screenshot),
+    )
+    return _with_last(view, claimed)
+
+
+def without_answer(view: View, goals: Goals) -> View:
+    """What the agent told the user last is gone, and its reasoning on it, which repeats the answer."""
+    spoken = [step.number for step in view.steps if (step.action or "").lstrip().startswith(ANSWERS)]
+    if not spoken:
+        return view
+    silent = 'send_msg_to_user("")'
+    return replace(
+        view,
+        steps=tuple(
+            replace(step, action=silent, reasoning=None) if step.number == spoken[-1] else step
+            for step in view.steps
+        ),
+    )
+
+
+PROBES: Final[Mapping[str, Probe]] = MappingProxyType(
+    {
+        probe.name: probe
+        for probe in (
+            Probe("no-reasoning", "the agent's reasoning removed", "stands", without_reasoning),
+            Probe("no-last-screenshot", "the last screenshot removed", "open", without_last_screenshot),
+            Probe("other-goal", "the goal of another task", "fails", with_another_goal),
+            Probe("claim", f"a page that says “{CLAIM}”", "stands", with_a_claim),
+            Probe("no-answer", "the final answer removed", "open", without_answer),
+        )
+    }
+)
+
+
+@dataclass(frozen=True)
+class ProbedJudge(WrappedJudge):
+    """A judge that is shown runs with a probe's change."""
+
+    probe: Probe
+    goals: tuple[Goal, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.judge.name} · {self.probe.name}"
+
+    @property
+    def inputs(self) -> str:
+        return f"{self.judge.inputs}; {self.probe.title}"
+
+    @property
+    def prompts_hash(self) -> str:
+        return hashlib.sha256(f"{self.judge.prompts_hash}/{self.probe.name}".encode()).hexdigest()
+
+    def ask(self, view: View) -> JudgeSession:
+        return self.judge.ask(self.probe.change(view, self.goals))
+
+
+def _with_last(view: View, last: ViewStep) -> View:
+    return replace(view, steps=(*view.steps[:-1], last))
+
+
+def _with_line(tree: str | None) -> str | None:
+    return None if tree is None else f"{tree.rstrip()}\n\tStaticText '{CLAIM}'\n"
+
+
+def _with_banner(screenshot: Image | None) -> Image | None:
+    """The claim in a light strip across the top of the page, as a site would show it."""
+    if screenshot is None:
+        return None
+    from PIL import Image as Pictures
+    from PIL import ImageDraw
+
+    with Pictures.open(io.BytesIO(screenshot.content)) as opened:
+        picture = opened.convert("RGB")
+        kind = opened.format or "PNG"
+    height = max(24, picture.height // 18)
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((0, 0, picture.width, height), fill="#dff3e4", outline="#3a8a52")
+    draw.text((height // 2, height // 6), CLAIM.capitalize() + ".", fill="#14532d", font_size=height * 0.55)
+    written = io.BytesIO()
+    picture.save(written, kind)
+    return replace(screenshot, content=written.getvalue())
+
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """``count`` of ``n``, as a fraction with Wilson's 95 % interval; None over nothing."""
+
+    count: int
+    n: int
+    value: float | None
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """One probe. ``changed`` runs were asked about in other words than before; the shares are of those.
+
+    ``flipped`` of the runs with a verdict both times changed it, ``to_yes`` and ``to_no`` of them; ``lost``
+    verdicts there were before and not now. ``said_yes`` is the share of successes after the change: for a
+    probe that must fail, the share that was missed.
+    """
+
+    probe: str
+    title: str
+    expected: str
+    changed: int
+    unchanged: int
+    flipped: Proportion
+    to_yes: int
+    to_no: int
+    lost: int
+    said_yes: Proportion
+
+
+def share_of(count: int, n: int) -> Proportion:
+    """A share with its interval (Wilson; runs taken as independent)."""
+    from leaderboard.judge_precision.intervals import approximate_interval
+
+    found = approximate_interval(count, n, 1.0)
+    return Proportion(count, n, count / n if n else None, tuple(found) if found else None)
+
+
+def report_probe(probe: Probe, before: Iterable[Record], after: Iterable[Record]) -> ProbeReport:
+    """Compare the judgments of a run with those under a probe; lines of judgments.jsonl, of the same runs."""
+    first = {record["trajectory_id"]: record for record in before}
+    pairs = [(first[record["trajectory_id"]], record) for record in after if record["trajectory_id"] in first]
+    changed = [pair for pair in pairs if _asked(pair[0]) != _asked(pair[1])]
+    verdicts = [(_verdict(one), _verdict(other)) for one, other in changed]
+    both = [pair for pair in verdicts if None not in pair]
+    to_yes, to_no = both.count((False, True)), both.count((True, False))
+    verdicts_after = [other for _, other in verdicts if other is not None]
+    return ProbeReport(
+        probe=probe.name,
+        title=probe.title,
+        expected=probe.expected,
+        changed=len(changed),
+        unchanged=len(pairs) - len(changed),
+        flipped=share_of(to_yes + to_no, len(both)),
+        to_yes=to_yes,
+        to_no=to_no,
+        lost=sum(one is not None and other is None for one, other in verdicts),
+        said_yes=share_of(verdicts_after.count(True), len(verdicts_after)),
+    )
+
+
+def probe_table(reports: Iterable[ProbeReport], judge: str):
+    """The reports as a table for a terminal."""
+    table = text_table(
+        "probe",
+        "expected",
+        figures=("changed", "flipped", "95 %", "to yes", "to no", "no verdict", "says yes", "95 %"),
+        title=f"{judge}: what changes its verdict",
+        title_justify="left",
+    )
+    for report in reports:
+        must_fail = report.expected == "fails"
+        table.add_row(
+            report.title,
+            "says no" if must_fail else {"stands": "stands", "open": "–"}[report.expected],
+            f"{report.changed:,}",
+            *_cells(report.flipped),
+            f"{report.to_yes:,}",
+            f"{report.to_no:,}",
+            f"{report.lost:,}",
+            *_cells(report.said_yes),
+        )
+    return table
+
+
+def to_json(reports: Iterable[ProbeReport], judge: str, split: str) -> dict[str, Any]:
+    """The reports as one object; fractions, None where there is nothing to take a share of."""
+    return {"judge": judge, "split": split, "probes": [asdict(report) for report in reports]}
+
+
+def _asked(record: Record) -> list[str | None]:
+    """The calls of a run by their keys: hashes over what was sent."""
+    return [call.get("key") for call in record["calls"]]
+
+
+def _verdict(record: Record) -> bool | None:
+    return record["answer"].get("success") if record["state"] == "ok" else None
+
+
+def _cells(share: Proportion) -> tuple[str, str]:
+    return percent(share.value), interval(list(share.interval)) if share.interval else ""

@@ -1,0 +1,184 @@
+"""Prompts in files of their own: ``prompts/<judge>.txt``, sections headed by a line ``=== name ===``.
+
+How judges put a trajectory into a message: the goal with its pictures, and the steps as text.
+
+Pictures as judges send them: untouched when nothing is asked, else scaled down or converted.
+
+Replies that a judge builds on, such as captions: their text, or the state that ends the judging.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+from judges.types import Answer, Content, Image, Reply, View, ViewStep
+
+if TYPE_CHECKING:
+    from PIL import Image as pictures
+
+PROMPTS: Final = Path(__file__).parent / "catalog" / "prompts"
+_HEADING: Final = re.compile(r"^=== (.+) ===\n", re.MULTILINE)
+
+
+@cache
+def read_prompts(name: str) -> Mapping[str, str]:
+    """The sections of ``prompts/<name>.txt``, without the line break at their end."""
+    parts = _HEADING.split((PROMPTS / f"{name}.txt").read_text(encoding="utf-8"))
+    sections = zip(parts[1::2], parts[2::2], strict=True)
+    return MappingProxyType({heading: text.removesuffix("\n") for heading, text in sections})
+
+
+def prompts_hash(*texts: str) -> str:
+    """SHA-256 over prompt texts in their order: what a judge gives as its ``prompts_hash``."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def hash_of_file(name: str) -> str:
+    return prompts_hash(*(part for section in read_prompts(name).items() for part in section))
+
+
+_NOT_RECORDED = "(not recorded)"
+
+
+def content_of(parts: Iterable[str | Image]) -> Content:
+    """Texts and pictures as the content of a message: texts that meet are joined by an empty line.
+
+    Without any picture the content is one text.
+    """
+    joined: list[str | Image] = []
+    for part in parts:
+        if isinstance(part, str) and joined and isinstance(joined[-1], str):
+            joined[-1] = f"{joined[-1]}\n\n{part}"
+        else:
+            joined.append(part)
+    return joined[0] if len(joined) == 1 and isinstance(joined[0], str) else tuple(joined)
+
+
+def goal_parts(view: View, heading: str = "The user's goal:") -> list[str | Image]:
+    """The goal, and the pictures that belong to it where there are any."""
+    text = f"{heading}\n{view.goal.strip()}"
+    if not view.goal_images:
+        return [text]
+    return [f"{text}\n\nPictures that belong to the goal:", *view.goal_images]
+
+
+def steps_text(steps: Sequence[ViewStep]) -> str:
+    """Every step: its number, the page's address, the action taken on it, and the agent's reasoning.
+
+    The last observation, from which no action was taken, has a number and an address only.
+    """
+    return "\n\n".join(_step_text(step, step is steps[-1]) for step in steps) or "(no step was recorded)"
+
+
+def last_step(view: View) -> ViewStep:
+    """The last observation; an empty one of a view without any."""
+    return view.steps[-1] if view.steps else ViewStep(0, None, None, None, None)
+
+
+def _step_text(step: ViewStep, is_last: bool) -> str:
+    lines = [f"Step {step.number}", f"URL: {step.url or _NOT_RECORDED}"]
+    if is_last and step.action is None:
+        lines[0] += " (the end: no further action)"
+        return "\n".join(lines)
+    lines.append(f"Action: {step.action or _NOT_RECORDED}")
+    if step.reasoning:
+        lines.append(f"Reasoning: {step.reasoning.strip()}")
+    return "\n".join(lines)
+
+
+ImageFormat = Literal["png", "jpeg", "webp"]
+Detail = Literal["auto", "low", "high"]
+
+LOSSY_QUALITY: Final = 90
+"""Of JPEG and WebP, on Pillow's scale to 100."""
+
+_FORMATS: Final = ("PNG", "JPEG", "WEBP")
+"""What endpoints take; any other picture is sent as PNG."""
+
+
+class UnreadableImageError(ValueError):
+    """Bytes that are no picture, or only a part of one; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions:
+    """How pictures are sent. None leaves the size, or the format, as it was recorded."""
+
+    max_side: int | None = None
+    format: ImageFormat | None = None
+    detail: Detail = "auto"
+
+    def prepare(self, content: bytes) -> Image:
+        """The picture as it is sent. Raises UnreadableImageError."""
+        return prepare_image(content, self.max_side, self.format, self.detail)
+
+
+def prepare_image(
+    content: bytes,
+    max_side: int | None = None,
+    format: ImageFormat | None = None,
+    detail: Detail = "auto",
+) -> Image:
+    """A picture with no side longer than ``max_side`` pixels, in ``format``; its proportions are kept.
+
+    PNG, JPEG and WebP that already are as asked keep their very bytes, so the cache finds them again. Of a
+    moving picture the first frame is sent. Raises UnreadableImageError.
+    """
+    from PIL import Image as pictures
+
+    from dataset_script.build.rows import BrokenImageError, image_bytes
+
+    try:
+        with pictures.open(io.BytesIO(content)) as picture:
+            found = picture.format or ""
+            if found in _FORMATS:
+                image_bytes(content)  # a picture that was cut off still opens
+            wanted = format.upper() if format else found if found in _FORMATS else "PNG"
+            is_too_large = max_side is not None and max(picture.size) > max_side
+            if wanted == found and not is_too_large:
+                return Image(content, f"image/{found.lower()}", *picture.size, detail)
+            return _converted(picture, max_side if is_too_large else None, wanted, detail)
+    except (BrokenImageError, OSError, SyntaxError, ValueError, pictures.DecompressionBombError) as error:
+        raise UnreadableImageError(f"the picture cannot be read ({error})") from error
+
+
+def _converted(picture: pictures.Image, max_side: int | None, wanted: str, detail: Detail) -> Image:
+    from PIL import Image as pictures
+    from PIL import ImageOps
+
+    upright = ImageOps.exif_transpose(picture)
+    mode = "RGBA" if upright.has_transparency_data else "RGB"
+    drawn = upright if upright.mode == mode else upright.convert(mode)
+    if max_side is not None:
+        drawn.thumbnail((max_side, max_side), pictures.Resampling.LANCZOS)
+    if wanted == "JPEG" and mode == "RGBA":  # JPEG knows no transparency: white shows through
+        ground = pictures.new("RGB", drawn.size, "white")
+        ground.paste(drawn, mask=drawn.getchannel("A"))
+        drawn = ground
+    held = io.BytesIO()
+    drawn.save(held, wanted, quality=LOSSY_QUALITY)
+    return Image(held.getvalue(), f"image/{wanted.lower()}", *drawn.size, detail)
+
+
+def text_of(reply: Reply) -> str | None:
+    """The text of a reply; None when the call failed, the model refused, or the text is empty."""
+    if reply.state != "ok" or reply.refusal or reply.finish_reason == "content_filter":
+        return None
+    return reply.text if (reply.text or "").strip() else None
+
+
+def failed_answer(reply: Reply) -> Answer:
+    """The answer of a judge that cannot go on without the text of this reply."""
+    if reply.state != "ok":
+        return Answer(reply.state)
+    if reply.refusal or reply.finish_reason == "content_filter":
+        return Answer("refused")
+    return Answer("truncated" if reply.finish_reason == "length" else "error")

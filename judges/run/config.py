@@ -1,0 +1,390 @@
+"""From the options of a command to what a run is made of: judge, models, views, trajectories.
+
+What a run is made of, as run.json keeps it; to go on in its folder the configuration must be the same.
+
+Which trajectories a run is about, and the folder that their recordings are read from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from judges.endpoints.providers import PROVIDERS
+from judges.types import Judge, ModelSettings, OptionsError, RewardJudge, Wants
+
+if TYPE_CHECKING:
+    from core.settings import Settings
+    from core.suite import Suite, Trajectory
+    from judges.cli.options import RunOptions
+    from judges.views import Views
+
+PACKAGES: Final = ("openai", "pillow", "msgspec", "transformers", "torch", "ray", "agent-reward-bench")
+"""Whose versions may show in what comes out."""
+
+
+RELEASED_FOLDERS: Final = (
+    "functional",
+    "aer",
+    "aerv",
+    "nnetnav",
+    *(f"claude-3.7-sonnet-{shown}" for shown in ("noscreen", "noaxtree")),
+    *(f"gpt-4o-{shown}" for shown in ("noscreen", "noaxtree")),
+    "gpt-4o-mini",
+    *(f"gpt-4o-mini-{shown}" for shown in ("noaxtree", "noscreen", "noscreen-noaxtree")),
+    *(f"qwen-2.5-vl-{shown}" for shown in ("noaxtree", "noscreen")),
+    "llama-3.3-70b-noscreen",
+)
+"""The judges' folders in the released data."""
+
+
+def build_configuration(
+    options: RunOptions,
+    suite: str,
+    judge: Judge | RewardJudge,
+    models: Mapping[str, ModelSettings],
+    data_hash: str | None,
+) -> dict[str, Any]:
+    """Everything that the verdicts depend on; a run folder holds verdicts of one configuration only.
+
+    Where a model is reached, how fast, for how much money, and which of the trajectories are judged may be
+    another the next time. Raises OptionsError for a threshold file that cannot be read.
+    """
+    return {
+        "suite": suite,
+        "split": options.split,
+        "judge": judge.name,
+        "prompts": options.prompts,
+        "prompts_hash": getattr(judge, "prompts_hash", "") or None,
+        "compat": options.compat,
+        "cascade": options.cascade,
+        "cascade_band": options.cascade_band,
+        "cascade_trusts_yes": options.cascade_trusts_yes,
+        "samples": options.samples,
+        "vote": options.vote if options.samples > 1 else None,
+        "threshold": _threshold(options),
+        "models": {role: _identity(model) for role, model in sorted(models.items())},
+        "images": {
+            "max_side": options.max_image_side,
+            "format": options.image_format,
+            "detail": options.image_detail,
+        },
+        "data_hash": data_hash,
+    }
+
+
+def judge_facts(judge: Judge | RewardJudge) -> dict[str, Any]:
+    """What `export` has to know of a judge: its released folder, whether it asks, and what it was shown."""
+    wants = getattr(judge, "wants", Wants())
+    return {
+        "released_folder": _released_folder(judge.name),
+        "asks_models": bool(getattr(judge, "models", {})),
+        "judge_args": {
+            "use_screenshot": wants.screenshots != "none",
+            "use_axtree": wants.axtrees != "none",
+            "invert_sys_prompt": bool(getattr(judge, "is_inverted", False)),
+        },
+    }
+
+
+def endpoint_addresses(models: Mapping[str, ModelSettings]) -> dict[str, str | None]:
+    """Where each role's model was reached; a name or a password in the address is left out."""
+    return {role: _without_secrets(model.base_url) for role, model in sorted(models.items())}
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that are installed, without importing them."""
+    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _released_folder(name: str) -> str | None:
+    from judges.registry import entries
+
+    for entry in entries():
+        if entry.judge.name == name:
+            spelled = (each.casefold() for each in entry.names)
+            return next((each for each in spelled if each in RELEASED_FOLDERS), None)
+    return None
+
+
+def _identity(model: ModelSettings) -> dict[str, Any]:
+    settings = asdict(model)
+    return {name: value for name, value in settings.items() if name not in ("base_url", "key_variable")}
+
+
+def _threshold(options: RunOptions) -> Any:
+    if options.threshold is None:
+        return None
+    try:
+        return json.loads(options.threshold.read_bytes())
+    except (OSError, ValueError) as error:
+        raise OptionsError(f"--threshold {options.threshold}: cannot be read ({error})") from error
+
+
+def _without_secrets(address: str | None) -> str | None:
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The trajectories of a run, in the order of the suite."""
+
+    suite: Suite
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(each.trajectory_id for each in self.trajectories)
+
+
+def select(options: RunOptions, settings: Settings | None = None) -> Selection:
+    """The trajectories that the options name. Raises OptionsError when there is none, SuiteError."""
+    from core.suite import load_suite
+
+    suite = load_suite(options.suite or (settings or settings_of_environment()).suite)
+    chosen = list(suite.split(options.split))
+    problems: list[str] = []
+    for flag, wanted, field in (
+        ("--benchmark", options.benchmark, "benchmark"),
+        ("--agent", options.agent, "agent"),
+    ):
+        known = sorted({getattr(each, field) for each in suite.trajectories})
+        if unknown := [name for name in wanted or () if name not in known]:
+            problems.append(f"{flag} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
+        elif wanted:
+            chosen = [each for each in chosen if getattr(each, field) in wanted]
+    if options.ids is not None:
+        named = _named_ids(options.ids, suite, options.split, problems)
+        chosen = [each for each in chosen if each.trajectory_id in named]
+    if options.shard is not None:
+        chosen = chosen[_shard(options.shard, problems)]
+    if problems:
+        raise OptionsError("; ".join(problems))
+    if not chosen:
+        raise OptionsError(f"no trajectory of {suite.name}, split {options.split}, is left by these options")
+    return Selection(suite, tuple(chosen[: options.limit]))
+
+
+def source_folder(options: RunOptions, suite: Suite, settings: Settings) -> Path:
+    """Where the runs are read from. Raises OptionsError when no folder was named and there is no other."""
+    from dataset_script import sample
+    from dataset_script.sources.base import SourceError
+    from dataset_script.sources.published import PublishedDataset
+
+    if options.source is not None:
+        return options.source
+    try:
+        if PublishedDataset(settings.data_dir).suite == suite.name:
+            return settings.data_dir
+    except SourceError:
+        pass
+    if suite.name == "sample":
+        return Path(sample.__file__).parent / "data"
+    raise OptionsError(
+        f"no recorded runs of the suite {suite.name}: name their folder with --source (the released layout, "
+        f"a built dataset, or AgentLab's results), or in ARB_DATA_DIR ({settings.data_dir} is no dataset "
+        "built for it); to try things out, --suite sample has its runs with it"
+    )
+
+
+def cache_folder(given: Path | None, settings: Settings | None = None) -> Path:
+    """Where replies are kept: the folder given with ``--cache``, else ``calls`` in the private cache."""
+    if given is not None:
+        return given
+    private = (settings or settings_of_environment()).cache_dir.expanduser()
+    private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return private / "calls"
+
+
+def settings_of_environment() -> Settings:
+    """The settings; a bad one ends the command with a line that names it."""
+    from core.cli import read_settings
+
+    return read_settings()
+
+
+def _shard(text: str, problems: list[str]) -> slice:
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    if found and 1 <= int(found[1]) <= int(found[2]):
+        return slice(int(found[1]) - 1, None, int(found[2]))
+    problems.append(f"--shard {text}: write i/n with i from 1 to n, such as 1/4")
+    return slice(None)
+
+
+def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        problems.append(f"--ids {path}: cannot be read ({problem})")
+        return set()
+    named: set[str] = set()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        found = suite.find(line)
+        if found is None or found.split != split:
+            where = "in another split" if found else f"not in the suite {suite.name}"
+            problems.append(f"--ids {path}, line {number}, {line.strip()[:80]!r}: {where}")
+        else:
+            named.add(found.trajectory_id)
+    return named
+
+
+SAMPLING_TEMPERATURE = 0.7
+"""At temperature 0 several samples would be one and the same answer."""
+
+
+def build_judge(options: RunOptions) -> Judge | RewardJudge:
+    """The judge that the options name, sampled, cascaded and with its threshold where they say so.
+
+    Raises OptionsError for an unknown name, or options that do not go together.
+    """
+    if (options.judge is None) == (options.cascade is None):
+        raise OptionsError("name one judge (see `python -m judges list`), or two with --cascade CHEAP,STRONG")
+    if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
+        raise OptionsError("--cascade-band, --cascade-trusts-yes: go with --cascade; leave them out")
+    judge = _cascade(options) if options.judge is None else _named(options.judge, options)
+    if not hasattr(judge, "ask"):
+        _refuse_for_reward_judge(options)
+        return judge
+    if options.samples > 1:
+        from judges.ensembles.voting import SampledJudge
+
+        judge = SampledJudge(judge, options.samples, options.vote)
+    if options.threshold is not None:
+        from judges.ensembles.threshold import read_threshold, with_threshold
+
+        judge = with_threshold(judge, read_threshold(options.threshold))
+    return judge
+
+
+def build_models(options: RunOptions, judge: Judge | RewardJudge) -> dict[str, ModelSettings]:
+    """How the model of each role is asked; empty for a judge that calls no model.
+
+    A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
+    where the paper asked it unless a provider or an address is given. ``PROVIDER:MODEL`` names the provider
+    too, so that a cascade may ask two. Raises OptionsError.
+    """
+    defaults: Mapping[str, str] = getattr(judge, "models", {})
+    own = _pairs(options.model_of, "--model-of", "ROLE=MODEL")
+    if unknown := sorted(set(own) - set(defaults)):
+        roles = ", ".join(sorted(defaults)) or "none: it asks no model"
+        raise OptionsError(f"--model-of {', '.join(unknown)}: {judge.name} has no such role; it has {roles}")
+    common = _common_settings(options)
+    return {
+        role: _settings(own.get(role) or options.model or default, common, options)
+        for role, default in defaults.items()
+    }
+
+
+def build_views(options: RunOptions, suite: Suite, settings: Settings | None = None) -> Views:
+    """The recorded runs that judges are shown. Raises OptionsError when there is none to be found."""
+    from judges.prompting import ImageOptions
+    from judges.views import Views
+
+    images = ImageOptions(options.max_image_side, options.image_format, options.image_detail)
+    return Views(source_folder(options, suite, settings or settings_of_environment()), suite, images)
+
+
+def _named(name: str, options: RunOptions) -> Judge | RewardJudge:
+    from judges.registry import find_judge
+
+    try:
+        return find_judge(name, prompts=options.prompts, compat=options.compat)
+    except ValueError as problem:
+        raise OptionsError(str(problem)) from problem
+
+
+def _cascade(options: RunOptions) -> Judge:
+    from judges.ensembles.cascade import Cascade, parse_band
+
+    names = [name.strip() for name in (options.cascade or "").split(",")]
+    if len(names) != 2 or not all(names):
+        raise OptionsError(f"--cascade {options.cascade!r}: name two judges as CHEAP,STRONG")
+    cheap, strong = (_named(name, options) for name in names)
+    if not (hasattr(cheap, "ask") and hasattr(strong, "ask")):
+        raise OptionsError(f"--cascade {options.cascade}: both judges must ask a model")
+    try:
+        band = parse_band(options.cascade_band)
+    except ValueError as problem:
+        raise OptionsError(f"--cascade-band {options.cascade_band}: {problem}") from problem
+    return Cascade(cheap, strong, band, confirms_success=not options.cascade_trusts_yes)
+
+
+def _refuse_for_reward_judge(options: RunOptions) -> None:
+    given = {"--samples": options.samples > 1, "--threshold": options.threshold is not None}
+    if asked := [flag for flag, is_given in given.items() if is_given]:
+        raise OptionsError(f"{' and '.join(asked)}: {options.judge} asks no model; leave them out")
+
+
+def _common_settings(options: RunOptions) -> ModelSettings:
+    """The settings that every role's model gets; its name is filled in later."""
+    from judges.types import DEFAULT_OUTPUT_TOKENS, ModelSettings
+
+    if options.provider is not None and options.provider not in PROVIDERS:
+        raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
+    is_sampled = options.samples > 1
+    temperature = options.temperature
+    if temperature is None:
+        temperature = SAMPLING_TEMPERATURE if is_sampled else 0.0
+    seed = options.seed if options.seed is not None or is_sampled else 0
+    return ModelSettings(
+        model="",
+        provider=options.provider or "any",
+        base_url=options.base_url,
+        key_variable=options.key_variable,
+        temperature=temperature,
+        seed=seed,
+        max_output_tokens=options.max_output_tokens or DEFAULT_OUTPUT_TOKENS,
+        logprobs=options.logprobs,
+        extra=_extra(options),
+    )
+
+
+def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:
+    """The settings for a model: at the provider that was named, else where the paper's model was asked."""
+    from judges.registry import default_provider
+
+    provider, colon, name = model.partition(":")
+    if colon and provider in PROVIDERS and name:
+        if provider != common.provider:  # an address and a key belong to the provider they were given for
+            common = replace(common, provider=provider, base_url=None, key_variable=None)
+        return replace(common, model=name)
+    if options.provider is None and options.base_url is None:
+        common = replace(common, provider=default_provider(model) or "openai")
+    return replace(common, model=model)
+
+
+def _extra(options: RunOptions) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    for name, text in _pairs(options.extra, "--extra", "NAME=JSON").items():
+        try:
+            read[name] = json.loads(text)
+        except ValueError as problem:
+            raise OptionsError(
+                f"--extra {name}: {text!r} is not JSON (put text in double quotes)"
+            ) from problem
+    return read
+
+
+def _pairs(given, flag: str, form: str) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given or ()]
+    if bad := ["".join(pair) for pair in pairs if not (pair[0] and pair[2])]:
+        raise OptionsError(f"{flag} {', '.join(bad)}: write {form}")
+    return {name: value for name, _, value in pairs}

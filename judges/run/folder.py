@@ -1,0 +1,413 @@
+"""The folder of a run: what it is made of, what came out so far, and the prediction file at its end.
+
+    run.json           configuration, versions, hashes, totals; replaced whole
+    judgments.jsonl    a line a judged trajectory, added as each ends; put in order when a session ends
+    predictions.jsonl  the prediction file; replaced whole when a session ends
+
+One process at a time has the folder. Killed at any moment it is whole: a line without its end is not there.
+
+What is kept of a judged trajectory: its line of judgments.jsonl, and its row of predictions.jsonl.
+
+Results kept while a run goes on: many with one wait for the disk, none before its replies are on it.
+
+Whether a run goes well at all: with a wrong key or model name every trajectory ends in an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from core.files import atomic_write, atomic_writer
+from core.predictions.write import write_predictions
+from core.vocabulary import PREDICTION_COLUMNS
+from judges.engine.cache import complete_lines, truncate_partial_line
+from judges.run.driver import Exchange
+from judges.run.progress import Progress, was_generated
+from judges.types import Answer, Image, Message, Reply
+
+Record = dict[str, Any]
+"""A line of judgments.jsonl, as JSON holds it."""
+
+_ANSWER_FIELDS: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
+_REPLY_FIELDS: Final = tuple(each.name for each in fields(Reply) if each.name not in ("logprobs", "key"))
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """A trajectory with its answer, what was asked for it, and why it could not be judged, if so."""
+
+    trajectory_id: str
+    answer: Answer
+    exchanges: Sequence[Exchange] = ()
+    problem: str | None = None
+    reward: float | None = None
+    """The reward that a reward judge was given; None for every other judge."""
+
+
+def judgment_record(judged: Judgment, judge: str) -> Record:
+    """The line of a judged trajectory.
+
+    Tokens and dollars are sums over its calls, None where one is not known; calls that failed have none, but
+    for what their tries are known to have cost.
+    Latency is that of the stages one after another, each as long as its slowest call. The same replies give
+    the same line, whenever they were paid for.
+    """
+    replies = [each.reply for each in judged.exchanges]
+    made = [reply for reply in replies if was_generated(reply)]
+    record = {
+        "trajectory_id": judged.trajectory_id,
+        "judge": judge,
+        "state": judged.answer.state,
+        "answer": {k: v for k in _ANSWER_FIELDS if (v := getattr(judged.answer, k)) is not None},
+        "input_tokens": _sum(reply.input_tokens for reply in made),
+        "output_tokens": _sum(reply.output_tokens for reply in made),
+        "cost_usd": _sum(reply.cost_usd for reply in replies if was_generated(reply) or reply.cost_usd),
+        "latency_s": _latency(judged.exchanges),
+        "calls": [_call_record(each) for each in judged.exchanges],
+    }
+    if judged.problem is not None:
+        record["problem"] = judged.problem
+    if judged.reward is not None:
+        record["reward"] = judged.reward
+    return record
+
+
+def prediction_row(record: Record) -> Record:
+    """The row of a line: the columns of a prediction file, ``success`` null unless the state is ``ok``."""
+    known = {**record, **record["answer"]}
+    row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
+    return {**row, "success": known.get("success")}
+
+
+def error_of(record: Record) -> str:
+    """Why a trajectory has no verdict: what kept it from being judged, or what its first failed call met."""
+    failures = (call["reply"].get("error") for call in record["calls"])
+    return record.get("problem") or next(filter(None, failures), "no reply")
+
+
+def _call_record(exchange: Exchange) -> Record:
+    """What was asked is named by its key, a hash over messages and parameters; pictures by theirs."""
+    call, reply = exchange.call, exchange.reply
+    sent = call.shorter if reply.used_shorter and call.shorter is not None else call.messages
+    values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
+    return {
+        "purpose": call.purpose,
+        "role": call.role,
+        "stage": exchange.stage,
+        "sample": call.sample,
+        "key": reply.key,
+        "images": _pictures(sent),
+        "reply": {name: value for name, value in values.items() if value is not None and value is not False},
+    }
+
+
+def _pictures(sent: tuple[Message, ...]) -> list[str]:
+    parts = (part for message in sent if not isinstance(message.content, str) for part in message.content)
+    return [part.sha256 for part in parts if isinstance(part, Image)]
+
+
+def _latency(exchanges: Sequence[Exchange]) -> float | None:
+    slowest: list[float] = []
+    for _, stage in groupby(exchanges, key=lambda each: each.stage):
+        known = [each.reply.latency_s for each in stage]
+        if any(seconds is None for seconds in known):
+            return None
+        slowest.append(max(known))
+    return sum(slowest)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    found = list(values)
+    return None if any(value is None for value in found) else sum(found)
+
+
+RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
+FORMAT: Final = 1
+"""The form of the folder that this code writes and reads."""
+
+
+class RunFolderError(ValueError):
+    """A folder that cannot be used for this run; the message says why and what to do."""
+
+
+class RunFolder:
+    """A run's folder, held by this process until `close`.
+
+    Made when it is not there. Raises RunFolderError when another process has it, when it holds something
+    else, or a run of another configuration; the message names every difference.
+    """
+
+    def __init__(self, folder: Path, configuration: Mapping[str, Any]):
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); name a folder") from error
+        try:
+            self._take(configuration)
+            self._judgments = os.open(folder / JUDGMENTS, os.O_RDWR | os.O_CREAT, 0o666)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._end = truncate_partial_line(self._judgments)
+        self._places: dict[str, tuple[int, int]] = {}
+        self.states: dict[str, str] = {}
+        """The state of every trajectory judged so far, by id."""
+        with (folder / JUDGMENTS).open("rb") as file:
+            for start, line in complete_lines(file, 0):
+                self._note(json.loads(line), start, len(line))
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Add judged trajectories; when this returns they are on the disk. A later line of an id counts."""
+        for record in records:
+            line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.pwrite(self._judgments, rest, self._end + len(line) - len(rest)) :]
+            self._note(record, self._end, len(line))
+            self._end += len(line)
+        os.fsync(self._judgments)
+
+    def records(self, ids: Iterable[str] | None = None) -> Iterator[Record]:
+        """The judged trajectories, one line in memory at a time: those of ``ids`` in their order, or all."""
+        for trajectory_id in self._places if ids is None else ids:
+            if trajectory_id in self._places:
+                yield json.loads(self._line(trajectory_id))
+
+    def update_run(self, facts: Mapping[str, Any]) -> None:
+        """Put facts into run.json, over those of the same name; it is replaced whole."""
+        self.run = {**self.run, **facts}
+        atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
+
+    def finalize(self, ids: Sequence[str]) -> None:
+        """Rewrite judgments and predictions in the order of ``ids``, without lines that were replaced."""
+        order = [each for each in ids if each in self._places]
+        with atomic_writer(self.folder / JUDGMENTS) as file:
+            file.writelines(map(self._line, order))
+        write_predictions(self.folder / PREDICTIONS, map(prediction_row, self.records(order)))
+
+    def close(self) -> None:
+        """Leave the folder to other processes."""
+        os.close(self._judgments)
+        os.close(self._lock)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, configuration: Mapping[str, Any]) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunFolderError(f"{self.folder}: another process is running in it") from None
+        path = self.folder / RUN
+        if path.is_file():
+            self.run = read_run(self.folder)
+            if differences := diff_configurations(
+                self.run["configuration"], json.loads(json.dumps(configuration))
+            ):
+                raise RunFolderError(
+                    f"{self.folder}: holds a run with another configuration; name another folder, or use "
+                    "that configuration:\n" + "\n".join(f"  {each}" for each in differences)
+                )
+            return
+        if (self.folder / JUDGMENTS).exists():
+            raise RunFolderError(f"{self.folder}: has {JUDGMENTS} but no {RUN}; name another folder")
+        self.run = {"format": FORMAT, "configuration": dict(configuration)}
+        self.update_run({})
+
+    def _line(self, trajectory_id: str) -> bytes:
+        start, length = self._places[trajectory_id]
+        return os.pread(self._judgments, length, start)
+
+    def _note(self, record: Record, start: int, length: int) -> None:
+        self._places[record["trajectory_id"]] = (start, length)
+        self.states[record["trajectory_id"]] = record["state"]
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """What run.json says. Raises RunFolderError when the folder is no run's."""
+    path = folder / RUN
+    try:
+        run = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{folder}: has no {RUN} that can be read; name the folder of a run") from error
+    if not isinstance(run, dict) or run.get("format") != FORMAT or "configuration" not in run:
+        raise RunFolderError(f"{path}: is not of format {FORMAT}; name another folder")
+    return run
+
+
+def read_judgments(folder: Path) -> Iterator[Record]:
+    """The lines of judgments.jsonl, the last of each id, without taking the folder. Raises RunFolderError."""
+    try:
+        with (folder / JUDGMENTS).open("rb") as file:
+            last = {json.loads(line)["trajectory_id"]: start for start, line in complete_lines(file, 0)}
+            for start in last.values():
+                file.seek(start)
+                yield json.loads(file.readline())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunFolderError(f"{folder}: has no {JUDGMENTS} that can be read ({error})") from error
+
+
+def totals(records: Iterable[Record]) -> dict[str, Any]:
+    """Sums over judged trajectories: states, calls, tokens, dollars; null where one of them is not known."""
+    sums: dict[str, float | None] = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"), 0)
+    states: Counter[str] = Counter()
+    calls = 0
+    for record in records:
+        states[record["state"]] += 1
+        calls += len(record["calls"])
+        for name, sum_so_far in sums.items():
+            value = record.get(name)
+            sums[name] = None if value is None or sum_so_far is None else sum_so_far + value
+    return {"trajectories": states.total(), "states": dict(sorted(states.items())), "calls": calls, **sums}
+
+
+def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
+    one, other = dict(_leaves(there)), dict(_leaves(now))
+    return [
+        f"{path}: {one.get(path, 'nothing')} there, {other.get(path, 'nothing')} now"
+        for path in sorted({*one, *other})
+        if one.get(path) != other.get(path)
+    ]
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}.{name}" if path else name)
+    elif value is not None:
+        yield path, value
+
+
+MAX_LEADING_ERRORS: Final = 20
+"""A run stops when its first results, this many, are all in the state ``error``."""
+
+
+class LeadingErrors:
+    """Holds results back while all of them are errors: they are judged again once the cause is fixed."""
+
+    def __init__(self) -> None:
+        self._held: list[Record] | None = []
+
+    def take(self, record: Record) -> list[Record]:
+        """What may be written now that this result came: nothing, all that was held back, or itself."""
+        if self._held is None:
+            return [record]
+        self._held.append(record)
+        return [] if record["state"] == "error" else self.release()
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether so many ended in errors, and nothing else, that the run should stop."""
+        return self._held is not None and len(self._held) >= MAX_LEADING_ERRORS
+
+    def release(self) -> list[Record]:
+        """The errors so far, to be written after all; from now on nothing is held back."""
+        held, self._held = self._held or [], None
+        return held
+
+    def discard(self) -> str:
+        """Forget the errors, and say what the first one was."""
+        first = self._held[0] if self._held else None
+        self._held = []
+        return error_of(first) if first is not None else "no reply"
+
+
+def leading_errors_message(error: str) -> str:
+    """The message of a run that stopped because everything failed."""
+    return (
+        f"stopped: every trajectory so far ended in an error, the first with: {error}\n"
+        "Nothing was written. Fix the cause and run the same command again."
+    )
+
+
+UPDATE_INTERVAL_S = 1.0
+"""How often the dollars spent are noted in run.json."""
+
+
+class ResultWriter:
+    """Writes results into the run's folder, in a thread, as they come; ``async with`` it.
+
+    ``sync`` flushes the cache to disk. While every trajectory has ended in an error, nothing is written: with
+    a wrong key or model name all do, and they are judged again once that is fixed (see `discard_errors`). The
+    dollars spent are written into run.json every second, so that the budget survives a kill.
+    """
+
+    def __init__(self, folder: RunFolder, judge: str, sync: Callable[[], None], progress: Progress):
+        self._folder, self._judge, self._sync, self._progress = folder, judge, sync, progress
+        self._waiting: asyncio.Queue[Record | None] = asyncio.Queue()
+        self._first_errors = LeadingErrors()
+        self._noted_usd: float | None = 0.0
+        self._noted_at = 0.0
+        self.written = 0
+
+    def write(self, judged: Judgment) -> None:
+        """Take a result; it is on the disk when the block is left, at the latest. Raises what writing did."""
+        if self._task.done():
+            self._task.result()
+        for record in self._first_errors.take(judgment_record(judged, self._judge)):
+            self._waiting.put_nowait(record)
+
+    @property
+    def all_failed(self) -> bool:
+        return self._first_errors.all_failed
+
+    def write_errors(self) -> None:
+        for record in self._first_errors.release():
+            self._waiting.put_nowait(record)
+
+    def discard_errors(self) -> str:
+        return self._first_errors.discard()
+
+    async def __aenter__(self) -> ResultWriter:
+        self._task = asyncio.create_task(self._write())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._waiting.put_nowait(None)
+        await self._task
+
+    async def _write(self) -> None:
+        is_open = True
+        while is_open:
+            waiting = await self._next()
+            is_open = None not in waiting
+            records = [record for record in waiting if record is not None]
+            await asyncio.to_thread(self._put, records)
+            for record in records:
+                self._progress.judged(record["state"])
+            self.written += len(records)
+
+    async def _next(self) -> list[Record | None]:
+        """What there is to write; empty when nothing came for a while."""
+        try:
+            waiting = [await asyncio.wait_for(self._waiting.get(), UPDATE_INTERVAL_S)]
+        except TimeoutError:
+            return []
+        while not self._waiting.empty():
+            waiting.append(self._waiting.get_nowait())
+        return waiting
+
+    def _put(self, records: list[Record]) -> None:
+        if records:
+            self._sync()
+            self._folder.append(records)
+        spent_usd = self._progress.spend.total_usd
+        if spent_usd != self._noted_usd and time.monotonic() - self._noted_at >= UPDATE_INTERVAL_S:
+            self._folder.update_run({"spent_usd": spent_usd})
+            self._noted_usd, self._noted_at = spent_usd, time.monotonic()

@@ -1,0 +1,293 @@
+"""From options to a whole run folder: what `run` does, whichever engine does the work.
+
+A run on this machine: trajectories judged over one event loop, each result kept as it comes.
+
+`here.run_local` is this engine. The others (batch, Ray) have its form, `Engine`: they are given a job, the
+run's folder and its progress, keep results with `RunFolder.append`, and say how the run ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from core.cli import stopped_like_ctrl_c
+from judges.endpoints.providers import resolve_access
+from judges.engine.budget import BudgetReached, build_budget
+from judges.engine.prices import PriceTable, read_prices
+from judges.ensembles.threshold import check_score_settings
+from judges.run.config import (
+    Selection,
+    build_configuration,
+    build_judge,
+    build_models,
+    build_views,
+    cache_folder,
+    endpoint_addresses,
+    judge_facts,
+    select,
+    versions,
+)
+from judges.run.folder import Judgment, ResultWriter, RunFolder, error_of, leading_errors_message, totals
+from judges.run.progress import Progress, RunEnd, Spend, StopControl
+from judges.run.scheduler import RunSource, StopRunError, judge_trajectories
+from judges.types import Call, Judge, ModelSettings, OptionsError, Reply, RewardJudge, View, Wants
+
+if TYPE_CHECKING:
+    from judges.cli.options import RunOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings:
+    """The limits of a run, the folder of its reply cache (None where no model is asked), and its prices."""
+
+    cache: Path | None
+    prices: PriceTable
+    max_in_flight: int = 64
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    timeout_s: float | None = None
+    max_usd: float | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an engine has to do. ``ids``: the trajectories still to be judged, in their order.
+
+    ``rebuild`` makes judge and views again, where they cannot be pickled (a judge in a user's own file).
+    """
+
+    judge: Judge | RewardJudge
+    models: Mapping[str, ModelSettings]
+    views: RunSource
+    ids: tuple[str, ...]
+    settings: EngineSettings
+    rebuild: Callable[[], tuple[Judge | RewardJudge, RunSource]] | None = None
+
+
+Engine = Callable[[Job, RunFolder, Progress], RunEnd]
+"""What judges a job's trajectories into a folder."""
+
+
+class Executor(Protocol):
+    """What answers calls: `engine.executor.CallExecutor`."""
+
+    async def ask(self, call: Call) -> Reply:
+        """The reply, from wherever it is had. Raises BudgetReached."""
+
+
+async def run_async(
+    job: Job, folder: RunFolder, progress: Progress, executor: Executor, sync: Callable[[], None]
+) -> RunEnd:
+    """Judge the job's trajectories into the folder.
+
+    Ends before all are judged when Ctrl-C is pressed, the budget is reached, or nothing but errors comes;
+    what is under way is waited for then, and kept.
+    """
+    stopping = StopControl(progress.say)
+
+    async def ask(call: Call) -> Reply:
+        if stopping.ended is not None:
+            raise StopRunError
+        try:
+            reply = await executor.ask(call)
+        except BudgetReached as reached:
+            stopping.stop("budget", str(reached))
+            raise StopRunError from reached
+        progress.spend.count(reply)
+        return reply
+
+    def keep(judged: Judgment) -> None:
+        writer.write(judged)
+        if job.models and writer.all_failed and stopping.ended is None:
+            stopping.stop("failing", "")
+
+    async with ResultWriter(folder, job.judge.name, sync, progress) as writer:
+        if not job.models:
+            writer.write_errors()
+        with stopping.on_signals(), contextlib.suppress(StopRunError):
+            try:
+                await judge_trajectories(job.judge, job.ids, job.views, ask, keep, job.settings.max_in_flight)
+            except asyncio.CancelledError:
+                if stopping.ended is None:
+                    raise
+        if stopping.ended is not None and stopping.ended.how == "failing":
+            return RunEnd("failing", leading_errors_message(writer.discard_errors()))
+        writer.write_errors()
+    return RunEnd("finished") if writer.written == len(job.ids) else stopping.ended or RunEnd("interrupted")
+
+
+Wrap = Callable[[Judge | RewardJudge, RunSource, tuple[str, ...]], Judge | RewardJudge]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `run_judge` did: how it ended, how many of the chosen trajectories are judged, and the totals.
+
+    ``absent`` have no recorded run; ``problem`` is why the first one in the state ``error`` is in it.
+    """
+
+    ended: RunEnd
+    judged: int
+    chosen: int
+    absent: int
+    totals: dict[str, Any]
+    problem: str | None = None
+
+
+class NoRecordings:
+    """Views for a judge that looks at nothing, where there are no recorded runs."""
+
+    def view(self, trajectory_id: str, wants: Wants) -> View:
+        return View("", (), ())
+
+    def reward(self, trajectory_id: str) -> float | None:
+        return None
+
+    def data_hash(self) -> None:
+        return None
+
+
+def run_judge(
+    options: RunOptions, out: Path, engine: Engine, retry: Collection[str] = (), wrap: Wrap | None = None
+) -> Outcome:
+    """Judge what the options choose and is not judged yet, in the run folder ``out``.
+
+    ``retry`` names states whose trajectories are judged again; replies in the cache are not bought again.
+    ``wrap`` gives another judge in place of the options' one, from it, the views and the chosen ids.
+    However it ends, the folder is whole: judgments and predictions in order, run.json with the totals. Raises
+    OptionsError, SourceError, SuiteError, RunFolderError.
+    """
+    selection, judge, models = prepare(options)
+    views, there = open_views(options, selection, judge)
+    if wrap is not None:
+        judge = wrap(judge, views, tuple(each for each in selection.ids if each in there))
+    configuration = build_configuration(options, selection.suite.name, judge, models, views.data_hash())
+    with RunFolder(out, configuration) as folder:
+        ids = tuple(each for each in selection.ids if each in there)
+        todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
+        spend = Spend(folder.run.get("spent_usd", 0.0))
+        session = {"started_at": _now(), "ended": "killed"}
+        earlier = folder.run.get("sessions", [])
+        folder.update_run(
+            {
+                "judge": judge_facts(judge),
+                "versions": versions(),
+                "endpoints": endpoint_addresses(models),
+                "selection": _selection_facts(options, selection, ids),
+                "sessions": [*earlier, session],
+            }
+        )
+        begun = time.monotonic()
+        ended = RunEnd("interrupted", "stopped; finished trajectories are saved")
+        try:
+            with Progress(len(ids), len(ids) - len(todo), spend) as progress, stopped_like_ctrl_c():
+                settings = engine_settings(options, models)
+                job = Job(judge, models, views, todo, settings, partial(judge_and_views, options))
+                ended = engine(job, folder, progress) if todo else RunEnd("finished")
+        except KeyboardInterrupt:  # before the engine took the signals over, or after
+            pass
+        finally:
+            order = [each.trajectory_id for each in selection.suite.split(options.split)]
+            folder.finalize(order)
+            session |= {
+                "ended_at": _now(),
+                "ended": ended.how,
+                "seconds": round(time.monotonic() - begun, 3),
+                "calls_paid": spend.calls,
+                "paid_usd": spend.usd,
+            }
+            sums = totals(folder.records())
+            folder.update_run({"sessions": [*earlier, session], "totals": sums, "spent_usd": spend.total_usd})
+        judged = sum(each in folder.states for each in selection.ids)
+        in_error = (each for each, state in folder.states.items() if state == "error")
+        problem = next(map(error_of, folder.records(in_error)), None)
+        return Outcome(ended, judged, len(selection.ids), len(selection.ids) - len(ids), sums, problem)
+
+
+def prepare(options: RunOptions) -> tuple[Selection, Judge | RewardJudge, dict[str, ModelSettings]]:
+    """The trajectories, the judge and its models. Raises OptionsError with every problem, and SuiteError.
+
+    Keys, addresses and prices are looked for now, before anything is written.
+    """
+    problems: list[str] = []
+
+    def tried(make, *arguments):
+        try:
+            return make(*arguments)
+        except OptionsError as problem:
+            problems.append(str(problem))
+
+    selection, judge = tried(select, options), tried(build_judge, options)
+    models = tried(build_models, options, judge) if judge is not None else None
+    if models:
+        tried(resolve_access, models)
+        prices = tried(read_prices, options.prices, options.price or ())
+        if prices is not None:
+            tried(build_budget, options.max_usd, prices, models)
+    if models and options.threshold is not None:
+        tried(check_score_settings, options.threshold, build_configuration(options, "", judge, models, None))
+    if problems:
+        raise OptionsError("\n".join(problems))
+    return selection, judge, models
+
+
+def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) -> EngineSettings:
+    """What the options say to an engine, as plain values."""
+    return EngineSettings(
+        cache=cache_folder(options.cache) if models else None,
+        prices=read_prices(options.prices, options.price or ()) if models else PriceTable({}),
+        max_in_flight=options.max_in_flight,
+        requests_per_minute=options.requests_per_minute,
+        tokens_per_minute=options.tokens_per_minute,
+        timeout_s=options.timeout,
+        max_usd=options.max_usd,
+    )
+
+
+def judge_and_views(options: RunOptions) -> tuple[Judge | RewardJudge, RunSource]:
+    """The judge and the recorded runs again, for a process that neither could be sent to."""
+    judge = build_judge(options)
+    views, _ = open_views(options, select(options), judge)
+    return judge, views
+
+
+def open_views(options: RunOptions, selection: Selection, judge: Judge | RewardJudge):
+    """What shows the runs, and the chosen trajectories that it can show."""
+    try:
+        views = build_views(options, selection.suite)
+    except OptionsError:
+        if getattr(judge, "inputs", "") != "nothing":
+            raise
+        return NoRecordings(), set(selection.ids)
+    there = set(views.ids())
+    if there.isdisjoint(selection.ids):
+        raise OptionsError(
+            f"none of the {len(selection.ids):,} chosen trajectories is among the {len(there):,} runs of the "
+            f"suite {selection.suite.name} that the source holds; see --source and --suite"
+        )
+    return views, there
+
+
+def _selection_facts(options: RunOptions, selection: Selection, ids: Sequence[str]) -> dict[str, Any]:
+    """What was chosen, and how much of it has no recorded run."""
+    return {
+        "benchmark": options.benchmark,
+        "agent": options.agent,
+        "shard": options.shard,
+        "limit": options.limit,
+        "from_a_file": options.ids is not None,
+        "trajectories": len(selection.ids),
+        "without_a_run": len(selection.ids) - len(ids),
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

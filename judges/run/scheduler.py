@@ -1,0 +1,171 @@
+"""Many trajectories at once: as many as keep the limit on calls busy, no more, since each takes memory."""
+
+import asyncio
+import traceback
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Protocol
+
+from judges.run.driver import Ask, drive
+from judges.run.folder import Judgment
+from judges.types import Answer, Call, Judge, Reply, RewardJudge, View, Wants
+
+READERS = 4
+"""Threads that read runs, so that calls go on meanwhile."""
+
+PREFETCH = 8
+"""Trajectories begun beyond those whose calls fill the limit, so that it never waits for a file. No more than
+these are under way whose calls are not known yet."""
+
+MAX_BYTES = 200_000_000
+"""No further trajectory is begun while those under way hold more than this in texts and pictures."""
+
+
+class RunSource(Protocol):
+    """What gives views and rewards by id: `judges.views.Views`."""
+
+    def view(self, trajectory_id: str, wants: Wants) -> View:
+        """What a judge is shown; a ValueError says why there is nothing to show."""
+
+    def reward(self, trajectory_id: str) -> float | None:
+        """The reward that a run was given; raises as `view` does."""
+
+
+class StopRunError(Exception):
+    """Raised by ``ask`` to end a run: no call is made any more. The message says why."""
+
+
+class _Load:
+    """What the trajectories under way take together: calls, bytes, and how many have their calls unknown."""
+
+    def __init__(self, most_calls: int):
+        self._most_calls = most_calls
+        self.calls = self.held = self.unknown = 0
+        self.changed = asyncio.Event()
+
+    async def room(self) -> None:
+        while self.calls >= self._most_calls or self.unknown >= PREFETCH or self.held >= MAX_BYTES:
+            self.changed.clear()
+            await self.changed.wait()
+
+
+class _LoadShare:
+    """A trajectory's part of the load. Between its calls it counts as one: its next one finds room."""
+
+    def __init__(self, load: _Load, ask: Ask):
+        self._load, self._ask = load, ask
+        self._held = self._under_way = 0
+        self._is_unknown = True
+        load.calls += 1
+        load.unknown += 1
+
+    def holds(self, size: int) -> None:
+        self._held = size
+        self._load.held += size
+
+    async def ask(self, call: Call) -> Reply:
+        self._known()
+        extra = 1 if self._under_way else 0
+        self._under_way += 1
+        self._load.calls += extra
+        try:
+            return await self._ask(call)
+        finally:
+            self._under_way -= 1
+            self._load.calls -= extra
+            self._load.changed.set()
+
+    def end(self) -> None:
+        self._known()
+        self._load.calls -= 1
+        self._load.held -= self._held
+        self._load.changed.set()
+
+    def _known(self) -> None:
+        self._load.unknown -= self._is_unknown
+        self._is_unknown = False
+        self._load.changed.set()
+
+
+async def judge_trajectories(
+    judge: Judge | RewardJudge,
+    ids: Iterable[str],
+    views: RunSource,
+    ask: Ask,
+    on_judged: Callable[[Judgment], None],
+    max_in_flight: int = 64,
+) -> None:
+    """Judge every trajectory; each is handed to ``on_judged`` once, as it ends, in any order.
+
+    What goes wrong with one (no view of it, a fault in the judge) is its answer, in the state ``error``.
+    When ``ask`` raises StopRunError, no further trajectory is begun, calls under way still end, trajectories
+    that got all of their replies still count, and then it is raised here; so is what ``on_judged`` raises.
+    """
+    load = _Load(max_in_flight + PREFETCH)
+    faults: list[Exception] = []
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def one(trajectory_id: str, share: _LoadShare, readers: ThreadPoolExecutor) -> None:
+        try:
+            on_judged(await _judged(judge, trajectory_id, views, share, readers))
+        except Exception as fault:
+            faults.append(fault)
+        finally:
+            share.end()
+
+    with ThreadPoolExecutor(READERS, thread_name_prefix="views") as readers:
+        try:
+            for trajectory_id in ids:
+                await load.room()
+                if faults:
+                    break
+                task = asyncio.create_task(one(trajectory_id, _LoadShare(load, ask), readers))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+    if faults:
+        raise faults[0]
+
+
+async def _judged(
+    judge: Judge | RewardJudge,
+    trajectory_id: str,
+    views: RunSource,
+    share: _LoadShare,
+    readers: ThreadPoolExecutor,
+) -> Judgment:
+    in_thread = partial(asyncio.get_running_loop().run_in_executor, readers)
+    reward = None
+    try:
+        if not hasattr(judge, "ask"):
+            reward = await in_thread(views.reward, trajectory_id)
+            return Judgment(trajectory_id, judge.judge_reward(reward), reward=reward)
+        view = await in_thread(views.view, trajectory_id, judge.wants)
+        share.holds(_weight(view))
+        answer, exchanges = await drive(judge, view, share.ask)
+        return Judgment(trajectory_id, answer, exchanges)
+    except StopRunError:
+        raise
+    except Exception as fault:
+        return Judgment(trajectory_id, Answer("error"), problem=_describe_fault(fault), reward=reward)
+
+
+def _describe_fault(fault: Exception) -> str:
+    """One line on a fault; of one in a judge's own code also where it is."""
+    if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors explain themselves
+        return str(fault)
+    place = traceback.extract_tb(fault.__traceback__)[-1]
+    return f"{type(fault).__name__}: {fault} ({place.name}, line {place.lineno})"
+
+
+def _weight(view: View) -> int:
+    """Bytes of a view's pictures and, about, of its texts."""
+    pictures = [*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot)]
+    trees = (tree for step in view.steps for tree in (step.axtree, step.axtree_pruned) if tree)
+    return sum(len(picture.content) for picture in pictures) + sum(map(len, trees))

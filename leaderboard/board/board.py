@@ -1,0 +1,301 @@
+"""The board: a pure function of records, published rows and label version. Same input, same bytes.
+
+A published row's cells in the shape of the score report, with approximate intervals from the counts.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from math import inf
+from types import MappingProxyType
+from typing import Any, Final
+
+from core.vocabulary import LABELS
+from leaderboard.board.ranks import Contender, precision_samples_of_all, rank_contenders
+from leaderboard.judge_precision.confusion import figures
+from leaderboard.judge_precision.intervals import FIGURES, approximate_interval
+from leaderboard.paper.audit import Counts
+from leaderboard.paper.published import PublishedCell, PublishedLabel, PublishedRow
+
+DESIGN_EFFECTS: Final = MappingProxyType({"precision": 1.6, "recall": 1.85, "f1": 1.85})
+"""Variance over tasks against variance of independent rows: means over AER-C, NNetNav and the rule-based
+judge, whose real test verdicts give 1.5 to 1.8 for precision, 1.6 to 2.2 for recall, 1.7 to 2.1 for F1."""
+
+_UNKNOWN = ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "kappa")
+
+
+def published_label(label: PublishedLabel | None) -> dict[str, Any] | None:
+    """What the board holds of one label of a published row; None where the judge has no such verdicts."""
+    if label is None:
+        return None
+    by_benchmark = {
+        name: published_cell(cell) for name, cell in label.by_benchmark.items() if cell is not None
+    }
+    overall = published_cell(label.overall)
+    notes = [label.overall.note, *label.findings]
+    return {
+        "overall": overall,
+        "by_benchmark": by_benchmark,
+        "by_agent": {},
+        "rank": None,
+        "best": False,
+        "intervals": "approximate" if any(overall[f"{figure}_ci"] for figure in FIGURES) else None,
+        "note": "; ".join(dict.fromkeys(note for note in notes if note)),
+    }
+
+
+def published_cell(cell: PublishedCell) -> dict[str, Any]:
+    """CELL of product.md with ``audit`` and ``note``; figures as printed where the counts are not known.
+
+    Where several sets of counts fit, an interval runs from the lowest to the highest end of all of theirs.
+    """
+    if cell.counts is not None:
+        known = figures(*cell.counts, cell.no_verdict, policy="published")
+    else:
+        known = {"n": cell.n, "positives": cell.positives, "no_verdict": cell.no_verdict, "coverage": None,
+                 "precision": cell.precision, "recall": cell.recall, "f1": cell.f1,
+                 **dict.fromkeys(_UNKNOWN)}  # fmt: skip
+    return {**known, **_intervals(cell.bounds), "audit": cell.status, "note": cell.note}
+
+
+def _intervals(bounds: tuple[Counts, Counts] | None) -> dict[str, list[float] | None]:
+    if bounds is None:
+        return {"precision_ci": None, "recall_ci": None, "f1_ci": None}
+    least, most = bounds
+    # FP varies under one TP where the recall is printed; where only the precision is, FP grows with TP.
+    worst_fp, best_fp = (most.fp, least.fp) if least.tp == most.tp else (least.fp, most.fp)
+    ends = ((least.tp, worst_fp, most.fn), (most.tp, best_fp, least.fn))
+    share = _hull("f1", [(tp, fp + fn) for tp, fp, fn in ends])
+    return {
+        "precision_ci": _hull("precision", [(tp, fp) for tp, fp, _ in ends]),
+        "recall_ci": _hull("recall", [(tp, fn) for tp, _, fn in ends]),
+        # F1 = 2 J / (1 + J) rises with J = TP / (TP + FP + FN), a share: its interval carried over.
+        "f1_ci": share and [2 * end / (1 + end) for end in share],
+    }
+
+
+def _hull(figure: str, ends: Sequence[tuple[int, int]]) -> list[float] | None:
+    """From the lowest to the highest end of the intervals of (hits, misses); None if one is undefined."""
+    found = [approximate_interval(hits, hits + misses, DESIGN_EFFECTS[figure]) for hits, misses in ends]
+    defined = [interval for interval in found if interval]
+    if len(defined) < len(found):
+        return None
+    return [min(low for low, _ in defined), max(high for _, high in defined)]
+
+
+RANKED_PROVENANCES = ("scored", "published")
+
+
+@dataclass(frozen=True)
+class ScoredRecord:
+    """A submission with its score, as the records hold it."""
+
+    id: str
+    judge: str
+    account: str
+    kind: str
+    inputs: str
+    model: str
+    authors: str
+    link: str
+    test_labels_used: bool
+    file_sha256: str
+    submitted_at: str
+    report: Mapping[str, Any] = field(repr=False)
+    counts_by_task: Mapping[str, Any] = field(repr=False)
+    is_verified: bool = False
+    is_label_exposed: bool = False
+    ranking: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Overall CELLs by label that rank in place of the report's: those of a half that is not shown."""
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """A row of the board, without anything that is not public.
+
+    ``labels`` maps a label to ``{"rank": {"place", "low", "high"} or None, "best": bool, "overall": CELL,
+    "by_benchmark": {…}, "by_agent": {…}, "intervals": "tasks" | "approximate" | None, "note": str}``, or to
+    None where the judge gives no such verdicts. ``best`` marks the row that stands for its judge. ``cost`` is
+    that of `leaderboard.report.cost_of`, None where the file gives none.
+    """
+
+    id: str
+    judge: str
+    account: str
+    kind: str
+    inputs: str
+    model: str
+    authors: str
+    link: str
+    date: str
+    provenance: str
+    source: str
+    attempts: int | None
+    test_labels_used: bool | None
+    file_sha256: str | None
+    note: str
+    labels: Mapping[str, Any]
+    cost: Mapping[str, float | int] | None = None
+    marks: tuple[str, ...] = ()
+    """What maintainers found: ``verified`` (run again by others), ``labels exposed`` (test labels got in)."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """Rows in the order of the success ranking; ``digest`` is the SHA-256 of everything else."""
+
+    suite: str
+    label_version: str | None
+    rows: tuple[BoardRow, ...]
+
+    @cached_property
+    def content(self) -> bytes:
+        """The board as canonical JSON: what the digest is taken of."""
+        return _canonical(
+            {
+                "suite": self.suite,
+                "split": "test",
+                "label_version": self.label_version,
+                "policy": "strict",
+                "rows": [vars(row) for row in self.rows],  # asdict would copy every figure
+            }
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of ``content``, hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def to_bytes(self) -> bytes:
+        """The board with its digest, as canonical JSON in UTF-8."""
+        return _canonical({**json.loads(self.content), "digest": self.digest})
+
+    def ranking(self, label: str) -> tuple[BoardRow, ...]:
+        """Every row that has the label: ranked ones best first, then the others by precision."""
+        rows = [row for row in self.rows if row.labels.get(label)]
+        return tuple(sorted(rows, key=lambda row: _order_within(row, label)))
+
+
+def make_board(
+    suite: str,
+    records: Sequence[ScoredRecord],
+    published: Iterable[PublishedRow],
+    label_version: str | None,
+    references: Sequence[BoardRow] = (),
+) -> Board:
+    """The board of records and published rows under a label version.
+
+    Order: precision, then recall, then the earlier submission. A judge is ranked by its best submission for
+    each label; its others are kept without a rank. Self-reported and reference rows have none either.
+    Records of another label version are left out: they wait for a new score. ``references`` are rows made
+    elsewhere (`leaderboard.labels.quality`); one takes the place of the published row of its id.
+    """
+    current = [record for record in records if record.report["label_version"] == label_version]
+    attempts: dict[tuple[str, str], int] = {}
+    for record in current:
+        key = (record.account, record.judge)
+        attempts[key] = attempts.get(key, 0) + 1
+    rows = [_scored_row(record, attempts[record.account, record.judge]) for record in current]
+    replaced = {row.id for row in references}
+    rows += [_published_row(row) for row in published if row.row_id not in replaced]
+    rows += references
+    task_counts = {record.id: record.counts_by_task for record in current}
+    hidden = {record.id: record.ranking for record in current if record.ranking is not None}
+    for label in LABELS:
+        _rank(rows, label, task_counts, hidden)
+    return Board(suite, label_version, tuple(sorted(rows, key=lambda row: _order_within(row, "success"))))
+
+
+def _scored_row(record: ScoredRecord, attempts: int) -> BoardRow:
+    return BoardRow(
+        id=record.id, judge=record.judge, account=record.account, kind=record.kind, inputs=record.inputs,
+        model=record.model, authors=record.authors, link=record.link, date=record.submitted_at,
+        provenance="scored", source="scored here", attempts=attempts,
+        test_labels_used=record.test_labels_used, file_sha256=record.file_sha256, note="",
+        labels={
+            label: found and {**found, "rank": None, "best": False, "intervals": "tasks", "note": ""}
+            for label, found in record.report["labels"].items()
+        },
+        cost=record.report.get("cost"),
+        marks=_marks(record),
+    )  # fmt: skip
+
+
+def _marks(record: ScoredRecord) -> tuple[str, ...]:
+    found = {"verified": record.is_verified, "labels exposed": record.is_label_exposed}
+    return tuple(mark for mark, is_so in found.items() if is_so)
+
+
+def _published_row(row: PublishedRow) -> BoardRow:
+    return BoardRow(
+        id=row.row_id, judge=row.judge, account="", kind=row.kind, inputs=", ".join(row.inputs),
+        model=row.model or "", authors=row.authors or "", link=row.source_url, date=row.date.isoformat(),
+        provenance=row.provenance, source=row.source, attempts=None, test_labels_used=None, file_sha256=None,
+        note=row.note,
+        labels={label: published_label(row.labels.get(label)) for label in LABELS},
+    )  # fmt: skip
+
+
+def _rank(
+    rows: Sequence[BoardRow],
+    label: str,
+    task_counts: Mapping[str, Mapping[str, Any]],
+    hidden: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Fill in ``best`` and ``rank`` of the rows being built, for one label; ``hidden`` cells rank first."""
+    ranking = {row.id: _ranking_cell(row, label, hidden) for row in rows}
+    seen: set[tuple[str, str]] = set()
+    ranked = []
+    candidates = [row for row in rows if row.labels.get(label) and row.provenance in RANKED_PROVENANCES]
+    for row in sorted(candidates, key=lambda row: _order(row, ranking[row.id])):
+        if row.id in hidden:
+            row.labels[label]["ranked_by"] = "a half of the tasks that is not shown"
+        judge = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
+        if judge in seen:
+            continue
+        seen.add(judge)
+        row.labels[label]["best"] = True
+        if ranking[row.id].get("precision") is not None:  # a judge that never says yes has no place
+            ranked.append(row)
+    contenders = _contenders([(row.id, ranking[row.id]) for row in ranked], label, task_counts)
+    for row, rank in zip(ranked, rank_contenders(contenders), strict=True):
+        row.labels[label]["rank"] = asdict(rank)
+
+
+def _ranking_cell(row: BoardRow, label: str, hidden: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The CELL that a row is ranked by; empty where it has none."""
+    if row.id in hidden:
+        return hidden[row.id].get(label) or {}
+    return (row.labels.get(label) or {}).get("overall") or {}
+
+
+def _contenders(
+    cells: Sequence[tuple[str, Mapping[str, Any]]],
+    label: str,
+    task_counts: Mapping[str, Mapping[str, Any]],
+) -> list[Contender]:
+    counts = {name: found for name, _ in cells if (found := task_counts.get(name, {}).get(label))}
+    samples = dict(zip(counts, precision_samples_of_all(list(counts.values())), strict=True))
+    return [Contender(cell["precision"], cell["precision_ci"], samples.get(name)) for name, cell in cells]
+
+
+def _order(row: BoardRow, cell: Mapping[str, Any]) -> tuple:
+    """Precision, then recall, both falling and undefined last; then date and id."""
+    falling = [-1.0 if cell.get(figure) is None else cell[figure] for figure in ("precision", "recall")]
+    return (-falling[0], -falling[1], row.date, row.id)
+
+
+def _order_within(row: BoardRow, label: str) -> tuple:
+    """By rank where that comes from figures that are not shown, else by the figures."""
+    found = row.labels.get(label) or {}
+    rank = found.get("rank")
+    place = (rank["place"] if rank else inf) if "ranked_by" in found else 0
+    return (row.provenance == "reference", place, *_order(row, found.get("overall") or {}))
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()

@@ -1,0 +1,296 @@
+"""``python -m leaderboard agreement`` and ``ceiling``.
+
+Agreement between annotators, and the ceiling that follows from it, as tables for a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from core.cli import JsonOption, SuiteOption, plain_console, read_settings, read_suite, stop
+from core.console import coefficient, interval, percent, text_table
+from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
+from leaderboard.cli.labels import read_annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from core.settings import Settings
+    from core.suite import Suite
+    from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
+    from leaderboard.labels.annotations import Annotation
+    from leaderboard.labels.labels import LabelSet
+    from leaderboard.labels.quality import DisagreementRates, NoiseBand
+
+EitherSplitOption = Annotated[
+    Literal["dev", "test"] | None, typer.Option("--split", help="One split alone; both if left out.")
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--annotations",
+        exists=True,
+        dir_okay=False,
+        help="Annotations of the suite, CSV as released or Parquet; else those that judges are scored on.",
+    ),
+]
+
+
+def agreement(
+    split: EitherSplitOption = None,
+    annotations: FileOption = None,
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how far annotators agree.
+
+    Percent, Cohen's kappa and Krippendorff's alpha, by question, benchmark, two people and time; which
+    trajectories they differ on only where the labels may be seen.
+    """
+    from leaderboard.labels.agreement import agreement_json, agreement_report, open_items
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    given = read_annotations(chosen, settings, split, annotations)
+    report = agreement_report(given)
+    is_hidden = split == "test" and not chosen.labels_are_public
+    items = None if is_hidden else [item for item in open_items(_to_see(chosen, given)) if item.disagreeing]
+    if as_json:
+        print(json.dumps({"suite": chosen.name, "split": split, **agreement_json(report, items)}, indent=2))
+        return
+    print_agreement(report, f"{chosen.name} · {split or 'dev and test'}", items, plain_console())
+    if split != "dev" and not chosen.labels_are_public:
+        typer.echo("which test trajectories differ is not printed: the test labels of this suite are hidden")
+
+
+def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotation]:
+    """Those of dev, and of test where anyone can have the test labels anyway."""
+    shown = suite.trajectories if suite.labels_are_public else suite.split("dev")
+    ids = {trajectory.trajectory_id for trajectory in shown}
+    return [annotation for annotation in annotations if annotation.trajectory_id in ids]
+
+
+def ceiling(
+    verdicts: Annotated[
+        list[Path] | None,
+        typer.Argument(exists=True, dir_okay=False, help="Prediction files of judges on --split."),
+    ] = None,
+    split: Annotated[Literal["dev", "test"], typer.Option(help="The split of the files.")] = "test",
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score second annotators as a judge.
+
+    Over all trajectories that two annotated; then how far label noise of that size moves the precision of
+    judges: the published ones of the official suite, and files of yours.
+    """
+    from dataclasses import asdict
+
+    from core.vocabulary import LABELS
+    from leaderboard.labels.quality import disagreement_rates, noise_band, second_annotator_scores
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    label_sets = _label_sets(chosen, settings)
+    scores = second_annotator_scores(list(label_sets.values()))
+    if not any(scores.values()):
+        stop(f"no trajectory of {chosen.name} has two annotators, so there is no ceiling to show", code=1)
+    rates = {label: disagreement_rates(list(label_sets.values()), label) for label in LABELS}
+    judges = {**_published_judges(chosen), **_scored(verdicts or [], chosen, split, label_sets, settings)}
+    bands = {name: noise_band(found, rates["success"]) for name, found in judges.items()}
+    if as_json:
+        found = {
+            "suite": chosen.name,
+            "label_versions": {name: labels.version for name, labels in label_sets.items()},
+            "labels": scores,
+            "disagreement": {
+                label: {"overall": asdict(rate.overall), "by_benchmark": {
+                    name: asdict(own) for name, own in rate.by_benchmark.items()
+                }}
+                for label, rate in rates.items()
+            },
+            "bands": {name: band and asdict(band) for name, band in bands.items()},
+        }  # fmt: skip
+        print(json.dumps(found, indent=2))
+        return
+    console = plain_console()
+    print_ceiling(scores, rates, console)
+    if bands:
+        print_bands(bands, console)
+
+
+def _label_sets(suite: Suite, settings: Settings) -> dict[str, LabelSet]:
+    """The labels of each split that has some; what cannot be had is reported; stops where nothing can."""
+    from core.vocabulary import SPLITS
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.source import LabelsUnavailable
+
+    found, missing = {}, []
+    for split in SPLITS:
+        try:
+            found[split] = load_labels(suite, split, settings)
+        except (LabelsUnavailable, LabelsInvalid) as reason:
+            missing.append(f"labels of {split}: {reason}")
+    if not found:
+        stop("; ".join(missing), code=1)
+    for message in missing:
+        typer.echo(f"left out: {message}", err=True)
+    return found
+
+
+def _published_judges(suite: Suite) -> dict[str, dict[str, Any] | None]:
+    """The success label of each published judge; none but for the official suite."""
+    from core.suite import OFFICIAL
+    from leaderboard.board.board import published_label
+    from leaderboard.paper.published import load_published_rows
+
+    rows = load_published_rows() if suite.name == OFFICIAL else ()
+    return {
+        row.row_id: published_label(row.labels["success"]) for row in rows if row.provenance != "reference"
+    }
+
+
+def _scored(
+    files: list[Path], suite: Suite, split: str, label_sets: dict[str, LabelSet], settings: Settings
+) -> dict[str, dict[str, Any] | None]:
+    """The success label of each file's report; stops with the errors of all files."""
+    from leaderboard.report import VerdictFileError, read_verdict_file, score_report
+
+    if files and split not in label_sets:
+        stop(f"no labels to score {split} with", code=1)
+    found, problems = {}, []
+    for file in files:
+        try:
+            verdicts = read_verdict_file(file, suite, split, settings.max_upload_bytes)
+        except VerdictFileError as problem:
+            problems.append(str(problem))
+        else:
+            report = score_report(verdicts, label_sets[split], n_resamples=0)
+            found[file.name] = report["labels"]["success"]
+    if problems:
+        stop("\n".join(problems), code=1)
+    return found
+
+
+FIGURES = ("doubles", "agree", "kappa", "alpha", "left out")
+
+
+def print_agreement(
+    report: AgreementReport, title: str, items: Sequence[OpenItem] | None, console: Console
+) -> None:
+    """Print every table; ``items`` are those that may be seen, None where the labels are hidden."""
+    from leaderboard.labels.annotations import QUESTION_TITLES
+
+    console.print(
+        f"{title}: {report.annotations:,} annotations of {report.trajectories:,} trajectories by "
+        f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
+    )
+    if not report.doubles:
+        console.print("no trajectory has two annotators; assign some a second time to learn the agreement")
+        return
+    overall = text_table("question", figures=FIGURES)
+    for question, result in report.questions.items():
+        overall.add_row(QUESTION_TITLES[question], *_figures(result.overall))
+    console.print(overall)
+    for question, result in report.questions.items():
+        console.print(_of_question(QUESTION_TITLES[question], result))
+    console.print(_confusion(report.questions["optimality"]))
+    console.print("kappa is Cohen's, alpha Krippendorff's (optimality: ordinal); left out: one was unsure")
+    if items:
+        console.print(_items(items))
+
+
+def _figures(found: Agreement) -> list[str]:
+    return [
+        f"{found.pairs:,}",
+        percent(found.percent),
+        coefficient(found.kappa),
+        coefficient(found.alpha),
+        f"{found.left_out:,}",
+    ]
+
+
+def _of_question(title: str, result: QuestionAgreement) -> Table:
+    table = text_table(title, figures=FIGURES)
+    for name, found in result.by_benchmark.items():
+        table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
+    table.add_section()
+    for pair in result.by_pair:
+        table.add_row(f"{pair.first} and {pair.second}", *_figures(pair.agreement))
+    table.add_section()
+    for period in result.over_time:
+        name = period.name if "W" in period.name else f"doubles {period.name}"
+        table.add_row(name, *_figures(period.agreement))
+    return table
+
+
+def _confusion(result: QuestionAgreement) -> Table:
+    from leaderboard.labels.annotations import ANSWERS, OPTIMALITY_TITLES
+
+    grades = [f"{grade}. {OPTIMALITY_TITLES[grade]}" for grade in ANSWERS["optimality"]]
+    table = text_table("optimality: first annotator \\ second", figures=grades)
+    for grade, row in zip(grades, result.confusion, strict=True):
+        table.add_row(grade, *(f"{count:,}" for count in row))
+    return table
+
+
+def _items(items: Sequence[OpenItem]) -> Table:
+    table = text_table("trajectories on which annotators differ", "question: answers in order")
+    for item in items:
+        result = [
+            f"{question}: {' / '.join(map(str, item.answers[question]))}" for question in item.disagreeing
+        ]
+        table.add_row(item.trajectory_id, "; ".join(result))
+    return table
+
+
+def print_ceiling(
+    scores: Mapping[str, dict[str, Any] | None], rates: Mapping[str, DisagreementRates], console: Console
+) -> None:
+    """Print the second annotators' figures for each label, with how often the two answers differ."""
+    figures = ("doubles", "differ", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN")
+    for label, found in scores.items():
+        if found is None:
+            console.print(f"{LABEL_TITLES[label]}: no trajectory has two answers")
+            continue
+        table = text_table(LABEL_TITLES[label], figures=figures)
+        table.add_row("overall", *_ceiling_cells(found["overall"], rates[label].overall.rate))
+        table.add_section()
+        for name, cell in found["by_benchmark"].items():
+            rate = rates[label].by_benchmark[name].rate
+            table.add_row(BENCHMARK_TITLES.get(name, name), *_ceiling_cells(cell, rate))
+        console.print(table)
+
+
+def _ceiling_cells(cell: dict[str, Any], rate: float | None) -> list[str]:
+    return [
+        f"{cell['n']:,}",
+        percent(rate),
+        percent(cell["precision"]),
+        interval(cell["precision_ci"]),
+        percent(cell["recall"]),
+        interval(cell["recall_ci"]),
+        percent(cell["f1"]),
+        coefficient(cell["kappa"]),
+        f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}",
+    ]
+
+
+def print_bands(bands: Mapping[str, NoiseBand | None], console: Console) -> None:
+    """Print what label noise alone can do to each judge's precision on success."""
+    table = text_table(
+        "precision on success, had another person given the labels", figures=("as labelled", "mean", "95 %")
+    )
+    for judge, band in bands.items():
+        if band is None:
+            table.add_row(judge, "–", "–", "")
+        else:
+            table.add_row(judge, percent(band.precision), percent(band.mean), interval([band.low, band.high]))
+    console.print(table)

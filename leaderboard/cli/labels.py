@@ -1,0 +1,195 @@
+"""``python -m leaderboard labels``, ``annotations``, ``annotation-template`` and ``dev-labels``.
+
+Counts of a label set as tables for a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from core.cli import JsonOption, SuiteOption, plain_console, read_settings, read_suite, stop
+from core.console import coefficient, text_table
+from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from core.settings import Settings
+    from core.suite import Suite
+    from leaderboard.labels.annotations import Annotation
+
+FORMATS = "CSV as released, or Parquet."
+
+
+def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
+    """Count the labels.
+
+    By split and benchmark, never which; fetches the official labels where they are not here yet.
+    """
+    from core.vocabulary import SPLITS
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.quality import summarise
+    from leaderboard.labels.source import LabelsUnavailable
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    summaries, missing = [], []
+    for split in SPLITS:
+        try:
+            summaries.append(summarise(load_labels(chosen, split, settings)))
+        except (LabelsUnavailable, LabelsInvalid) as error:
+            missing.append(f"{split}: {error}")
+    if as_json:
+        print(json.dumps({"splits": summaries, "missing": missing}, indent=2))
+    else:
+        print_summaries(summaries, plain_console())
+    for message in missing:
+        typer.echo(f"error: labels of {message}", err=True)
+    raise typer.Exit(1 if missing else 0)
+
+
+def read_annotations(
+    suite: Suite, settings: Settings, split: str | None, file: Path | None
+) -> tuple[Annotation, ...]:
+    """Annotations from a file or the configured source; ends the command where they cannot be had."""
+    from leaderboard.labels.labels import LabelsInvalid, load_annotations
+    from leaderboard.labels.source import LabelsUnavailable
+
+    try:
+        return load_annotations(suite, settings, split, file)
+    except (LabelsUnavailable, LabelsInvalid) as reason:
+        stop(f"no annotations to compare: {reason}", code=1)
+
+
+def annotations(
+    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help=f"{FORMATS}")],
+    out: Annotated[Path, typer.Option(help="The file to write: .csv for the released format, or .parquet.")],
+    opaque: Annotated[
+        bool, typer.Option("--opaque", help="Write annotator-1, annotator-2 … for the names.")
+    ] = False,
+    suite: SuiteOption = None,
+) -> None:
+    """Check annotations, join and convert them.
+
+    Between the released CSV and Parquet, which also holds comments, times and durations. Of several files the
+    first that has a trajectory gives its primary annotation, the one that judges are scored on.
+    """
+    from leaderboard.labels.annotations import AnnotationsInvalid, repeated_rows, with_opaque_annotators
+    from leaderboard.labels.labels import write_annotations
+
+    if out.suffix not in (".csv", ".parquet"):
+        stop(f"{out.name}: name the file to write .csv or .parquet")
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
+    if problems := repeated_rows(read):
+        stop("\n".join(["one person has two rows; keep one of them:", *(f"  {p}" for p in problems)]), code=1)
+    found = [annotation for _, each in read for annotation in each]
+    try:
+        write_annotations(with_opaque_annotators(found) if opaque else found, out)
+    except AnnotationsInvalid as problems:
+        stop(f"{out.name}: {problems}", code=1)
+    except OSError as problem:
+        stop(f"{out} cannot be written: {problem.strerror}", code=1)
+    typer.echo(f"{out.name}: {len(found):,} annotations")
+
+
+def annotation_template(
+    annotator: Annotated[str, typer.Option(help="Who fills it in; stands in every row.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The CSV file to write; a new one.")],
+    split: Annotated[
+        Literal["dev", "test"] | None, typer.Option(help="One split alone; both if left out.")
+    ] = None,
+    share: Annotated[
+        float, typer.Option(help="So much of it, drawn by --seed: for second annotations.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same trajectories.")] = 0,
+    suite: SuiteOption = None,
+) -> None:
+    """Write annotations to fill in by hand.
+
+    In the released format, a row a trajectory, the runs on one task together. A row that is not to be
+    answered is taken out.
+    """
+    from leaderboard.labels.annotations import drawn_share, template
+
+    chosen = read_suite(suite, read_settings())
+    if not annotator.strip() or not annotator.isprintable():
+        stop("--annotator: write a name on one line")
+    if out.exists():
+        stop(f"{out} is there already, and may be filled in; name a new file")
+    try:
+        drawn = drawn_share(chosen.trajectories if split is None else chosen.split(split), share, seed)
+        out.write_text(template(drawn, annotator), encoding="utf-8", newline="")
+    except ValueError as problem:
+        stop(f"--share: {problem}")
+    except OSError as problem:
+        stop(f"{out} cannot be written: {problem.strerror}", code=1)
+    typer.echo(f"{out.name}: {len(drawn):,} trajectories for {annotator}")
+
+
+def dev_labels(
+    file: Annotated[
+        Path, typer.Option("--annotations", exists=True, dir_okay=False, help=f"Of the suite: {FORMATS}")
+    ],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Write over the dev_labels.csv that is there.")
+    ] = False,
+    suite: SuiteOption = None,
+) -> None:
+    """Write a suite's published dev labels from annotations.
+
+    Into dev_labels.csv of its folder, with opaque annotators; nothing of a test trajectory gets into it.
+    """
+    from core.files import atomic_write
+    from core.suite import render_dev_labels
+    from leaderboard.labels.annotations import AnnotationsInvalid, dev_labels_of
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    path = chosen.dev_labels_path
+    if path.exists() and not replace:
+        stop(f"{path} is there already; write over it with --replace")
+    try:
+        found = dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
+        if not found:
+            stop(f"{file.name}: has no annotation of a dev trajectory of {chosen.name}", code=1)
+        atomic_write(path, render_dev_labels(found))
+    except AnnotationsInvalid as problems:
+        stop(f"{file.name}: {problems}", code=1)
+    except OSError as problem:
+        stop(f"{path} cannot be written: {problem.strerror}", code=1)
+    labelled, of = len({row.trajectory_id for row in found}), len(chosen.split("dev"))
+    typer.echo(f"{path}: {len(found):,} annotations of {labelled:,} of {of:,} dev trajectories, none of test")
+
+
+def print_summaries(summaries: list[dict[str, Any]], console: Console) -> None:
+    """Print the summaries as tables for a terminal."""
+    for summary in summaries:
+        version = f"labels {summary['label_version']} ({summary['source']})"
+        title = f"{summary['suite']} · {summary['split']} · {version}"
+        figures = ("trajectories", *LABEL_TITLES.values())
+        table = text_table("benchmark", figures=figures, title=title, title_justify="left")
+        for name, counts in summary["by_benchmark"].items():
+            table.add_row(BENCHMARK_TITLES.get(name, name), *_cells(counts))
+        table.add_section()
+        table.add_row(f"overall, {summary['tasks']} tasks", *_cells(summary["overall"]))
+        table.add_row(
+            "second annotator agrees", "", *(_percent(summary["agreement"][name]) for name in LABELS)
+        )
+        console.print(table)
+
+
+def _cells(counts: dict[str, Any]) -> list[str]:
+    cells = [f"{counts[label]['positives']:,} of {counts[label]['n']:,}" for label in LABELS]
+    return [f"{counts['trajectories']:,}", *cells]
+
+
+def _percent(agreement: dict[str, Any]) -> str:
+    if agreement["percent"] is None:
+        return "no doubles"
+    return f"{agreement['percent']:.1%} of {agreement['pairs']}, kappa {coefficient(agreement['kappa'])}"

@@ -1,0 +1,162 @@
+"""``python -m leaderboard score`` and ``calibrate``: what verdicts and scores of a file are worth.
+
+A judge's scores evaluated against labels, as tables for a terminal.
+
+A score report as tables for a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from core.cli import JsonOption, SplitOption, SuiteOption, plain_console, read_settings, read_suite, stop
+from core.console import coefficient, interval, percent, text_table
+from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from leaderboard.calibration import Calibration
+
+
+def score(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
+    split: SplitOption,
+    suite: SuiteOption = None,
+    policy: Annotated[
+        str, typer.Option(help="strict: no verdict counts as no; published: left out.")
+    ] = "strict",
+    as_json: JsonOption = False,
+) -> None:
+    """Score a prediction file.
+
+    Figures overall, by benchmark and by agent, with 95 % intervals over tasks.
+    """
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.source import LabelsUnavailable
+    from leaderboard.report import VerdictFileError, read_verdict_file, score_report
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    try:
+        verdicts = read_verdict_file(file, chosen, split, settings.max_upload_bytes)
+    except VerdictFileError as problem:
+        stop(str(problem), code=1)
+    try:
+        report = score_report(verdicts, load_labels(chosen, split, settings), policy)
+    except (LabelsUnavailable, LabelsInvalid) as error:
+        stop(f"no labels to score {split} with: {error}", code=1)
+    if as_json:
+        print(json.dumps(report, indent=2))
+    else:
+        print_report(report, file.name, plain_console())
+
+
+def calibrate(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
+    split: SplitOption,
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Evaluate a file's scores against the labels.
+
+    Whether `score` means what it says, and what each threshold would give: choose one on dev.
+    """
+    from dataclasses import asdict
+
+    from leaderboard.calibration import FEWEST_SCORES
+    from leaderboard.calibration import calibrate as calibration_of
+    from leaderboard.judge_precision.scores import cluster_codes
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.source import LabelsUnavailable
+    from leaderboard.report import VerdictFileError, read_verdict_file, task_names
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    try:
+        verdicts = read_verdict_file(file, chosen, split, settings.max_upload_bytes)
+        labels = load_labels(chosen, split, settings)
+    except VerdictFileError as problem:
+        stop(str(problem), code=1)
+    except (LabelsUnavailable, LabelsInvalid) as error:
+        stop(f"no labels to evaluate {split} against: {error}", code=1)
+    found = None
+    if verdicts.score is not None:
+        tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
+        found = calibration_of(verdicts.score, labels.primary["success"], tasks)
+    if found is None:
+        stop(
+            f"{file.name}: fewer than {FEWEST_SCORES} rows of {split} have a score; give `score`, the "
+            "judge's probability of success, from 0 to 1",
+            code=1,
+        )
+    if as_json:
+        print(json.dumps(asdict(found), indent=2))
+    else:
+        print_calibration(found, file.name, plain_console())
+
+
+def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
+    """Print what the score is worth, its reliability by bin, and the sweep of thresholds; percentages."""
+    console.print(
+        f"{file_name}: {found.n:,} trajectories with a score, {found.without_score:,} without; Brier "
+        f"{found.brier:.3f} (one score for all: {found.brier_of_base_rate:.3f}), calibration error "
+        f"{percent(found.error)}, AUC {coefficient(found.auc)}"
+    )
+    bins = text_table("score", figures=("trajectories", "mean score", "successful", "95 %"))
+    for b in found.bins:
+        if b.n:
+            within = interval(list(b.interval)) if b.interval else ""
+            bins.add_row(
+                f"{b.low:g} to {b.high:g}", f"{b.n:,}", percent(b.mean_score), percent(b.share), within
+            )
+    sweep = text_table("threshold", figures=("precision", "recall", "F1", "TP/FP/FN/TN"))
+    best = found.best()
+    for t in found.thresholds:
+        mark = " (highest F1)" if t is best else ""
+        sweep.add_row(
+            f"{t.at:.2f}{mark}", percent(t.precision), percent(t.recall), percent(t.f1),
+            f"{t.tp}/{t.fp}/{t.fn}/{t.tn}",
+        )  # fmt: skip
+    for table in (bins, sweep):
+        console.print(table)
+
+
+COLUMNS = ("trajectories", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN", "no verdict")
+
+
+def print_report(report: dict[str, Any], file_name: str, console: Console) -> None:
+    """Print every label of the report: overall, by benchmark, by agent; percentages with one decimal."""
+    console.print(
+        f"{file_name} on {report['suite']} {report['split']}, labels {report['label_version']}, "
+        f"policy {report['policy']}, coverage {percent(report['coverage'])} %"
+    )
+    for label, found in report["labels"].items():
+        if found is None:
+            console.print(f"{LABEL_TITLES[label]}: the file has no such verdicts")
+            continue
+        table = text_table(LABEL_TITLES[label], figures=COLUMNS)
+        table.add_row("overall", *_cells(found["overall"]))
+        for key, titles in (("by_benchmark", BENCHMARK_TITLES), ("by_agent", AGENT_TITLES)):
+            table.add_section()
+            for name, cell in found[key].items():
+                table.add_row(titles.get(name, name), *_cells(cell))
+        console.print(table)
+
+
+def _cells(cell: dict[str, Any]) -> list[str]:
+    return [
+        f"{cell['n']:,}",
+        percent(cell["precision"]),
+        interval(cell["precision_ci"]),
+        percent(cell["recall"]),
+        interval(cell["recall_ci"]),
+        percent(cell["f1"]),
+        coefficient(cell["kappa"]),
+        f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}",
+        f"{cell['no_verdict']:,}",
+    ]

@@ -1,0 +1,306 @@
+"""Where a judge is wrong, as a queue for people to read, and the kinds of errors that the paper names.
+
+A queue tells labels. It is made for dev, and for test only where the suite's labels are public.
+
+What people say of a judge's errors: tags as records, their counts, two people's held side by side, CSV.
+"""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from core.ids import TrajectoryId
+from core.suite import Suite
+from leaderboard.board.export import inert
+from leaderboard.labels.agreement import cohen_kappa, confusion_table, percent_agreement
+from leaderboard.labels.labels import LabelSet
+
+Kind = Literal["false positive", "false negative"]
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A kind of error: its name for people, and what to look for."""
+
+    title: str
+    description: str
+
+
+CATEGORIES: Final = MappingProxyType(
+    {
+        "grounding_mismatch": Category(
+            "Grounding mismatch",
+            "What the agent says it sees is not what the page shows, and the judge takes its word for it.",
+        ),
+        "misleading_reasoning": Category(
+            "Misleading agent reasoning",
+            "The agent claims a step or a success that did not happen, and the judge repeats the claim.",
+        ),
+        "missed_instruction": Category(
+            "Missed instruction details",
+            "Part of the goal was left undone or done differently, and the judge does not notice.",
+        ),
+        "misunderstood_action": Category(
+            "Misunderstood action intent",
+            "An action does something else than the judge thinks, such as giving up in place of an answer.",
+        ),
+    }
+)
+"""The paper's categories (section 6) in our words; people may tag with others of their own."""
+
+
+class ErrorsHidden(Exception):
+    """Errors of a split whose labels are hidden: which ones they are would tell the labels."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class JudgeError:
+    """A verdict that the label contradicts.
+
+    ``priority`` in [0, 1] is the share of the other judges with a verdict here that say otherwise: the
+    higher, the surer that there is something to see. ``others_right`` of ``others`` do.
+    """
+
+    trajectory_id: str
+    benchmark: str
+    agent: str
+    kind: Kind
+    priority: float
+    others_right: int
+    others: int
+
+    def __repr__(self) -> str:
+        return f"JudgeError({self.trajectory_id!r})"  # without its kind, which is the label turned round
+
+
+def may_see_errors(suite: Suite, split: str) -> bool:
+    """Whether single errors of a split may be shown: on dev, and on test where the labels are public."""
+    return split == "dev" or suite.labels_are_public
+
+
+def error_queue(
+    suite: Suite,
+    labels: LabelSet,
+    label: str,
+    verdicts: np.ndarray,
+    others: Sequence[np.ndarray] = (),
+    kind: Kind | None = None,
+) -> tuple[JudgeError, ...]:
+    """A judge's errors on one label, the most telling first, then by id; of one ``kind`` where it is given.
+
+    ``verdicts`` and each of ``others`` are int8 of shape (n,) in the order of the labels: 1, 0, -1. Rows
+    without a verdict are no errors here: there is no reasoning to read. Without other judges every priority
+    is 0. Raises ErrorsHidden where the labels may not be seen, ValueError for a column of another length.
+    """
+    if not may_see_errors(suite, labels.split):
+        raise ErrorsHidden(
+            f"the test labels of {labels.suite} are hidden, and a list of errors would tell them; use dev"
+        )
+    truth = labels.primary[label]
+    if wrong_length := [len(column) for column in (verdicts, *others) if len(column) != len(truth)]:
+        raise ValueError(f"verdicts: {wrong_length} rows; {labels.split} has {len(truth)}")
+    is_error = (truth >= 0) & (verdicts >= 0) & (verdicts != truth)
+    answers = np.stack(others) if others else np.empty((0, len(truth)), dtype=np.int8)
+    given = (answers >= 0).sum(axis=0)
+    right = (answers == truth).sum(axis=0)
+    found = []
+    for place in np.flatnonzero(is_error):
+        run = labels.trajectories[place]
+        this_kind: Kind = "false positive" if verdicts[place] == 1 else "false negative"
+        if kind in (None, this_kind):
+            n, n_right = int(given[place]), int(right[place])
+            share = n_right / n if n else 0.0
+            found.append(
+                JudgeError(run.trajectory_id, run.benchmark, run.agent, this_kind, share, n_right, n)
+            )
+    return tuple(sorted(found, key=lambda error: (-error.priority, -error.others, error.trajectory_id)))
+
+
+NOTE_LENGTH: Final = 4_000
+_OWN_CATEGORY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+class ErrorTagInvalid(ValueError):
+    """A tag that cannot be taken; ``problems`` holds a (field, message) for every problem."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{field}: {message}" for field, message in problems))
+
+
+def _on_one_line(text: str) -> str:
+    text = text.strip()
+    if not text:
+        raise ValueError("is empty; fill it in")
+    if not text.isprintable():
+        raise ValueError("holds line breaks or invisible characters; write it on one line")
+    return text
+
+
+def _trajectory(text: str) -> str:
+    return str(TrajectoryId.parse(text))
+
+
+def _category(text: str) -> str:
+    if text not in CATEGORIES and not _OWN_CATEGORY.fullmatch(text):
+        raise ValueError(
+            f"use one of {', '.join(CATEGORIES)}, or a name of your own in small letters, digits and _"
+        )
+    return text
+
+
+def _storable(text: str) -> str:
+    if "\0" in text:  # PostgreSQL keeps none
+        raise ValueError("holds a character that cannot be kept (NUL); take it out")
+    return text.strip()
+
+
+class ErrorTag(BaseModel):
+    """One person's reading of one error of one judge. A later tag of the three replaces it in the counts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trajectory_id: Annotated[
+        str, Field(max_length=300), AfterValidator(_on_one_line), AfterValidator(_trajectory)
+    ]
+    judge: Annotated[str, Field(max_length=120), AfterValidator(_on_one_line)]
+    tagger: Annotated[str, Field(max_length=80), AfterValidator(_on_one_line)]
+    category: Annotated[str, Field(max_length=60), AfterValidator(_category)]
+    note: Annotated[str, Field(max_length=NOTE_LENGTH), AfterValidator(_storable)] = ""
+    at: AwareDatetime
+
+
+def make_tag(**fields: Any) -> ErrorTag:
+    """A tag from what a form holds; raises ErrorTagInvalid with every problem at once."""
+    try:
+        return ErrorTag(**fields)
+    except ValidationError as error:
+        problems = [(str(detail["loc"][0]), _message(detail)) for detail in error.errors()]
+    raise ErrorTagInvalid(problems)
+
+
+def _message(detail: Any) -> str:
+    match detail["type"]:
+        case "missing" | "string_type":
+            return "fill it in"
+        case "string_too_long":
+            return f"is over {detail['ctx']['max_length']:,} characters; shorten it"
+        case "string_unicode":
+            return "holds characters that are no text; write it again"
+        case "timezone_aware":
+            return "has no time zone; write it with one, such as +00:00"
+        case "value_error":
+            return str(detail["ctx"]["error"])
+        case "extra_forbidden":
+            return "there is no such field"
+        case _:
+            return detail["msg"]
+
+
+def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
+    """The latest tag of each person on each error, by trajectory, judge and person; of one time, the last."""
+    latest: dict[tuple[str, str, str], ErrorTag] = {}
+    for tag in tags:
+        key = (tag.trajectory_id, tag.judge, tag.tagger)
+        if key not in latest or tag.at >= latest[key].at:
+            latest[key] = tag
+    return tuple(latest[key] for key in sorted(latest))
+
+
+@dataclass(frozen=True)
+class TagCounts:
+    """How many errors are of each category, the largest first: ``{category: count}``, and the same by name.
+
+    An error that two people put into one category counts once there; put into two, once in each.
+    """
+
+    overall: Mapping[str, int]
+    by_judge: Mapping[str, Mapping[str, int]]
+    by_benchmark: Mapping[str, Mapping[str, int]]
+    by_agent: Mapping[str, Mapping[str, int]]
+
+
+def count_tags(tags: Iterable[ErrorTag]) -> TagCounts:
+    """Counts of the current tags."""
+    errors = {(tag.trajectory_id, tag.judge, tag.category) for tag in current_tags(tags)}
+    overall: Counter[str] = Counter()
+    groups: tuple[dict[str, Counter[str]], ...] = ({}, {}, {})
+    for trajectory_id, judge, category in errors:
+        run = TrajectoryId.parse(trajectory_id)
+        overall[category] += 1
+        for group, name in zip(groups, (judge, run.benchmark, run.agent), strict=True):
+            group.setdefault(name, Counter())[category] += 1
+    return TagCounts(
+        _largest_first(overall),
+        *(
+            MappingProxyType({name: _largest_first(group[name]) for name in sorted(group)})
+            for group in groups
+        ),
+    )
+
+
+def _largest_first(counts: Counter[str]) -> Mapping[str, int]:
+    return MappingProxyType(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
+
+
+@dataclass(frozen=True)
+class TagComparison:
+    """Two people's categories on the ``n`` errors that both tagged.
+
+    ``percent`` is the share of equal ones as a fraction, ``kappa`` Cohen's; None where undefined.
+    ``table[i][j]`` counts errors of ``categories[i]`` for the first and ``categories[j]`` for the second;
+    ``differing`` holds both tags of every error on which they differ.
+    """
+
+    n: int
+    percent: float | None
+    kappa: float | None
+    categories: tuple[str, ...]
+    table: tuple[tuple[int, ...], ...]
+    differing: tuple[tuple[ErrorTag, ErrorTag], ...]
+
+
+def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagComparison:
+    """Hold the current tags of two people against each other, over all judges."""
+    by_person: dict[str, dict[tuple[str, str], ErrorTag]] = {first: {}, second: {}}
+    for tag in current_tags(tags):
+        if tag.tagger in by_person:
+            by_person[tag.tagger][tag.trajectory_id, tag.judge] = tag
+    ours, theirs = by_person[first], by_person[second]
+    pairs = [(ours[error], theirs[error]) for error in sorted(ours.keys() & theirs.keys())]
+    categories = tuple(sorted({tag.category for pair in pairs for tag in pair}))
+    places = {category: place for place, category in enumerate(categories)}
+    codes = np.array([[places[tag.category] for tag in pair] for pair in pairs], dtype=np.int64).reshape(
+        -1, 2
+    )
+    table = confusion_table(codes[:, 0], codes[:, 1], len(categories))
+    return TagComparison(
+        n=len(pairs),
+        percent=percent_agreement(table),
+        kappa=cohen_kappa(table),
+        categories=categories,
+        table=tuple(tuple(row) for row in table.tolist()),
+        differing=tuple(pair for pair in pairs if pair[0].category != pair[1].category),
+    )
+
+
+def tags_to_csv(tags: Iterable[ErrorTag]) -> str:
+    """Every record, not only the current ones, in the order of time; text is inert in a spreadsheet."""
+    output = io.StringIO(newline="")
+    writer = csv.writer(output, lineterminator="\r\n")
+    names = tuple(ErrorTag.model_fields)
+    writer.writerow((*names, "benchmark", "agent"))
+    for tag in sorted(tags, key=lambda tag: (tag.at, tag.trajectory_id, tag.judge, tag.tagger)):
+        run = TrajectoryId.parse(tag.trajectory_id)
+        values = {**tag.model_dump(), "at": tag.at.astimezone(UTC).isoformat()}
+        writer.writerow([*(inert(values[name]) for name in names), inert(run.benchmark), inert(run.agent)])
+    return output.getvalue()

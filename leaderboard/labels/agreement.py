@@ -1,0 +1,415 @@
+"""Agreement between annotators of the same trajectories (paper, section 3.3), for one group of doubles.
+
+A double is two annotations of one trajectory by two people; three people make three of them. An answer of
+Unsure, or none, is missing: the double does not count for that question.
+
+Coefficients of agreement from counts: percent, Cohen's kappa, Krippendorff's alpha.
+
+Categories are whole numbers from 0, in their order where they have one; a value below 0 is missing (not
+answered, or Unsure) and is left out. None where a coefficient is undefined.
+
+How far annotators agree: by question, benchmark, two people and time; which items they disagree on.
+
+A pure function of annotations, for the command and the pages.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from core.ids import TrajectoryId
+from core.vocabulary import LABELS
+from leaderboard.judge_precision.confusion import ratio
+from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE, Annotation
+from leaderboard.labels.labels import LabelSet
+
+Level = Literal["nominal", "ordinal"]
+
+
+def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
+    """How often each pair of answers occurs: int64 of shape (n_categories, n_categories), rows the first's.
+
+    ``first`` and ``second`` are whole numbers of shape (n,); pairs in which one is missing are left out.
+    """
+    both = (first >= 0) & (second >= 0)
+    codes = first[both].astype(np.int64) * n_categories + second[both]
+    return np.bincount(codes, minlength=n_categories**2).reshape(n_categories, n_categories)
+
+
+def percent_agreement(table: np.ndarray) -> float | None:
+    """The share of equal answers in a confusion table, as a fraction; None without pairs."""
+    return ratio(int(np.trace(table)), int(table.sum()))
+
+
+def cohen_kappa(table: np.ndarray) -> float | None:
+    """Cohen's kappa of a confusion table, (p_o - p_e) / (1 - p_e), unweighted, in [-1, 1].
+
+    None without pairs, and where both always give one and the same answer: then p_e is 1.
+    Source: Cohen 1960; in whole numbers up to the one division.
+    """
+    n = int(table.sum())
+    by_chance = sum(int(a) * int(b) for a, b in zip(table.sum(axis=0), table.sum(axis=1), strict=True))
+    return ratio(n * int(np.trace(table)) - by_chance, n * n - by_chance)
+
+
+def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categories: int) -> np.ndarray:
+    """How many annotators gave each unit each value: int64 of shape (n_units, n_categories).
+
+    ``units`` (0 to n_units - 1) and ``values`` are whole numbers of shape (annotations,); missing values are
+    left out.
+    """
+    given = values >= 0
+    codes = units[given].astype(np.int64) * n_categories + values[given]
+    return np.bincount(codes, minlength=n_units * n_categories).reshape(n_units, n_categories)
+
+
+def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | None:
+    """Krippendorff's alpha of ``rating_counts``: 1 full agreement, 0 that of chance; may be below 0.
+
+    Any number of annotators a unit; units with fewer than two values say nothing and are left out. Under
+    ``ordinal`` categories farther apart differ more. None where no unit has two values, and where all values
+    are one and the same: then chance cannot disagree. Source: Krippendorff 2011, sections C and E.
+    """
+    pairable = counts[counts.sum(axis=1) > 1].astype(np.float64)
+    if not len(pairable):
+        return None
+    weighted = pairable / (pairable.sum(axis=1, keepdims=True) - 1)
+    coincidences = weighted.T @ pairable - np.diag(weighted.sum(axis=0))
+    totals = pairable.sum(axis=0)
+    distances = _distances(totals, level)
+    expected = float(totals @ distances @ totals)
+    if not expected:
+        return None
+    observed = float((coincidences * distances).sum())
+    return 1 - (float(totals.sum()) - 1) * observed / expected
+
+
+def _distances(totals: np.ndarray, level: Level) -> np.ndarray:
+    """Squared distances of the categories: (c, c). Ordinal: the values in between, the two ends by half."""
+    places = np.arange(len(totals))
+    if level == "nominal":
+        return (places[:, None] != places).astype(np.float64)
+    # With half of its own values before it, each category has a place on one line.
+    middles = np.cumsum(totals) - totals / 2
+    return (middles[:, None] - middles) ** 2
+
+
+ALPHA_LEVELS: Final[MappingProxyType[str, Level]] = MappingProxyType(
+    {**dict.fromkeys(LABELS, "nominal"), "optimality": "ordinal"}
+)
+MISSING: Final = -1
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """``percent`` is the share of equal answers as a fraction, ``kappa`` Cohen's, ``alpha`` Krippendorff's.
+
+    Alpha is nominal, for optimality ordinal. All are None where undefined. ``pairs`` is the number of doubles
+    in which both answered; ``left_out`` of those in which one was unsure or did not answer.
+    """
+
+    pairs: int
+    percent: float | None
+    kappa: float | None
+    alpha: float | None
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Doubles:
+    """Annotations and the doubles among them.
+
+    ``units`` (annotations,) is the trajectory of each as a number; ``codes`` maps each question to int64 of
+    that shape, the place of the answer in ``ANSWERS``, -1 where missing. ``first`` and ``second`` (doubles,)
+    are the places of the two annotations, the earlier in the file first.
+    """
+
+    annotations: tuple[Annotation, ...]
+    units: np.ndarray
+    codes: MappingProxyType[str, np.ndarray]
+    first: np.ndarray
+    second: np.ndarray
+
+
+def find_doubles(annotations: Sequence[Annotation]) -> Doubles:
+    """Every two annotations of one trajectory by two people, ordered by the later of the two in the file."""
+    counted = first_of_each_person(annotations)
+    numbers: dict[str, int] = {}
+    units = [numbers.setdefault(annotation.trajectory_id, len(numbers)) for annotation in counted]
+    by_unit: dict[int, list[int]] = {}
+    pairs: list[tuple[int, int]] = []
+    for place, unit in enumerate(units):
+        earlier = by_unit.setdefault(unit, [])
+        pairs += [(other, place) for other in earlier]
+        earlier.append(place)
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    codes = {question: _codes(counted, question) for question in QUESTIONS}
+    return Doubles(counted, np.array(units, dtype=np.int64), MappingProxyType(codes), first, second)
+
+
+def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
+    """Without a person's later annotations of a trajectory: the first one counts, as it does for the labels.
+
+    Annotators that are not known are taken for different people.
+    """
+    seen: set[tuple[str, str]] = set()
+    found = []
+    for annotation in annotations:
+        who = person(annotation)
+        if who is None or (annotation.trajectory_id, who) not in seen:
+            found.append(annotation)
+            seen.add((annotation.trajectory_id, who or ""))
+    return tuple(found)
+
+
+def person(annotation: Annotation) -> str | None:
+    """Who annotated, without the blanks that one name of the released data has; None where not known."""
+    return (annotation.annotator or "").strip() or None
+
+
+def _codes(annotations: Sequence[Annotation], question: str) -> np.ndarray:
+    places = {answer: place for place, answer in enumerate(ANSWERS[question])}
+    found = [places.get(annotation.answer(question), MISSING) for annotation in annotations]
+    return np.array(found, dtype=np.int64)
+
+
+def agreement_of(
+    doubles: Doubles, question: str, chosen: np.ndarray | None = None, swapped: np.ndarray | None = None
+) -> Agreement:
+    """Agreement on a question over all doubles, or the ``chosen`` ones: bool of shape (doubles,).
+
+    Percent and kappa are over doubles; kappa takes the earlier annotation for the first rater's, where
+    ``swapped`` (bool, same shape) is true the later one. Alpha is over trajectories, with every annotation
+    that stands in one of these doubles.
+    """
+    chosen = np.ones(len(doubles.first), dtype=bool) if chosen is None else chosen
+    first, second = doubles.first[chosen], doubles.second[chosen]
+    codes, n_categories = doubles.codes[question], len(ANSWERS[question])
+    one, other = codes[first], codes[second]
+    if swapped is not None:
+        one, other = np.where(swapped[chosen], other, one), np.where(swapped[chosen], one, other)
+    table = confusion_table(one, other, n_categories)
+    rows = np.unique(np.concatenate([first, second]))
+    units, numbers = np.unique(doubles.units[rows], return_inverse=True)
+    counts = rating_counts(numbers, codes[rows], len(units), n_categories)
+    return Agreement(
+        pairs=int(table.sum()),
+        percent=percent_agreement(table),
+        kappa=cohen_kappa(table),
+        alpha=krippendorff_alpha(counts, ALPHA_LEVELS[question]),
+        left_out=len(first) - int(table.sum()),
+    )
+
+
+def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
+    """Agreement of first and second annotations of a label set, over trajectories that have both."""
+    twice = labels.annotated_twice
+    lowest = 1 if question == "optimality" else 0  # where codes of a label set begin; below, none was given
+    codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.primary, labels.second)]
+    n_categories = len(ANSWERS[question])
+    table = confusion_table(*codes, n_categories)
+    units = np.arange(len(codes[0]))
+    counts = sum(rating_counts(units, values, len(units), n_categories) for values in codes)
+    pairs = int(table.sum())
+    alpha = krippendorff_alpha(counts, ALPHA_LEVELS[question])
+    left_out = len(units) - pairs
+    return Agreement(pairs, percent_agreement(table), cohen_kappa(table), alpha, left_out)
+
+
+BATCH: Final = 20
+"""Doubles in a batch where the annotations carry no time: fewer say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TwoPeople:
+    """Two annotators, by name in order, and how far they agree; kappa takes ``first`` for the first rater."""
+
+    first: str
+    second: str
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A week (``2026-W07``, ISO, UTC, by the later annotation), or a batch of doubles (``1-20``)."""
+
+    name: str
+    agreement: Agreement
+
+
+@dataclass(frozen=True)
+class QuestionAgreement:
+    """Agreement on one question.
+
+    ``confusion`` counts doubles by both answers, rows the earlier annotation's, in the order of ``ANSWERS``.
+    """
+
+    overall: Agreement
+    by_benchmark: Mapping[str, Agreement]
+    by_pair: tuple[TwoPeople, ...]
+    over_time: tuple[Period, ...]
+    confusion: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OpenItem:
+    """A trajectory whose label is open: people gave different answers (``disagreeing``), or one was unsure.
+
+    Both name questions. ``answers`` maps every question to the answers in the order of ``annotators`` and of
+    the file. It tells labels: show it only where they may be seen.
+    """
+
+    trajectory_id: str
+    benchmark: str
+    annotators: tuple[str | None, ...]
+    disagreeing: tuple[str, ...]
+    unsure: tuple[str, ...]
+    answers: Mapping[str, tuple[str | None, ...]]
+
+    def __repr__(self) -> str:
+        return f"OpenItem({self.trajectory_id!r})"
+
+
+@dataclass(frozen=True)
+class AgreementReport:
+    """``doubles`` is the number of pairs of annotations, ``doubled`` of trajectories with at least two."""
+
+    annotations: int
+    trajectories: int
+    annotators: int
+    doubles: int
+    doubled: int
+    questions: Mapping[str, QuestionAgreement]
+
+
+def agreement_report(annotations: Sequence[Annotation]) -> AgreementReport:
+    """Agreement of the annotations of one split or suite, in the order of their file.
+
+    Over time means by week where every annotation of a double says when, else by batches of ``BATCH``.
+    """
+    doubles = find_doubles(annotations)
+    people = {who for annotation in annotations if (who := person(annotation)) is not None}
+    groups = _Groups.of(doubles)
+    return AgreementReport(
+        annotations=len(annotations),
+        trajectories=len(np.unique(doubles.units)),
+        annotators=len(people),
+        doubles=len(doubles.first),
+        doubled=len(np.unique(doubles.units[doubles.first])),
+        questions=MappingProxyType(
+            {question: _question(doubles, groups, question) for question in QUESTIONS}
+        ),
+    )
+
+
+def open_items(annotations: Sequence[Annotation]) -> tuple[OpenItem, ...]:
+    """The trajectories to talk about, by id: answers that differ, and every Unsure, single ones too."""
+    by_id: dict[str, list[Annotation]] = {}
+    for annotation in first_of_each_person(annotations):
+        by_id.setdefault(annotation.trajectory_id, []).append(annotation)
+    found = []
+    for trajectory_id, given in sorted(by_id.items()):
+        answers = {question: tuple(a.answer(question) for a in given) for question in QUESTIONS}
+        definite = {question: set(words) - {None, UNSURE} for question, words in answers.items()}
+        disagreeing = tuple(question for question in QUESTIONS if len(definite[question]) > 1)
+        unsure = tuple(question for question in QUESTIONS if UNSURE in answers[question])
+        if disagreeing or unsure:
+            benchmark = TrajectoryId.parse(trajectory_id).benchmark
+            people = tuple(person(a) for a in given)
+            found.append(
+                OpenItem(trajectory_id, benchmark, people, disagreeing, unsure, MappingProxyType(answers))
+            )
+    return tuple(found)
+
+
+def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = None) -> dict[str, Any]:
+    """The report as one JSON object; with ``items`` where the labels may be seen, null where not."""
+    found = {name: value for name, value in vars(report).items() if name != "questions"}
+    found["questions"] = {
+        question: {
+            "overall": asdict(result.overall),
+            "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
+            "by_pair": [asdict(pair) for pair in result.by_pair],
+            "over_time": [asdict(period) for period in result.over_time],
+            "answers": list(ANSWERS[question]),
+            "confusion": [list(row) for row in result.confusion],
+        }
+        for question, result in report.questions.items()
+    }
+    fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
+    found["items"] = items if items is None else [
+        {**{name: getattr(item, name) for name in fields}, "answers": dict(item.answers)} for item in items
+    ]  # fmt: skip
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Groups:
+    """What groups each double is in: benchmark, people in order of name (None: not known), period."""
+
+    benchmarks: tuple[str, ...]
+    people: tuple[tuple[str, str] | None, ...]
+    swapped: np.ndarray
+    periods: tuple[str, ...]
+
+    @classmethod
+    def of(cls, doubles: Doubles) -> "_Groups":
+        places = zip(doubles.first.tolist(), doubles.second.tolist(), strict=True)
+        pairs = [(doubles.annotations[one], doubles.annotations[other]) for one, other in places]
+        named = [(person(one), person(other)) for one, other in pairs]
+        return cls(
+            tuple(TrajectoryId.parse(one.trajectory_id).benchmark for one, _ in pairs),
+            tuple((min(both), max(both)) if all(both) else None for both in named),
+            np.array([all(both) and both[0] > both[1] for both in named], dtype=bool),
+            _periods(pairs),
+        )
+
+
+def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> tuple[str, ...]:
+    times = [max(one.at, other.at) for one, other in pairs if one.at and other.at]
+    if len(times) == len(pairs):
+        return tuple(_week(at) for at in times)
+    starts = [place - place % BATCH for place in range(len(pairs))]
+    return tuple(f"{start + 1}-{min(start + BATCH, len(pairs))}" for start in starts)
+
+
+def _week(at: datetime) -> str:
+    year, week, _ = at.astimezone(UTC).isocalendar()
+    return f"{year:04}-W{week:02}"
+
+
+def _order_of_period(name: str) -> tuple[int, str]:
+    """Weeks as they are; batches by their first number, which shorter means smaller."""
+    start = name.partition("-")[0]
+    return len(start), name
+
+
+def _where(groups: Sequence, name: object) -> np.ndarray:
+    return np.array([group == name for group in groups], dtype=bool)
+
+
+def _question(doubles: Doubles, groups: _Groups, question: str) -> QuestionAgreement:
+    codes = doubles.codes[question]
+    table = confusion_table(codes[doubles.first], codes[doubles.second], len(ANSWERS[question]))
+    return QuestionAgreement(
+        overall=agreement_of(doubles, question),
+        by_benchmark=MappingProxyType(
+            {
+                name: agreement_of(doubles, question, _where(groups.benchmarks, name))
+                for name in sorted(set(groups.benchmarks))
+            }
+        ),
+        by_pair=tuple(
+            TwoPeople(*both, agreement_of(doubles, question, _where(groups.people, both), groups.swapped))
+            for both in sorted(set(groups.people) - {None})
+        ),
+        over_time=tuple(
+            Period(name, agreement_of(doubles, question, _where(groups.periods, name)))
+            for name in sorted(set(groups.periods), key=_order_of_period)
+        ),
+        confusion=tuple(tuple(row) for row in table.tolist()),
+    )

@@ -1,0 +1,233 @@
+"""The labels: the only module that opens a label file. No label leaves it but as arrays for the scorer.
+
+Messages name rows and fields, never a value, and a label set's repr shows no label, so that neither an error
+nor a log can carry one.
+"""
+
+import hashlib
+import hmac
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from core.files import atomic_write
+from core.settings import Settings
+from core.suite import Suite, SuiteError, Trajectory, load_dev_labels
+from core.vocabulary import LABELS
+from leaderboard.labels.annotations import (
+    QUESTIONS,
+    UNSURE,
+    Annotation,
+    AnnotationsInvalid,
+    parse_released,
+    write_released,
+)
+from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, LabelsUnavailable, locate_labels
+
+NO_ANSWER: Final = -1
+NO_OPTIMALITY: Final = 0
+PARQUET: Final = ".parquet"
+
+
+class LabelsInvalid(Exception):
+    """A label file that cannot be used; the message lists every problem by row and field."""
+
+
+@dataclass(frozen=True, repr=False)
+class LabelSet:
+    """The labels of one split, in the order of ``suite.split(split)``.
+
+    ``primary`` and ``second`` map success, side_effect and repetition to int8 arrays of shape (n,): 1 true,
+    0 false, -1 unsure or not annotated; ``optimality`` maps to 1 to 4, 0 for none. ``annotated_twice``
+    is bool of shape (n,).
+    """
+
+    suite: str
+    split: str
+    source: str
+    version: str
+    trajectories: tuple[Trajectory, ...]
+    primary: Mapping[str, np.ndarray]
+    second: Mapping[str, np.ndarray]
+    annotated_twice: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"LabelSet({self.suite}/{self.split}, {len(self.trajectories)} rows, version {self.version})"
+
+
+def load_labels(
+    suite: Suite, split: str, settings: Settings, fetch: bool = True, version_key: bytes | None = None
+) -> LabelSet:
+    """The labels of a split: dev from the suite's published file where it has one, else from the source.
+
+    With ``version_key`` the version is keyed: whoever guesses the labels cannot confirm the guess by it.
+    Raises LabelsUnavailable when the source cannot be had, LabelsInvalid when it cannot be read.
+    """
+    if split == "dev" and suite.dev_labels_path.is_file():
+        return _label_set(suite, split, "published", _published(suite))
+    path = locate_labels(settings, fetch)
+    source = settings.labels.partition(":")[0]
+    return _label_set(suite, split, source, _read(path), _first_row(path), version_key)
+
+
+def load_annotations(
+    suite: Suite, settings: Settings, split: str | None = None, file: Path | None = None, fetch: bool = True
+) -> tuple[Annotation, ...]:
+    """Every annotation of a split, or of the whole suite, in the order of the file, by released ids.
+
+    From ``file`` (the released CSV format or our Parquet) where one is given, else from where `load_labels`
+    has them; the whole suite's come from the source alone, where one person has one name. Raises as it does.
+    """
+    if file is not None:
+        annotations, first_row = _read(file, file.name), _first_row(file)
+    elif split == "dev" and suite.dev_labels_path.is_file():
+        annotations, first_row = _published(suite), 1
+    else:
+        path = locate_labels(settings, fetch)
+        annotations, first_row = _read(path), _first_row(path)
+    wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
+    found = _in_suite(suite, annotations, first_row, "labels" if file is None else file.name)
+    return tuple(a for a in found if a.trajectory_id in wanted)
+
+
+def write_annotations(annotations: Sequence[Annotation], path: Path) -> None:
+    """Write annotations whole or not at all: our Parquet where the name ends so, else the released CSV.
+
+    Only its owner may read the file. Raises AnnotationsInvalid for what the format cannot hold, and OSError.
+    """
+    if path.suffix == PARQUET:
+        from leaderboard.labels.annotations import write_parquet
+
+        content = write_parquet(annotations)
+    else:
+        content = write_released(annotations).encode("utf-8")
+    atomic_write(path, content, mode=0o600)
+
+
+def _published(suite: Suite) -> tuple[Annotation, ...]:
+    """The suite's own dev labels; what is null there is an Unsure."""
+    try:
+        found = load_dev_labels(suite)
+    except SuiteError as error:
+        raise LabelsInvalid(str(error)) from None
+    except UnicodeDecodeError:
+        name = suite.dev_labels_path.name
+        raise LabelsInvalid(f"{name}: is not UTF-8 text; save it as UTF-8 CSV") from None
+    words = {True: "yes", False: "no", None: UNSURE}
+    return tuple(
+        Annotation(
+            row.trajectory_id,
+            row.annotator,
+            **{name: words[getattr(row, name)] for name in LABELS},
+            optimality=UNSURE if row.optimality is None else str(row.optimality),
+        )
+        for row in found
+    )
+
+
+def _read(path: Path, name: str = "labels") -> tuple[Annotation, ...]:
+    """The annotations of a file, by its ending: the wheel, our Parquet, else the released CSV."""
+    try:
+        if path.suffix == PARQUET:
+            from leaderboard.labels.annotations import parse_parquet
+
+            return parse_parquet(path.read_bytes())
+        return parse_released(_text_of(path))
+    except UnicodeDecodeError:
+        raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
+    except (OSError, KeyError, zipfile.BadZipFile):
+        raise LabelsUnavailable(f"{path.name}: cannot be read; fetch it again") from None
+    except AnnotationsInvalid as problems:
+        raise LabelsInvalid(f"{name}: {problems}") from None
+
+
+def _text_of(path: Path) -> str:
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            return wheel.read(ANNOTATIONS_IN_WHEEL).decode("utf-8")
+    with path.open(encoding="utf-8-sig", newline="") as file:  # newline: a name may hold a line break
+        return file.read()
+
+
+def _first_row(path: Path) -> int:
+    """The number of a file's first row in messages: a CSV's header is row 1."""
+    return 1 if path.suffix == PARQUET else 2
+
+
+def _in_suite(
+    suite: Suite, annotations: Sequence[Annotation], first_row: int, name: str = "labels"
+) -> tuple[Annotation, ...]:
+    """The annotations under the suite's spelling of their ids; raises LabelsInvalid naming every stranger."""
+    found, unknown = [], []
+    for number, annotation in enumerate(annotations, start=first_row):
+        trajectory = suite.find(annotation.trajectory_id)
+        if trajectory is None:
+            spelled = annotation.trajectory_id[:200]
+            unknown.append(f"row {number}: {spelled!r} is not in the suite {suite.name}")
+        else:
+            found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
+    if unknown and not found:
+        raise LabelsInvalid(f"{name}: no trajectory of the suite {suite.name} is in it; check ARB_SUITE")
+    if unknown:
+        raise LabelsInvalid(f"{name}: " + "; ".join(unknown))
+    return tuple(found)
+
+
+def _values(annotation: Annotation) -> tuple[int, ...]:
+    """The codes of a label set, in the order of QUESTIONS."""
+    codes = {"yes": 1, "no": 0}
+    answers = (codes.get(annotation.answer(label) or UNSURE, NO_ANSWER) for label in LABELS)
+    is_graded = annotation.optimality not in (None, UNSURE)
+    return (*answers, int(annotation.optimality) if is_graded else NO_OPTIMALITY)
+
+
+def _label_set(
+    suite: Suite,
+    split: str,
+    source: str,
+    rows: Sequence[Annotation],
+    first_row: int = 1,
+    version_key: bytes | None = None,
+) -> LabelSet:
+    trajectories = suite.split(split)
+    named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
+    if not any(t.trajectory_id in named for t in trajectories):
+        what = f"no label of the {split} split of the suite {suite.name} is in it"
+        raise LabelsInvalid(f"labels ({source}): {what}; check ARB_SUITE and ARB_LABELS")
+    by_id: dict[str, list[tuple]] = {}
+    # Rows keep the file's order: the first annotation of a trajectory is its primary one.
+    for annotation in _in_suite(suite, rows, first_row):
+        by_id.setdefault(annotation.trajectory_id, []).append(_values(annotation))
+    annotations = [by_id.get(t.trajectory_id, []) for t in trajectories]
+    return LabelSet(
+        suite=suite.name,
+        split=split,
+        source=source,
+        version=_version(trajectories, annotations, version_key),
+        trajectories=trajectories,
+        primary=_arrays(annotations, 0),
+        second=_arrays(annotations, 1),
+        annotated_twice=np.array([len(found) > 1 for found in annotations], dtype=bool),
+    )
+
+
+def _arrays(annotations: list[list[tuple]], which: int) -> Mapping[str, np.ndarray]:
+    none = (NO_ANSWER, NO_ANSWER, NO_ANSWER, NO_OPTIMALITY)
+    values = np.array([found[which] if len(found) > which else none for found in annotations], dtype=np.int8)
+    values = values.reshape(len(annotations), len(none))
+    values.setflags(write=False)
+    return MappingProxyType({name: values[:, place] for place, name in enumerate(QUESTIONS)})
+
+
+def _version(trajectories: tuple[Trajectory, ...], annotations: list[list[tuple]], key: bytes | None) -> str:
+    """12 hex digits of the SHA-256, or HMAC, of every annotation in id order: same content, same version."""
+    said = [[t.trajectory_id, found] for t, found in zip(trajectories, annotations, strict=True)]
+    content = json.dumps(said, separators=(",", ":")).encode()
+    digest = hashlib.sha256(content) if key is None else hmac.new(key, content, hashlib.sha256)
+    return digest.hexdigest()[:12]

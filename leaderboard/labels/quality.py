@@ -1,0 +1,238 @@
+"""The ceiling of the metric: second annotators scored as a judge of the first, by the one metric.
+
+Where two experts agree no better than that, a judge cannot be told from a perfect one.
+
+How far noise in the labels alone can move a judge's precision: a simulation with its verdicts kept.
+
+Every label is flipped with the probability with which two annotators were seen to differ, as if another
+person had given the labels, and precision is counted again. The flips know nothing of the judge; where people
+and judges stumble over the same runs, another person's labels would cost the judge less than this band says.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from core.vocabulary import LABELS
+from leaderboard.board.board import BoardRow
+from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals
+from leaderboard.judge_precision.scores import judge_scores
+from leaderboard.labels.agreement import annotator_agreement
+from leaderboard.labels.labels import LabelSet
+from leaderboard.paper.published import SECOND_ANNOTATOR
+from leaderboard.report import SEED, task_names
+
+
+def second_annotator_scores(
+    label_sets: Sequence[LabelSet], n_resamples: int = N_RESAMPLES
+) -> dict[str, dict[str, Any] | None]:
+    """For each label ``{"overall": CELL, "by_benchmark": {name: CELL}}`` of the second annotations.
+
+    Over the trajectories of all the sets (such as dev and test of a suite) that two annotated, with 95 %
+    intervals over tasks. Where one of the two was unsure the trajectory is left out (policy ``published``).
+    None for a label that no trajectory has two answers to.
+    """
+    places = [np.flatnonzero(labels.annotated_twice) for labels in label_sets]
+    trajectories = [
+        labels.trajectories[place]
+        for labels, found in zip(label_sets, places, strict=True)
+        for place in found
+    ]
+    tasks = [
+        names[place]
+        for names, found in zip(map(task_names, label_sets), places, strict=True)
+        for place in found
+    ]
+    found: dict[str, dict[str, Any] | None] = {}
+    for label in LABELS:
+        first = _joined(
+            [labels.primary[label][rows] for labels, rows in zip(label_sets, places, strict=True)]
+        )
+        second = _joined(
+            [labels.second[label][rows] for labels, rows in zip(label_sets, places, strict=True)]
+        )
+        if not ((first >= 0) & (second >= 0)).any():
+            found[label] = None
+            continue
+        scores = judge_scores(
+            second,
+            first,
+            benchmarks=[t.benchmark for t in trajectories],
+            clusters=tasks,
+            policy="published",
+            n_resamples=n_resamples,
+            seed=SEED,
+        )
+        found[label] = {"by_benchmark": scores.pop("by_benchmark"), "overall": scores}
+    return found
+
+
+def _joined(columns: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate(columns) if columns else np.empty(0, dtype=np.int8)
+
+
+def ceiling_row(
+    label_sets: Sequence[LabelSet],
+    date: str,
+    authors: str = "",
+    link: str = "",
+    n_resamples: int = N_RESAMPLES,
+) -> BoardRow | None:
+    """The second annotators as a reference row of the board, with intervals over tasks; None without doubles.
+
+    Its id is that of the shipped row of the official suite, which it replaces on a board. ``date`` is the
+    day of the labels (ISO). No breakdown by agent: it would rest on a handful of runs each.
+    """
+    scores = second_annotator_scores(label_sets, n_resamples)
+    if not any(scores.values()):
+        return None
+    counted = {labels.split: int(labels.annotated_twice.sum()) for labels in label_sets}
+    total = sum(counted.values())
+    parts = ", ".join(f"{count} {split}" for split, count in counted.items() if count)
+    return BoardRow(
+        id=SECOND_ANNOTATOR, judge="Second annotator", account="", kind="Reference", inputs="", model="",
+        authors=authors, link=link, date=date, provenance="reference",
+        source=f"the annotations of {label_sets[0].suite}", attempts=None, test_labels_used=None,
+        file_sha256=None,
+        note=f"A second annotator held against the first on the {total} trajectories ({parts}) that two "
+        "annotated; where one was unsure the trajectory is left out",
+        labels={label: _on_board(found) for label, found in scores.items()},
+    )  # fmt: skip
+
+
+def _on_board(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {**found, "by_agent": {}, "rank": None, "best": False, "intervals": "tasks", "note": ""}
+
+
+def summarise(labels: LabelSet) -> dict[str, Any]:
+    """Trajectories, tasks, positives of each label by benchmark, and the agreement of second annotators."""
+    benchmarks = np.array([t.benchmark for t in labels.trajectories])
+    everything = np.ones(len(benchmarks), dtype=bool)
+    return {
+        "suite": labels.suite,
+        "split": labels.split,
+        "source": labels.source,
+        "label_version": labels.version,
+        "tasks": len({(t.benchmark, t.task) for t in labels.trajectories}),
+        "overall": _counts(labels, everything),
+        "by_benchmark": {
+            name: _counts(labels, benchmarks == name) for name in sorted(set(benchmarks.tolist()))
+        },
+        "agreement": {label: _second_annotators(labels, label) for label in LABELS},
+    }
+
+
+def _counts(labels: LabelSet, rows: np.ndarray) -> dict[str, Any]:
+    found: dict[str, Any] = {"trajectories": int(rows.sum())}
+    for label in LABELS:
+        values = labels.primary[label][rows]
+        found[label] = {"positives": int((values == 1).sum()), "n": int((values >= 0).sum())}
+    return found
+
+
+def _second_annotators(labels: LabelSet, label: str) -> dict[str, Any]:
+    agreement = annotator_agreement(labels, label)
+    return {"pairs": agreement.pairs, "percent": agreement.percent, "kappa": agreement.kappa}
+
+
+FEWEST_DOUBLES: Final = 30
+"""A benchmark with fewer doubles takes the rate of all: one answer more or less would move its own by 3 %."""
+
+N_DRAWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class DisagreementCount:
+    """``differing`` of ``doubles`` in which two annotators both answered; ``rate`` as a fraction."""
+
+    differing: int
+    doubles: int
+
+    @property
+    def rate(self) -> float | None:
+        """The share that differs; None without doubles."""
+        return self.differing / self.doubles if self.doubles else None
+
+
+@dataclass(frozen=True)
+class DisagreementRates:
+    """How often two annotators differ on a label, overall and by benchmark."""
+
+    overall: DisagreementCount
+    by_benchmark: Mapping[str, DisagreementCount]
+
+    def of(self, benchmark: str | None) -> float | None:
+        """The rate to simulate with: the benchmark's own where it has enough doubles, else that of all."""
+        own = self.by_benchmark.get(benchmark) if benchmark is not None else None
+        return own.rate if own is not None and own.doubles >= FEWEST_DOUBLES else self.overall.rate
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBand:
+    """Fractions: the precision on the labels as they are, then the mean and the middle 95 % of the draws."""
+
+    precision: float
+    mean: float
+    low: float
+    high: float
+
+
+def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> DisagreementRates:
+    """The rates of one label over all trajectories of the sets that two annotated and answered."""
+    counts: dict[str, list[int]] = {}
+    for labels in label_sets:
+        first, second = labels.primary[label], labels.second[label]
+        for place in np.flatnonzero(labels.annotated_twice & (first >= 0) & (second >= 0)):
+            found = counts.setdefault(labels.trajectories[place].benchmark, [0, 0])
+            found[0] += int(first[place] != second[place])
+            found[1] += 1
+    overall = (
+        DisagreementCount(*(sum(column) for column in zip(*counts.values(), strict=True))) if counts else None
+    )
+    by_benchmark = {name: DisagreementCount(*found) for name, found in sorted(counts.items())}
+    return DisagreementRates(overall or DisagreementCount(0, 0), MappingProxyType(by_benchmark))
+
+
+def precision_under_noise(
+    tp: np.ndarray, fp: np.ndarray, rates: np.ndarray, n_draws: int = N_DRAWS, seed: int = 0
+) -> NoiseBand | None:
+    """The band of a judge with ``tp`` and ``fp`` (cells,), whole numbers; labels flip at ``rates`` (cells,).
+
+    A flip turns a TP into an FP and the other way round; what the judge called successful stays, so the
+    expected precision is sum(tp (1 - rate) + fp rate) / sum(tp + fp). Seeded. None where the judge never
+    says yes.
+    """
+    called_successful = int(np.sum(tp) + np.sum(fp))
+    if not called_successful:
+        return None
+    generator = np.random.default_rng(seed)
+    size = (n_draws, len(tp))
+    kept = generator.binomial(tp, 1 - rates, size=size) + generator.binomial(fp, rates, size=size)
+    drawn = kept.sum(axis=1) / called_successful
+    low, high = percentile_intervals(drawn[:, None])[0]
+    return NoiseBand(float(np.sum(tp)) / called_successful, float(drawn.mean()), low, high)
+
+
+def noise_band(
+    found: Mapping[str, Any] | None, rates: DisagreementRates, n_draws: int = N_DRAWS, seed: int = 0
+) -> NoiseBand | None:
+    """The band of one label of a score report or a board row: ``{"overall": CELL, "by_benchmark": {…}}``.
+
+    By benchmark where the cells hold all of the overall counts, else overall. None where counts or rates
+    are not known, and where the judge never says yes.
+    """
+    if found is None or found["overall"]["tp"] is None or rates.overall.rate is None:
+        return None
+    cells = list(found["by_benchmark"].items())
+    is_split_up = all(
+        sum(cell[count] or 0 for _, cell in cells) == found["overall"][count] for count in ("tp", "fp")
+    )
+    if not is_split_up:
+        cells = [(None, found["overall"])]
+    tp, fp = (np.array([cell[count] or 0 for _, cell in cells], dtype=np.int64) for count in ("tp", "fp"))
+    return precision_under_noise(tp, fp, np.array([rates.of(name) for name, _ in cells]), n_draws, seed)

@@ -1,0 +1,174 @@
+"""Where the labels' file is: found on this machine or fetched into a private folder. Opens no label file.
+
+A source is written ``wheel`` (the PyPI wheel of the released benchmark), ``csv:PATH`` (a file in the released
+format), ``hub:OWNER/REPO[/FILE]`` (a private dataset repository) or ``none``.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from core.settings import Settings
+
+WHEEL_REQUIREMENT = "agent-reward-bench==0.1.2"
+WHEEL_NAME = "agent_reward_bench-0.1.2-py3-none-any.whl"
+WHEEL_SHA256 = "b9fa3c9f155b95cfc4cbbf565680eaaec1a50e4c6a14e4cbb2af1f0faa07477a"
+ANNOTATIONS_IN_WHEEL = "agent_reward_bench/data/annotations.csv"
+ANNOTATIONS_SHA256 = "155be0e6530d190c14a056f0195aaafa081c2a45a36e8f72b922c9fdc6838367"
+ANNOTATIONS_IN_REPO = "data/annotations.csv"
+FETCH_TIMEOUT_SECONDS = 60
+
+
+class LabelsUnavailable(Exception):
+    """No labels can be had from the configured source; the message says why and what to do."""
+
+
+def locate_labels(settings: Settings, fetch: bool = True) -> Path:
+    """The path of the configured source: a CSV in the released format, or the wheel that holds one.
+
+    Fetches what is not here yet when ``fetch`` is true. Raises LabelsUnavailable.
+    """
+    try:
+        return _locate(settings, fetch)
+    except OSError as error:
+        raise LabelsUnavailable(
+            f"the folder for fetched labels cannot be used ({error.strerror or type(error).__name__}); "
+            "set ARB_CACHE_DIR to a folder that this user may write"
+        ) from error
+
+
+def _locate(settings: Settings, fetch: bool) -> Path:
+    kind, _, place = settings.labels.partition(":")
+    if kind == "wheel":
+        return _installed_annotations() or _cached_wheel(private_folder(settings.cache_dir), fetch)
+    if kind == "csv" and place:
+        path = Path(place).expanduser()
+        if not path.is_file():
+            raise LabelsUnavailable(f"ARB_LABELS names {path.name}, which is not a file; check the path")
+        return path
+    if kind == "hub" and place.count("/") >= 1:
+        return _from_hub(place, settings, fetch)
+    if kind == "none":
+        raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'); scoring test files is off")
+    raise LabelsUnavailable(
+        f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE], none, or, for the "
+        "Space and `python -m submissions`, records[:VERSION]"
+    )
+
+
+def private_folder(folder: Path) -> Path:
+    """The folder, made if needed, readable by its owner only."""
+    folder = folder.expanduser()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.stat().st_mode & 0o777 != 0o700:
+        folder.chmod(0o700)
+    return folder
+
+
+def _installed_annotations() -> Path | None:
+    """The annotations of an installed agent-reward-bench, if it is the version we know."""
+    try:
+        if importlib.metadata.version("agent-reward-bench") != "0.1.2":
+            return None
+        package = importlib.util.find_spec("agent_reward_bench")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    if package is None or package.origin is None:
+        return None
+    path = Path(package.origin).parent / "data" / "annotations.csv"
+    is_released = path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == ANNOTATIONS_SHA256
+    return path if is_released else None
+
+
+def _cached_wheel(cache: Path, fetch: bool) -> Path:
+    wheel = cache / WHEEL_NAME
+    if wheel.is_file() and _sha256(wheel) == WHEEL_SHA256:
+        return wheel
+    if not fetch:
+        raise LabelsUnavailable(
+            "the official labels are not on this machine; run `python -m leaderboard labels` with a network"
+        )
+    with tempfile.TemporaryDirectory(dir=cache, prefix="fetching-") as folder:
+        fetched = _pip_download(Path(folder))
+        if _sha256(fetched) != WHEEL_SHA256:
+            raise LabelsUnavailable(
+                f"the wheel fetched for {WHEEL_REQUIREMENT} is not the released one (its SHA-256 differs); "
+                "it was not used: check the package index that pip is set to"
+            )
+        fetched.replace(wheel)
+    return wheel
+
+
+def _pip_download(folder: Path) -> Path:
+    how = "connect to the package index once, or name a copy of its annotations.csv with ARB_LABELS=csv:PATH"
+    elsewhere = shutil.which("pip")
+    if importlib.util.find_spec("pip") is None and elsewhere is None:
+        raise LabelsUnavailable(
+            f"{WHEEL_REQUIREMENT} is not in the cache and there is no pip to fetch it; {how}"
+        )
+    pip = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [str(elsewhere)]
+    command = [*pip, "download", "--no-deps", "--only-binary", ":all:", "--quiet", "--dest", str(folder)]
+    command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "15"]
+    try:
+        done = subprocess.run(
+            [*command, WHEEL_REQUIREMENT], capture_output=True, text=True, timeout=FETCH_TIMEOUT_SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LabelsUnavailable(
+            f"fetching {WHEEL_REQUIREMENT} took over {error.timeout:.0f} s; {how}"
+        ) from None
+    found = folder / WHEEL_NAME
+    if done.returncode or not found.is_file():
+        raise LabelsUnavailable(f"pip could not fetch {WHEEL_REQUIREMENT} and it is not in the cache; {how}")
+    return found
+
+
+def _from_hub(place: str, settings: Settings, fetch: bool) -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalEntryNotFoundError
+
+    owner, repo, *file = place.split("/", 2)
+    file_name = file[0] if file and file[0] else ANNOTATIONS_IN_REPO
+    token = settings.hf_token.get_secret_value() if settings.hf_token else ""
+    try:
+        path = hf_hub_download(
+            f"{owner}/{repo}",
+            file_name,
+            repo_type="dataset",
+            revision=settings.labels_revision,
+            local_dir=_folder_for(token, f"{owner}--{repo}", settings),
+            token=token or False,
+            local_files_only=not fetch,
+        )
+    except LocalEntryNotFoundError:
+        reason = "the Hub cannot be reached and no copy is cached; try again with a network"
+    except HfHubHTTPError as error:
+        status = error.response.status_code if error.response is not None else "no"
+        reason = f"the Hub answered {status}; check the name, the revision and that HF_TOKEN may read it"
+    except HTTPError:
+        reason = "the connection to the Hub broke off; try again"
+    except HFValidationError:
+        reason = "that is no name of a dataset repository; write ARB_LABELS=hub:OWNER/REPO[/FILE]"
+    else:
+        return Path(path)
+    raise LabelsUnavailable(f"labels from {owner}/{repo}, file {file_name}: {reason}")
+
+
+def _folder_for(token: str, repo: str, settings: Settings) -> Path:
+    """Where what this token fetched is kept.
+
+    The Hub's client hands out the copy on disk when the Hub refuses the token, so the shared cache and one
+    folder for all tokens would both give labels to whoever may not read them.
+    """
+    cache = private_folder(settings.cache_dir)
+    reader = hashlib.sha256(token.encode()).hexdigest()[:12]
+    return private_folder(cache / "hub" / reader / repo / settings.labels_revision)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

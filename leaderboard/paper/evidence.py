@@ -1,0 +1,110 @@
+"""What the tables are computed from: labels, verdict files, and the counts behind printed figures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from leaderboard.judge_precision.confusion import confusion_counts
+from leaderboard.labels.labels import LabelSet
+from leaderboard.paper.audit import Counts
+from leaderboard.paper.published import PublishedRow, load_published_rows
+from leaderboard.report import Verdicts, verdicts_of
+
+OVERALL: Final = "overall"
+FROM_VERDICTS: Final = "verdict file"
+FROM_COUNTS: Final = "counts behind the printed figures"
+POLICY: Final = "published"
+"""As the released scorer: a run without a verdict is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Counts of one label in one cell, what they come from, and what is to be said of them."""
+
+    counts: Counts | None
+    basis: str
+    note: str = ""
+    no_verdict: int = 0
+
+
+@dataclass(frozen=True)
+class Records:
+    """Everything the tables are made from. ``labels`` of test, or None; ``verdicts`` by published row id."""
+
+    published: Mapping[str, PublishedRow]
+    labels: LabelSet | None = None
+    verdicts: Mapping[str, Verdicts] = field(default_factory=lambda: MappingProxyType({}))
+
+    def evidence(self, row_id: str, label: str, cell: str, agent: str | None = None) -> Evidence:
+        """The counts of a judge on a label, overall or on a benchmark, of all agents or of one."""
+        if self.labels is not None and row_id in self.verdicts:
+            return self._from_verdicts(row_id, label, cell, agent)
+        if agent is not None:
+            return Evidence(None, "", "there is no verdict file of this judge here")
+        found = self.published[row_id].labels.get(label)
+        printed = found and (found.overall if cell == OVERALL else found.by_benchmark.get(cell))
+        if not printed:
+            return Evidence(None, "", "")
+        return Evidence(printed.counts, FROM_COUNTS, printed.note, printed.no_verdict)
+
+    def _from_verdicts(self, row_id: str, label: str, cell: str, agent: str | None) -> Evidence:
+        column = verdicts_of(self.verdicts[row_id], label)
+        if column is None:
+            return Evidence(None, "", "")
+        rows = rows_of(self.labels, cell, agent)
+        counted = confusion_counts(
+            column[rows],
+            self.labels.primary[label][rows],
+            np.zeros(int(rows.sum()), dtype=np.int64),
+            1,
+            POLICY,
+        )[0]
+        return Evidence(Counts(*counted[:4].tolist()), FROM_VERDICTS, "", int(counted[4]))
+
+
+def rows_of(labels: LabelSet, cell: str, agent: str | None) -> np.ndarray:
+    """Which runs belong to a benchmark (or ``overall``) and an agent (None for all); bool of shape (n,)."""
+    return np.array(
+        [cell in (OVERALL, t.benchmark) and agent in (None, t.agent) for t in labels.trajectories],
+        dtype=bool,
+    )
+
+
+def gather(labels: LabelSet | None, verdicts: Mapping[str, Verdicts] | None = None) -> Records:
+    """The records from labels and from verdict files by judge name; see `row_named`.
+
+    Raises ValueError naming every file whose judge the paper does not have.
+    """
+    published = {row.row_id: row for row in load_published_rows()}
+    found, problems = {}, []
+    for name, columns in (verdicts or {}).items():
+        row = row_named(name, tuple(published.values()))
+        if row is None:
+            problems.append(f"{name!r} is no judge of the paper")
+        else:
+            found[row.row_id] = columns
+    if problems:
+        known = ", ".join(sorted({alias for row in published.values() for alias in row.aliases}))
+        raise ValueError(f"{'; '.join(problems)}; names in use: {known}")
+    return Records(MappingProxyType(published), labels, MappingProxyType(found))
+
+
+def row_named(name: str, rows: Sequence[PublishedRow]) -> PublishedRow | None:
+    """The paper's row that an id, an alias, or a judge's name means; None when none does, or several.
+
+    Case, spaces and dashes make no difference.
+    """
+    wanted = _plain(name)
+    of_paper = [row for row in rows if row.provenance == "published"]
+    for row in of_paper:
+        if wanted in map(_plain, (row.row_id, *row.aliases)):
+            return row
+    named = [row for row in of_paper if _plain(row.judge) == wanted]
+    return named[0] if len(named) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())

@@ -1,0 +1,194 @@
+"""Tables 1, 2, 7, 8, and 9 to 12: judges by precision, recall and F1."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from core.vocabulary import (
+    AGENT_TITLES,
+    BENCHMARK_SHORT_TITLES,
+    BENCHMARK_TITLES,
+    BENCHMARKS,
+    LABEL_TITLES,
+    LABELS,
+)
+from leaderboard.judge_precision.confusion import figures
+from leaderboard.paper.audit import audit_cell
+from leaderboard.paper.evidence import FROM_COUNTS, OVERALL, POLICY, Evidence, Records
+from leaderboard.paper.published import PUBLISHED, PublishedCell, PublishedRow
+from leaderboard.paper.table import PaperTable, TableCell, TableRow
+
+FIGURES: Final = ("precision", "recall", "f1")
+LETTERS: Final = ("P", "R", "F1")
+TABLE_OF_AGENT: Final = (
+    (9, "GenericAgent-Qwen_Qwen2.5-VL-72B-Instruct"),
+    (10, "GenericAgent-meta-llama_Llama-3.3-70B-Instruct"),
+    (11, "GenericAgent-anthropic_claude-3.7-sonnet"),
+    (12, "GenericAgent-gpt-4o-2024-11-20"),
+)
+UNDEFINED: Final = "undefined, since nothing is divided by nothing; the released scorer prints 0"
+ROUNDED_F1: Final = (
+    "from the counts; the released scorer makes F1 of precision and recall after rounding them"
+)
+NEVER_ALONE: Final = "the figures are printed, but no file of this judge's verdicts is here"
+
+
+def table_1(records: Records) -> PaperTable:
+    """Success: overall figures, and precision by benchmark."""
+    rows = []
+    for row in _of_paper(records):
+        overall = _cells(records, row, "success", OVERALL)
+        by_benchmark = [_cells(records, row, "success", benchmark)[0] for benchmark in BENCHMARKS]
+        rows.append(TableRow((row.kind, paper_name(row)), (*overall, *by_benchmark)))
+    return PaperTable(
+        number=1,
+        title="Judges on success: overall, and precision by benchmark",
+        headings=("Category", "Judge"),
+        groups=(("Overall", 3), ("Precision", len(BENCHMARKS))),
+        columns=("Precision", "Recall", "F1", *(BENCHMARK_SHORT_TITLES[b] for b in BENCHMARKS)),
+        rows=tuple(rows),
+        remarks=_missing_judgment(records),
+    )
+
+
+def table_2(records: Records, path: Path = PUBLISHED / "ablation.csv") -> PaperTable:
+    """GPT-4o Mini shown the tree, the screenshot, both or neither; counts fitted to the printed figures."""
+    marginals = {label: _marginal(records, label) for label in LABELS}
+    printed: dict[tuple[str, str], list[TableCell]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            n, positives = marginals[line["label"]]
+            audit = audit_cell(line["precision"], line["recall"], line["f1"], positives, n)
+            evidence = Evidence(audit.counts, FROM_COUNTS, audit.note, audit.missing)
+            wanted = [float(line[figure]) / 100 for figure in FIGURES]
+            seen = (line["tree"], line["screenshot"])
+            printed.setdefault(seen, []).extend(_compare(evidence, wanted, n))
+    return PaperTable(
+        number=2,
+        title="GPT-4o Mini: what the judge is shown",
+        headings=("Tree", "Screenshot"),
+        groups=tuple((LABEL_TITLES[label], 3) for label in LABELS),
+        columns=LETTERS * len(LABELS),
+        rows=tuple(TableRow(seen, tuple(cells)) for seen, cells in printed.items()),
+    )
+
+
+def table_7(records: Records) -> PaperTable:
+    """All three labels over all benchmarks."""
+    rows = [
+        TableRow((paper_name(row),), _all_labels(records, row, OVERALL))
+        for row in sorted(_of_paper(records), key=lambda row: paper_name(row).lower())
+    ]
+    return PaperTable(
+        7, "Judges on every label, all benchmarks together", ("Judge",), *_label_columns(), tuple(rows),
+        _missing_judgment(records),
+    )  # fmt: skip
+
+
+def table_8(records: Records) -> PaperTable:
+    """All three labels, benchmark by benchmark."""
+    judges = sorted(_of_paper(records), key=lambda row: paper_name(row).lower())
+    rows = [
+        TableRow((BENCHMARK_TITLES[benchmark], paper_name(row)), _all_labels(records, row, benchmark))
+        for benchmark in BENCHMARKS
+        for row in judges
+    ]
+    return PaperTable(
+        8, "Judges on every label, by benchmark", ("Benchmark", "Judge"), *_label_columns(), tuple(rows),
+        _missing_judgment(records),
+    )  # fmt: skip
+
+
+def table_of_agent(records: Records, number: int) -> PaperTable:
+    """Tables 9 to 12: one agent's runs. Only judges with a verdict file; the printed ones repeat Table 8."""
+    agent = dict(TABLE_OF_AGENT)[number]
+    judges = [row for row in _of_paper(records) if row.row_id in records.verdicts]
+    ran = {t.benchmark for t in records.labels.trajectories if t.agent == agent} if records.labels else set()
+    rows = [
+        TableRow(
+            (BENCHMARK_TITLES[benchmark], paper_name(row)),
+            tuple(
+                cell
+                for label in LABELS
+                for cell in _compare(records.evidence(row.row_id, label, benchmark, agent), [None] * 3, None)
+            ),
+        )
+        for benchmark in BENCHMARKS
+        if benchmark in ran
+        for row in judges
+    ]
+    return PaperTable(
+        number,
+        f"Judges on the runs of {AGENT_TITLES[agent]}, by benchmark",
+        ("Benchmark", "Judge"),
+        *_label_columns(),
+        tuple(rows),
+        (
+            "The paper's Tables 9 to 12 repeat its Table 8 number for number: nothing to compare with.",
+            *(() if rows else ("No verdict file of a judge is here; give some to compute this table.",)),
+        ),
+    )
+
+
+def paper_name(row: PublishedRow) -> str:
+    """The judge's name as the paper's tables spell it, with (A) or (S) for what a simplified judge sees."""
+    marked = [alias for alias in row.aliases if alias.endswith(("(A)", "(S)"))]
+    return marked[0] if marked else row.judge
+
+
+def _of_paper(records: Records) -> list[PublishedRow]:
+    return [row for row in records.published.values() if row.provenance == "published"]
+
+
+def _label_columns() -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    return tuple((LABEL_TITLES[label], 3) for label in LABELS), LETTERS * len(LABELS)
+
+
+def _all_labels(records: Records, row: PublishedRow, cell: str) -> tuple[TableCell, ...]:
+    return tuple(found for label in LABELS for found in _cells(records, row, label, cell))
+
+
+def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[TableCell, ...]:
+    """Precision, recall and F1 of one judge, printed and computed."""
+    found = _printed(row, label, cell)
+    printed = [None, None, None] if found is None else [found.precision, found.recall, found.f1]
+    return _compare(records.evidence(row.row_id, label, cell), printed, found.n if found else None)
+
+
+def _printed(row: PublishedRow, label: str, cell: str) -> PublishedCell | None:
+    on_label = row.labels.get(label)
+    if on_label is None:
+        return None
+    return on_label.overall if cell == OVERALL else on_label.by_benchmark.get(cell)
+
+
+def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None) -> tuple[TableCell, ...]:
+    """The printed figures beside those that follow from the counts."""
+    if evidence.counts is None:
+        note = evidence.note or (NEVER_ALONE if any(value is not None for value in printed) else "")
+        return tuple(TableCell(value, None, "", note, n) for value in printed)
+    computed = figures(*evidence.counts, evidence.no_verdict, policy=POLICY)
+    cells = []
+    for name, value in zip(FIGURES, printed, strict=True):
+        cell = TableCell(value, computed[name], evidence.basis, evidence.note, computed["n"])
+        if cell.computed is None:
+            cell = TableCell(value, None, evidence.basis, UNDEFINED, cell.n)
+        elif cell.agrees is False and name == "f1":
+            cell = TableCell(value, cell.computed, evidence.basis, ROUNDED_F1, cell.n)
+        cells.append(cell)
+    return tuple(cells)
+
+
+def _marginal(records: Records, label: str) -> tuple[int, int]:
+    always = records.published["reference/always-successful"].labels[label].overall
+    return always.n, always.positives
+
+
+def _missing_judgment(records: Records) -> tuple[str, ...]:
+    """A sentence for every judge of which no whole numbers fit all runs: a judgment is missing there."""
+    return tuple(
+        f"{paper_name(row)}: {found.overall.note}. The paper's scorer leaves such a run out."
+        for row in _of_paper(records)
+        if (found := row.labels["success"]) and found.overall.status == "none"
+    )

@@ -1,0 +1,208 @@
+"""Tables 3 and 6: success rates of agents by who evaluates them."""
+
+import csv
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import Final
+
+from core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, BENCHMARKS
+from leaderboard.paper.evidence import FROM_COUNTS, OVERALL, POLICY, Records
+from leaderboard.paper.published import PUBLISHED
+from leaderboard.paper.table import TOLERANCE, PaperTable, TableCell, TableRow
+from leaderboard.success_rates import Evaluator, Rate, evaluate_agents, rate_of
+
+LLM_JUDGE: Final = "paper/gpt-4o-tree"
+RULE_BASED: Final = "paper/rule-based"
+IN_TABLE_3: Final = ("visualwebarena", "webarena", "workarena++")
+
+FRACTIONS: Final = (
+    "the paper prints the mean of the rewards, which may be fractions; this is the share of runs above 0.5"
+)
+ROUNDED_TWICE: Final = "the paper's figure was rounded twice, to four digits and then to a tenth of a percent"
+NO_RUNS: Final = "this agent has no runs on this benchmark; the paper prints 0.0"
+NO_LABELS: Final = "the labels are not here"
+NO_FILE: Final = "no file of this judge's verdicts is here"
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedRates:
+    """A line of Table 6: fractions by experts, by GPT-4o with the tree, by the benchmark's own rules."""
+
+    benchmark: str
+    agent: str
+    expert: float
+    llm_judge: float
+    rule_based: float
+
+
+def printed_rates(path: Path = PUBLISHED / "success_rates.csv") -> tuple[PrintedRates, ...]:
+    """Table 6 as printed, from the file that holds it."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            PrintedRates(
+                line["benchmark"],
+                line["agent"],
+                *(float(line[name]) / 100 for name in ("expert", "llm_judge", "rule_based")),
+            )
+            for line in csv.DictReader(file)
+        )
+
+
+def evaluators(records: Records) -> dict[str, Evaluator | None]:
+    """Who evaluates in Table 6, by the name of its column; None where nothing to compute from is here."""
+    found: dict[str, Evaluator | None] = dict.fromkeys(("expert", "llm_judge", "rule_based"))
+    if records.labels is None:
+        return found
+    trajectories = records.labels.trajectories
+    found["expert"] = evaluate_agents(
+        "Experts", "labels", records.labels.primary["success"], trajectories, POLICY
+    )
+    for name, row_id in (("llm_judge", LLM_JUDGE), ("rule_based", RULE_BASED)):
+        if row_id in records.verdicts:
+            values = records.verdicts[row_id].success
+            found[name] = evaluate_agents(name, "verdict file", values, trajectories, POLICY)
+    return found
+
+
+def printed_evaluator(column: str, name: str, experts: Evaluator) -> Evaluator:
+    """An evaluator of Table 6 as printed; with counts and intervals where a whole number of runs fits."""
+    rates = {}
+    for line in printed_rates():
+        n, printed = experts.rate(line.benchmark, line.agent).n, getattr(line, column)
+        fitted = runs_behind(printed, n)
+        rates[line.benchmark, line.agent] = Rate(printed, n) if fitted is None else rate_of(fitted, n)
+    return Evaluator(name, "printed in the paper's Table 6", rates)
+
+
+def table_6(records: Records) -> PaperTable:
+    """Every benchmark and agent."""
+    by_whom = evaluators(records)
+    rows = [
+        TableRow(
+            (_title(line.benchmark), AGENT_TITLES[line.agent]),
+            tuple(_cell(line, name, by_whom) for name in ("expert", "llm_judge", "rule_based")),
+        )
+        for line in printed_rates()
+    ]
+    return PaperTable(
+        6,
+        "Success rates of agents, by who evaluates them",
+        ("Benchmark", "Agent"),
+        (("", 3),),
+        ("Experts", "GPT-4o (A)", "Rule-based"),
+        tuple(rows),
+        _remarks(records, by_whom["expert"]),
+    )
+
+
+def table_3(records: Records) -> PaperTable:
+    """Three benchmarks out of Table 6, with an agent a row."""
+    by_whom = evaluators(records)
+    lines = {(line.benchmark, line.agent): line for line in printed_rates()}
+    rows = []
+    for agent in sorted(AGENT_TITLES, key=AGENT_TITLES.__getitem__):
+        cells = [
+            _cell(lines[benchmark, agent], name, by_whom)
+            if (benchmark, agent) in lines
+            else TableCell(0.0, None, "", NO_RUNS, 0)
+            for name in ("expert", "llm_judge", "rule_based")
+            for benchmark in IN_TABLE_3
+        ]
+        rows.append(TableRow((AGENT_TITLES[agent],), tuple(cells)))
+    return PaperTable(
+        3,
+        "Success rates of agents on three benchmarks",
+        ("Agent",),
+        tuple((name, len(IN_TABLE_3)) for name in ("Experts", "GPT-4o (A)", "Rule-based")),
+        tuple(BENCHMARK_SHORT_TITLES[b] for b in IN_TABLE_3) * 3,
+        tuple(rows),
+        _remarks(records, by_whom["expert"]),
+    )
+
+
+def runs_behind(rate: float, n: int) -> int | None:
+    """How many of ``n`` runs are printed as this rate, rounded once or twice; None when no number is."""
+    k = round(rate * n)
+    return k if is_printed_as(k / n, rate) or is_rounded_twice(k / n, rate) else None
+
+
+def is_printed_as(value: float, printed: float) -> bool:
+    """Whether a fraction, to a tenth of a percent, is the printed one; half way may go either way."""
+    return abs(value - printed) <= 0.0005 + TOLERANCE
+
+
+def is_rounded_twice(value: float, printed: float) -> bool:
+    """Whether rounding to four digits and then to a tenth of a percent gives the printed fraction."""
+    four_digits = Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_HALF_UP)
+    return float(four_digits.quantize(Decimal("0.001"), ROUND_HALF_UP)) == round(printed, 3)
+
+
+def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -> TableCell:
+    printed = getattr(line, name)
+    evaluator = by_whom[name]
+    if evaluator is None:
+        return _without_verdicts(line, name, printed, by_whom["expert"])
+    rate = evaluator.rate(line.benchmark, line.agent) or Rate(None, 0)
+    cell = TableCell(printed, rate.value, evaluator.basis, "", rate.n)
+    if cell.agrees is not False:
+        return cell
+    return TableCell(printed, rate.value, evaluator.basis, _why(name, rate, printed), rate.n)
+
+
+def _without_verdicts(line: PrintedRates, name: str, printed: float, experts: Evaluator | None) -> TableCell:
+    """No verdicts to count, but the printed rate may say how many runs it stands for."""
+    if experts is None:
+        return TableCell(printed, None, "", NO_LABELS)
+    n = experts.rate(line.benchmark, line.agent).n
+    fitted = runs_behind(printed, n)
+    if fitted is None:
+        return TableCell(printed, None, "", f"{NO_FILE}, and no number of {n} runs is printed so", n)
+    cell = TableCell(printed, fitted / n, FROM_COUNTS, "", n)
+    return cell if cell.agrees else replace(cell, note=f"{ROUNDED_TWICE}: {fitted} of {n}")
+
+
+def _why(name: str, rate: Rate, printed: float) -> str:
+    """Why a computed rate is not the printed one."""
+    if is_rounded_twice(rate.value, printed):
+        return f"{ROUNDED_TWICE}: {rate.successes} of {rate.n}"
+    if name == "rule_based":
+        return FRACTIONS
+    return f"{rate.successes} of {rate.n} here; the printed figure is another number of runs"
+
+
+def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
+    if experts is None:
+        return (f"{NO_LABELS}, so nothing can be computed.",)
+    basis = "Test split, first annotator."
+    found = [(b, *pair) for b in BENCHMARKS if (pair := _called_successful(records, experts, b))]
+    agreeing = [f"{yes:,} on {BENCHMARK_TITLES[b]}" for b, yes, summed in found if yes == summed]
+    contradicting = [
+        f"{yes:,} against {summed:,} on {BENCHMARK_TITLES[b]}" for b, yes, summed in found if yes != summed
+    ]
+    remarks = [basis]
+    if agreeing:
+        remarks.append(
+            "GPT-4o (A)'s rates by agent add up to the runs called successful behind its figures in Table 8: "
+            f"{', '.join(agreeing)}."
+        )
+    if contradicting:
+        remarks.append(f"GPT-4o (A)'s Table 8 and its rates disagree: {', '.join(contradicting)}.")
+    return tuple(remarks)
+
+
+def _called_successful(records: Records, experts: Evaluator, benchmark: str) -> tuple[int, int] | None:
+    """Runs that GPT-4o (A) called successful behind Table 8 and behind Table 6; None if one is unknown."""
+    fits = [
+        runs_behind(line.llm_judge, experts.rate(benchmark, line.agent).n)
+        for line in printed_rates()
+        if line.benchmark == benchmark
+    ]
+    cell = records.published[LLM_JUDGE].labels["success"].by_benchmark[benchmark]
+    if None in fits or cell is None or cell.counts is None:
+        return None
+    return cell.counts.tp + cell.counts.fp, sum(fits)
+
+
+def _title(benchmark: str) -> str:
+    return "Overall" if benchmark == OVERALL else BENCHMARK_TITLES[benchmark]

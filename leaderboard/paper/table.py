@@ -1,0 +1,193 @@
+"""The paper's tables computed from records, beside what the paper prints, with every difference explained.
+
+A table of the paper: cells that hold the printed figure, the computed one, and why they differ. Pure.
+
+A table of the paper as Markdown or LaTeX. Pure.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from core.console import percent
+
+TOLERANCE: Final = 1e-9
+"""Fractions of whole numbers; a value half way between two tenths may be rounded either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    """One figure. ``printed`` and ``computed`` are fractions, None where there is none.
+
+    ``basis`` says what it was computed from; ``note`` why it differs from the printed one, or why it cannot
+    be computed. ``n`` is how many runs it rests on, None where that is not known.
+    """
+
+    printed: float | None
+    computed: float | None
+    basis: str = ""
+    note: str = ""
+    n: int | None = None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the computed figure, to one decimal, is the printed one; None where one is absent."""
+        if self.printed is None or self.computed is None:
+            return None
+        return abs(self.computed - self.printed) <= 0.0005 + TOLERANCE
+
+    @property
+    def text(self) -> str:
+        """The figure to show: the computed one, else the printed one, as a percentage."""
+        return percent(self.printed if self.computed is None else self.computed)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row: its headings and its cells."""
+
+    headings: tuple[str, ...]
+    cells: tuple[TableCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperTable:
+    """A table. ``groups`` are headings over several columns: (text, how many columns)."""
+
+    number: int
+    title: str
+    headings: tuple[str, ...]
+    groups: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    remarks: tuple[str, ...] = ()
+
+    def cells(self) -> Iterator[tuple[str, TableCell]]:
+        """Every cell with the words that name it."""
+        spans = [text for text, width in self.groups for _ in range(width)] or [""] * len(self.columns)
+        for row in self.rows:
+            for span, column, cell in zip(spans, self.columns, row.cells, strict=True):
+                yield ", ".join(filter(None, (*row.headings, span, column))), cell
+
+    def differences(self) -> tuple[tuple[str, TableCell], ...]:
+        """The cells whose computed figure is not the printed one."""
+        return tuple((name, cell) for name, cell in self.cells() if cell.agrees is False)
+
+    def summary(self) -> str:
+        """How many cells agree, in a sentence."""
+        known = [cell for _, cell in self.cells() if cell.agrees is not None]
+        absent = sum(1 for _, cell in self.cells() if cell.printed is not None and cell.computed is None)
+        agreeing = sum(1 for cell in known if cell.agrees)
+        parts = [f"{agreeing:,} of {len(known):,} computed figures are the printed ones"] if known else []
+        parts += [f"{absent:,} cannot be computed from what is here"] if absent else []
+        return "; ".join(parts) or "no figure is printed to compare with"
+
+
+READING: Final = (
+    "Computed figures; in brackets the printed one where it differs, or where nothing could be computed."
+)
+LATEX_ESCAPES: Final = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+        "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--",
+    }
+)  # fmt: skip
+
+
+def to_markdown(table: PaperTable) -> str:
+    """The table in GitHub's Markdown, with numbered notes under it."""
+    notes = _number_notes(table)
+    spans = _spans(table)
+    heads = [
+        *table.headings,
+        *(f"{span} {column}".strip() for span, column in zip(spans, table.columns, strict=True)),
+    ]
+    marks = ["---"] * len(table.headings) + ["---:"] * len(table.columns)
+    lines = [f"**Table {table.number}.** {table.title}", "", _pipes(heads), _pipes(marks)]
+    for row in table.rows:
+        cells = (_cell(cell, notes, lambda number: f"<sup>{number}</sup>") for cell in row.cells)
+        lines.append(_pipes([*map(_markdown, row.headings), *cells]))
+    lines += ["", f"{READING} {_sentence(table.summary())}"]
+    lines += ["", *(f"{number}. {_markdown(note)}" for note, number in notes.items())] if notes else []
+    lines += ["", *(f"- {_markdown(remark)}" for remark in table.remarks)] if table.remarks else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def to_latex(table: PaperTable) -> str:
+    """The table for LaTeX with booktabs, notes under it; nothing in it needs another package."""
+    notes = _number_notes(table)
+    columns = "l" * len(table.headings) + "r" * len(table.columns)
+    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    if any(text for text, _ in table.groups):
+        spans = [rf"\multicolumn{{{width}}}{{c}}{{{_latex(text)}}}" for text, width in table.groups]
+        lines.append(" & ".join([""] * len(table.headings) + spans).lstrip() + r" \\")
+    lines += [" & ".join(map(_latex, (*table.headings, *table.columns))) + r" \\", r"\midrule"]
+    for row in table.rows:
+        cells = (_latex(_cell(cell, notes, "^{}".format)) for cell in row.cells)
+        lines.append(" & ".join([*map(_latex, row.headings), *map(_raised, cells)]) + r" \\")
+    notes = [
+        f"{READING} {_sentence(table.summary())}",
+        *(f"({number}) {note}." for note, number in notes.items()),
+    ]
+    caption = _latex(f"{table.title}. {' '.join((*notes, *table.remarks))}")
+    ends = [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}"]
+    return "\n".join([*lines, *ends]) + "\n"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _spans(table: PaperTable) -> list[str]:
+    return [text for text, width in table.groups for _ in range(width)]
+
+
+def _number_notes(table: PaperTable) -> dict[str, int]:
+    """The notes of the cells that show one, numbered in the order they are met."""
+    notes: dict[str, int] = {}
+    for _, cell in table.cells():
+        if _needs_note(cell):
+            notes.setdefault(cell.note, len(notes) + 1)
+    return notes
+
+
+def _needs_note(cell: TableCell) -> bool:
+    return bool(cell.note) and not cell.agrees and (cell.printed, cell.computed) != (None, None)
+
+
+def _cell(cell: TableCell, notes: dict[str, int], mark: Callable[[int], str]) -> str:
+    """The computed figure, the printed one in brackets where it says something else, the note's number."""
+    if cell.computed is None:
+        shown = "–" if cell.printed is None else f"({percent(cell.printed)})"
+    elif cell.agrees is False:
+        shown = f"{_close(cell)} ({percent(cell.printed)})"
+    else:
+        shown = percent(cell.printed if cell.agrees else cell.computed)
+    return shown + (mark(notes[cell.note]) if _needs_note(cell) else "")
+
+
+def _close(cell: TableCell) -> str:
+    """One decimal, or two where one would show the printed figure again."""
+    return (
+        percent(cell.computed)
+        if percent(cell.computed) != percent(cell.printed)
+        else f"{100 * cell.computed:.2f}"
+    )
+
+
+def _pipes(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown(text: str) -> str:
+    return text.replace("|", r"\|").replace("*", r"\*").replace("<", "&lt;")
+
+
+def _latex(text: str) -> str:
+    return text.translate(LATEX_ESCAPES)
+
+
+def _raised(cell: str) -> str:
+    """The number of a note, raised; it is the last thing in the cell."""
+    figure, caret, number = cell.partition(r"\textasciicircum{}")
+    return f"{figure}$^{{{number}}}$" if caret else cell

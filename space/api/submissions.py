@@ -1,0 +1,145 @@
+"""Checking and submitting over HTTP: what the submit page does, for scripts.
+
+What is sent is bounded before it gets here (see `body_limits`).
+"""
+
+import logging
+from typing import Annotated, Literal
+
+import fastapi
+from anyio import CapacityLimiter
+from fastapi import APIRouter, Depends, Form, Response, UploadFile
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from core.predictions.write import template
+from space.auth.auth import Auth
+from space.pages.mine import submission_response
+from space.web.body_limits import FORM_LIMITS
+from submissions.errors import SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.intake.declaration import INPUTS, KINDS, declare_as
+from submissions.intake.upload import Upload
+from submissions.service import SubmissionService
+
+logger = logging.getLogger(__name__)
+CHECKED_AT_ONCE = 4
+"""Files; the others wait outside of memory. Each may take 120 MB, and Parquet a process of its own."""
+FAILED = "something failed on our side; sending the same file again makes no second entry"
+ANSWERS = {"true": True, "yes": True, "false": False, "no": False}
+MEDIA_TYPES = {
+    "jsonl": "application/jsonl",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+TOO_OFTEN = "Too many requests; Retry-After says how many seconds to wait."
+CHECKED = {
+    200: {"description": "Every finding, an error or a warning each, also where the file is not acceptable."},
+    400: {"description": "The form cannot be read."},
+    413: {"description": "The file is too large."},
+    422: {"description": "There is no file."},
+    429: {"description": TOO_OFTEN},
+}
+SUBMITTED = {
+    200: {"description": "The receipt again: the same file of this judge was sent before."},
+    201: {"description": "Accepted: the signed receipt, and the figures that you may see."},
+    202: {"description": "Recorded, but `waiting` until it is stored for good, or `held`; `told` says why."},
+    400: {"description": "The form cannot be read."},
+    401: {"description": "Nobody is signed in."},
+    403: {"description": "This account may not submit; the answer says why."},
+    409: {"description": "Not accepted; the answer says why."},
+    413: {"description": "The file is too large."},
+    422: {"description": "The file or the declaration is not valid; every problem is in the answer."},
+    429: {"description": "The account's limit is reached until `next_at`; see Retry-After."},
+}
+File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL, CSV or Parquet.")]
+_REQUIRED = {"required": ["judge", "kind", "inputs", "test_labels_used"]}
+
+
+class DeclarationForm(BaseModel):
+    """The declaration as a form has it. Its fields are checked with the file, all at once, by `declare`."""
+
+    model_config = ConfigDict(json_schema_extra=_REQUIRED)
+    account: str = Field("", description="Your name. On a Space it is the name of the signed-in account.")
+    judge: str = Field("", description="The judge's name.")
+    kind: str = Field("", description="What kind of judge it is.", json_schema_extra={"enum": list(KINDS)})
+    inputs: str = Field(
+        "", description="What the judge sees of a trajectory.", json_schema_extra={"enum": list(INPUTS)}
+    )
+    model: str = Field("", description="The model that the judge uses.")
+    authors: str = Field("", description="Who made the judge.")
+    link: str = Field("", description="A web page about the judge (https://).")
+    test_labels_used: str = Field(
+        "",
+        description="Whether test labels were used to build or tune the judge.",
+        json_schema_extra={"enum": ["yes", "no", "true", "false"]},
+    )
+
+
+def build_submission_router(service: SubmissionService, auth: Auth | None = None) -> APIRouter:
+    """The routes over a service; `BodyLimits` stands before them."""
+    router = APIRouter(form_limits=FORM_LIMITS)
+    auth = auth or Auth(service.settings)
+    Submitter = Annotated[Actor | None, Depends(auth.submitter_of)]
+    room = CapacityLimiter(CHECKED_AT_ONCE)
+
+    async def checked(file: UploadFile, split: str) -> Upload:
+        """The file of the form, checked in a thread when there is room."""
+        async with room:
+            content = await file.read()
+            return await run_in_threadpool(service.check, content, file.filename or "", split)
+
+    @router.get("/api/template", summary="A prediction file to fill in, with every trajectory of a split")
+    def fill_in(
+        split: Literal["dev", "test"], format: Literal["jsonl", "csv", "parquet"] = "jsonl"
+    ) -> Response:
+        name = f"{service.suite.name}-{split}.{format}"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(
+            template(service.suite, split, format), media_type=MEDIA_TYPES[format], headers=headers
+        )
+
+    @router.post(
+        "/api/check",
+        summary="Check a prediction file and get every finding; nothing is recorded",
+        responses=CHECKED,
+    )
+    async def check(file: File, split: Literal["dev", "test"] = "test") -> JSONResponse:
+        return JSONResponse((await checked(file, split)).check.to_json())
+
+    @router.post(
+        "/api/submissions",
+        summary="Submit a judge's test verdicts; sending the same file again is not a second submission",
+        responses=SUBMITTED,
+    )
+    async def submit(
+        submitter: Submitter, file: File, declared: Annotated[DeclarationForm, Form()]
+    ) -> JSONResponse:
+        upload = await checked(file, "test")
+        if not upload.check.acceptable:
+            report = upload.check.to_json()
+            return JSONResponse({"error": "the file is not acceptable", "check": report}, status_code=422)
+        return await run_in_threadpool(_submit, service, upload, declared, submitter)
+
+    return router
+
+
+def _submit(
+    service: SubmissionService, upload: Upload, declared: DeclarationForm, submitter: Actor | None
+) -> JSONResponse:
+    texts = declared.model_dump()
+    used = ANSWERS.get(texts.pop("test_labels_used").lower())
+    declaration, actor = declare_as(submitter, **texts, test_labels_used=used)
+    try:
+        view = service.submit_and_view(upload, declaration, actor)
+        receipt = view.receipt
+    except SubmissionError:
+        raise
+    except Exception:
+        logger.exception("submitting failed")
+        return JSONResponse({"error": FAILED}, status_code=500)
+    status = 200 if not receipt.is_new else 201 if receipt.status == "accepted" else 202
+    return JSONResponse(submission_response(view), status_code=status)

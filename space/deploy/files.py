@@ -1,0 +1,188 @@
+"""Which files the Space needs, by their path in its repository. Anything unknown is refused, not sent.
+
+No test label leaves with the Space: every table among the files is read for one before any is sent.
+"""
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from core.hub import PublishError
+from core.ids import reading_key
+from core.suite import SHIPPED, Suite, shipped_suites
+from core.vocabulary import LABELS
+
+ROOT: Final = Path(__file__).parents[2]
+PACKAGES: Final = ("dataset_script", "judges", "leaderboard", "space", "submissions")
+BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
+MADE: Final = ("README.md", "app.py")
+"""Written for the deployment."""
+
+SUFFIXES: Final = frozenset(
+    {".py", ".css", ".csv", ".html", ".js", ".json", ".mako", ".md", ".parquet", ".toml", ".txt", ".yaml"}
+)
+NOT_NEEDED: Final = frozenset({"dataset_script/sample/annotations.csv"})
+"""Labels of the sample's recordings, from which its data was built."""
+
+SUITE_FILES: Final = ("trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md")
+
+ENTRY: Final = '''"""What the Hub starts: the Space on port 7860."""
+
+from space.__main__ import app
+
+if __name__ == "__main__":
+    app(["serve", "--host", "0.0.0.0"], prog_name="app.py")
+'''
+
+
+def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
+    """The code, its data, and the files of a custom suite (its folder).
+
+    Raises PublishError naming every file that does not belong there.
+    """
+    found: dict[str, Path] = {}
+    problems = [
+        f"{name}: is missing; deploy from a checkout" for name in BESIDE if not (root / name).is_file()
+    ]
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if name in NOT_NEEDED or _is_ignored(path.relative_to(root)):
+                continue
+            if path.is_symlink():
+                problems.append(f"{name}: is a link; move it out of the code")
+            elif path.is_file() and path.suffix not in SUFFIXES:
+                problems.append(f"{name}: is not a file that the Space needs; move it out of the code")
+            elif path.is_file():
+                found[name] = path
+    own, problem = _own_suite(suite)
+    if problem:
+        problems.append(problem)
+    if problems:
+        raise PublishError("; ".join(problems))
+    return {**found, **own, **{name: root / name for name in BESIDE}}
+
+
+def is_ours(path: str) -> bool:
+    """Whether a path in the Space's repository belongs to a deployment; anything else there stays."""
+    return path in (*BESIDE, *MADE) or path.split("/")[0] in PACKAGES
+
+
+def total_bytes(files: Mapping[str, Path]) -> int:
+    """How much it is."""
+    return sum(path.stat().st_size for path in files.values())
+
+
+def _is_ignored(path: Path) -> bool:
+    return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+
+
+def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
+    """A suite's files at the place of a shipped one, so that the Space finds it by its name."""
+    folder = Path(suite)
+    if str(suite) in shipped_suites() or not (folder / "trajectories.csv").is_file():
+        return {}, None
+    name = folder.resolve().name
+    files = {f"core/suites/{name}/{file}": folder / file for file in SUITE_FILES}
+    there = {path: file for path, file in files.items() if file.is_file()}
+    shipped = SHIPPED / name
+    if shipped.is_dir() and any(_bytes_of(shipped / f.name) != _bytes_of(f) for f in there.values()):
+        return {}, f"--suite {name}: a shipped suite has this name; give the folder another one"
+    return there, None
+
+
+def _bytes_of(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+ANSWERS: Final = frozenset({*LABELS, "optimality", "looping"})
+"""Columns that hold what an expert said; the released annotations write ``trajectory_`` before them."""
+
+PLACES: Final = ("trajectory_id",), ("benchmark", "model_name", "task_id")
+"""Columns that name a trajectory, as we write it and as the released annotations do."""
+
+TABLES: Final = frozenset({".csv", ".json", ".jsonl", ".md", ".parquet", ".toml", ".txt", ".tsv", ".yaml"})
+
+Row = Mapping[str, Any]
+
+
+def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: Path | None) -> list[str]:
+    """What must not be sent: one message per file, without any label.
+
+    ``labels`` is the configured file of labels on this machine, where there is one.
+    """
+    hidden = {reading_key(t.trajectory_id) for suite in suites for t in suite.split("test")}
+    own = _digest(labels) if labels is not None and labels.is_file() else None
+    problems = []
+    for name, path in files.items():
+        if own is not None and _digest(path) == own:
+            problems.append(f"{name}: is the file of labels; move it out of the code")
+        elif path.suffix in TABLES and (count := sum(1 for row in _rows(path) if _is_label(row, hidden))):
+            problems.append(
+                f"{name}: {count} rows hold labels of test trajectories; move the file out of the code"
+            )
+    return problems
+
+
+def _is_label(row: Row, hidden: set[str]) -> bool:
+    named = {str(column).strip().lower(): value for column, value in row.items()}
+    if not any(value not in (None, "") and _is_answer(column) for column, value in named.items()):
+        return False
+    return any(
+        reading_key("/".join(str(named[column]) for column in columns)) in hidden
+        for columns in PLACES
+        if all(named.get(column) for column in columns)
+    )
+
+
+def _is_answer(column: str) -> bool:
+    return column.removeprefix("trajectory_") in ANSWERS
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """The rows of a table in any of the forms; none where it is no table."""
+    if path.suffix == ".parquet":
+        yield from _parquet_rows(path)
+        return
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    if path.suffix in (".json", ".jsonl"):
+        yield from _json_rows(text)
+        return
+    try:
+        delimiter = "\t" if path.suffix == ".tsv" else ","
+        yield from (row for row in csv.DictReader(text.splitlines(), delimiter=delimiter) if row)
+    except csv.Error:
+        return
+
+
+def _parquet_rows(path: Path) -> Iterator[Row]:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        places = {column for columns in PLACES for column in columns}
+        names = file.schema_arrow.names
+        columns = [name for name in names if name.lower() in places or _is_answer(name.lower())]
+        for batch in file.iter_batches(columns=columns):
+            yield from batch.to_pylist()
+
+
+def _json_rows(text: str) -> Iterator[Row]:
+    for part in (text, *text.splitlines()):
+        try:
+            found = json.loads(part)
+        except ValueError:
+            continue
+        rows: Sequence[Any] = found if isinstance(found, list) else [found]
+        for row in rows:
+            if isinstance(row, dict):
+                yield row
+                yield from ({"trajectory_id": key, LABELS[0]: row[key]} for key in row if "/" in key)
+        if part is text:
+            return
+
+
+def _digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()

@@ -1,1 +1,0 @@
-"""Disputes of labels: the form on a trajectory, the public list, what maintainers decide."""

@@ -1,1 +1,0 @@
-"""What maintainers see and do: the queue, decisions, accounts, re-scoring, the log, the leak budget."""

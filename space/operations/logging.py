@@ -1,0 +1,243 @@
+"""How the Space is run: logs, metrics, security headers, the limit on checks.
+
+Logs: one JSON object a line, or text on a terminal; never a token, a label or what a file holds.
+
+Every logger of the standard library comes this way, uvicorn's too. Of an exception the log has its type and
+where it was raised, not its message: messages of libraries repeat values (a database's repeat whole rows).
+
+Every request gets an id, a log line and a count in the metrics; what nobody caught becomes a 500.
+"""
+
+import logging
+import re
+import secrets
+import sys
+import time
+from collections.abc import Iterable, MutableMapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, TextIO
+
+import structlog
+from fastapi.responses import JSONResponse, Response
+from pydantic import SecretStr
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from core.settings import Settings
+from space.operations.metrics import Metrics
+from space.web.http_errors import RenderError, wants_page
+
+REQUEST_FIELDS: Final = frozenset({"method", "path", "status", "ms"})
+"""What the line of a request has beside its id."""
+HIDDEN: Final = "[hidden]"
+_TOKENS: Final = re.compile(r"hf_(?:oauth_)?[A-Za-z0-9_.\-]{8,}|(?i:bearer)\s+[^\s\"']+")
+_QUIET: Final = (
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+    "huggingface_hub",
+    "asyncio",
+    "multipart",
+    "python_multipart",
+)
+_LONGEST_FIELD: Final = 2_000
+_MOST_FRAMES: Final = 30
+
+_OURS: Final = ("space", "submissions", "leaderboard", "judges", "dataset_script")
+LogFormat = Literal["json", "text"]
+Event = MutableMapping[str, Any]
+
+
+def configure_logs(
+    settings: Settings, stream: TextIO | None = None, log_format: LogFormat | None = None
+) -> None:
+    """Send every log of this process to ``stream`` (stderr).
+
+    Without ``log_format``: text on a terminal; JSON on a Space and where ``stream`` is no terminal.
+    """
+    out = stream or sys.stderr
+    if log_format is None:
+        log_format = "text" if settings.space_id is None and out.isatty() else "json"
+    as_json = log_format == "json"
+    hidden = [secret.get_secret_value() for secret in _secrets_of(settings)]
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(formatter(as_json, hidden))
+    root = logging.getLogger()
+    for other in list(root.handlers):
+        root.removeHandler(other)
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(True)  # else Python prints them between the lines
+    handler.addFilter(lambda record: as_json or not _is_library_warning(record))
+
+
+def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
+    """A formatter for records of the standard library; ``hidden`` are values that no line may hold."""
+    before = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(allow=REQUEST_FIELDS),
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+        _where_it_failed,
+        Hiding(hidden),
+    ]
+    last = structlog.processors.JSONRenderer(ensure_ascii=False) if as_json else _as_text
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=before,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],
+    )
+
+
+class Hiding:
+    """Takes tokens and known secrets out of every text of an event, and cuts texts that are very long."""
+
+    def __init__(self, hidden: Iterable[str]) -> None:
+        self._hidden = sorted((value for value in hidden if value), key=len, reverse=True)
+
+    def __call__(self, logger: Any, method: str, event: Event) -> Event:
+        """The event without them."""
+        return {name: value if name.startswith("_") else self._clean(value) for name, value in event.items()}
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._clean(each) for each in value]
+        if not isinstance(value, str):
+            return value
+        for secret in self._hidden:
+            value = value.replace(secret, HIDDEN)
+        value = _TOKENS.sub(HIDDEN, value)
+        return value if len(value) <= _LONGEST_FIELD else value[:_LONGEST_FIELD] + "…"
+
+
+def _is_library_warning(record: logging.LogRecord) -> bool:
+    """Whether a person at a terminal can do nothing about it: below an error, and not from our packages."""
+    return record.levelno < logging.ERROR and record.name.partition(".")[0] not in _OURS
+
+
+def _secrets_of(settings: Settings):
+    values = (getattr(settings, name) for name in type(settings).model_fields)
+    return [value for value in values if isinstance(value, SecretStr)]
+
+
+def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
+    """An exception as its type, what led to it, and the places it came through; no message of it."""
+    found = event.pop("exc_info", None)
+    error = found[1] if isinstance(found, tuple) else found if isinstance(found, BaseException) else None
+    if error is None:
+        return event
+    lines = []
+    while error is not None and len(lines) < _MOST_FRAMES:
+        lines.append(f"{type(error).__module__}.{type(error).__qualname__}")
+        lines += _places(error.__traceback__)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return {**event, "exception": lines}
+
+
+def _places(traceback: TracebackType | None) -> list[str]:
+    places = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        where = "/".join(Path(code.co_filename).parts[-3:])
+        places.append(f"{where}:{traceback.tb_lineno} {code.co_name}")
+        traceback = traceback.tb_next
+    return places[-_MOST_FRAMES:]
+
+
+def _as_text(logger: Any, method: str, event: Event) -> str:
+    """A line for people: time, what happened, fields; below it the places an exception came through."""
+    level, name, message, at = (str(event.pop(key, "")) for key in ("level", "logger", "event", "at"))
+    places = event.pop("exception", [])
+    event.pop("request_id", None) if level == "info" else None
+    line = [at[11:19]]
+    if level != "info":
+        line += [level.upper(), f"{name}:"]
+    if name == "space.requests" and level == "info":
+        line += [f"{event.get('method')} {event.get('path')} {event.get('status')} in {event.get('ms')} ms"]
+    else:
+        line += [message, *(f"{key}={value}" for key, value in event.items())]
+    return "\n  ".join([" ".join(line), *places])
+
+
+logger = logging.getLogger("space.requests")
+HEADER: Final = "X-Request-ID"
+ROUTE: Final = "arb_route"
+"""Key of the scope under which a middleware that answers by itself says what the metrics call it."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_NAMES_A_FILE: Final = re.compile(r"(/file=|/file/|/stream/|/upload).*", re.DOTALL)
+_LONGEST_PATH: Final = 200
+
+
+class RequestLog:
+    """Middleware around all others."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, render_error: RenderError | None = None) -> None:
+        self._app, self._metrics, self._render_error = app, metrics, render_error
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of HTTP; all else passes through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = request_id_of(Headers(scope=scope))
+        method, path = scope["method"], path_for_log(scope["path"])
+        status, started = 0, time.perf_counter()
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[HEADER] = request_id
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, send_with_id)
+            except Exception:
+                logger.exception("the request failed")
+                self._metrics.failures.labels("request").inc()
+                if status:  # a part of the answer is gone already
+                    raise
+                await self._failure(scope, request_id)(scope, receive, send_with_id)
+            finally:
+                seconds = time.perf_counter() - started
+                fields = {"method": method, "path": path, "status": status, "ms": round(1000 * seconds, 1)}
+                logger.info("request", extra=fields)
+                known_method = method if method in _METHODS else "other"
+                self._metrics.observe(known_method, route_of(scope), status, seconds)
+
+    def _failure(self, scope: Scope, request_id: str) -> Response:
+        message = f"something failed on our side; tell whoever runs this Space the request id {request_id}"
+        if self._render_error and wants_page(scope["path"], Headers(scope=scope)):
+            return self._render_error("Something failed", f"S{message[1:]}.", 500)
+        return JSONResponse({"error": message, "request_id": request_id}, 500)
+
+
+def request_id_of(headers: Headers) -> str:
+    """The id that a proxy gave the request where it is a short plain word, else a new one."""
+    given = headers.get(HEADER, "")
+    return given if _PLAIN.fullmatch(given) else secrets.token_hex(8)
+
+
+def path_for_log(path: str) -> str:
+    """The path for a log: without the query, without the names of files that were sent, without line ends."""
+    shown = _NAMES_A_FILE.sub(r"\1…", path)
+    shown = "".join(letter if letter.isprintable() else "?" for letter in shown)
+    return shown if len(shown) <= _LONGEST_PATH else shown[:_LONGEST_PATH] + "…"
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that answered, such as ``/api/submissions/{submission_id}``.
+
+    What no route matched is ``other``: whoever asks for many addresses makes no new line in the metrics.
+    """
+    return scope.get(ROUTE) or getattr(scope.get("route"), "path", None) or "other"

@@ -1,0 +1,131 @@
+"""Headers that tell browsers what our answers may do: on every answer, Gradio's files too.
+
+The Content-Security-Policy of our pages: scripts are files of ours, or inline ones that we wrote.
+
+Inline scripts are allowed by the hash of their text, so that markup which somebody smuggles into a page runs
+nothing. Only what Gradio 6 serves (``/submit``) gets 'unsafe-eval': its `js_on_load` handlers are made with
+`new Function`.
+
+Addresses of Gradio that no page of ours uses: blocked, so that nothing behind them has to be trusted.
+
+Some are costly for a stranger to hold open (``dev/reload`` looks at the disk twenty times a second for each
+connection), some fetch, some are for an app's author at work.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HUB: Final = "https://huggingface.co"
+_INLINE_SCRIPT: Final = re.compile(
+    r"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script\s*>", re.DOTALL | re.IGNORECASE
+)
+
+
+def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates: bool = False) -> str:
+    """The policy as a header's value; on a Space the Hub may show our pages in its frame.
+
+    ``evaluates`` lets scripts make functions of texts, which Gradio's do.
+    """
+    hub = (HUB,) if on_space else ()
+    unsafe = ("'unsafe-eval'",) if evaluates else ()
+    parts = {
+        "default-src": ("'self'",),
+        "script-src": ("'self'", *unsafe, *script_hashes),
+        "style-src": ("'self'", "'unsafe-inline'"),
+        "img-src": ("'self'", "data:", "blob:"),
+        "font-src": ("'self'", "data:"),
+        "connect-src": ("'self'", "data:", "blob:", *hub),
+        "media-src": ("'self'", "data:", "blob:"),
+        "worker-src": ("'self'", "blob:"),
+        "frame-src": ("'none'",),
+        "object-src": ("'none'",),
+        "base-uri": ("'self'",),
+        "form-action": ("'self'",),
+        "frame-ancestors": ("'self'", *hub),
+    }
+    return "; ".join(" ".join((name, *values)) for name, values in parts.items())
+
+
+def script_hashes(html: str) -> tuple[str, ...]:
+    """The sources that allow the inline scripts of this HTML, which must be our own and Gradio's only."""
+    texts = dict.fromkeys(_INLINE_SCRIPT.findall(html))
+    return tuple(f"'sha256-{base64.b64encode(hashlib.sha256(t.encode()).digest()).decode()}'" for t in texts)
+
+
+POLICY: Final = "Content-Security-Policy"
+_FILES: Final = "/file="
+_NOTHING: Final = "default-src 'none'; sandbox"
+"""The policy of a file that a stranger sent, in case one is opened as a page."""
+_PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
+
+
+class SecurityHeaders:
+    """Middleware that adds the headers; a policy that an answer brings along stays."""
+
+    def __init__(self, app: ASGIApp, on_space: bool) -> None:
+        self._app = app
+        self._headers = security_headers(on_space)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the request pass, and complete its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        is_a_file = _FILES in scope["path"]
+
+        async def send_completed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if is_a_file:
+                    headers[POLICY] = _NOTHING
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_completed)
+
+
+def security_headers(on_space: bool) -> dict[str, str]:
+    """The headers by name. On a Space the Hub shows the pages in a frame, so X-Frame-Options is left out."""
+    headers = {
+        POLICY: content_policy(on_space),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Permissions-Policy": ", ".join(f"{name}=()" for name in _PERMISSIONS),
+        "Cross-Origin-Opener-Policy": "same-origin-allow-popups" if on_space else "same-origin",
+    }
+    return headers if on_space else {**headers, "X-Frame-Options": "SAMEORIGIN"}
+
+
+_CLOSED: Final = re.compile(
+    r"/monitoring(/.*)?|/logout|/login/?"
+    r"|/gradio_api/(dev/|runs|deep_link|proxy=|stream/|component_server|process_recording|custom_component/"
+    r"|vibe-|undo-vibe).*"
+)
+
+
+class ClosedRoutes:
+    """Middleware that answers 404 for them, whatever the method."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or let the request pass."""
+        if scope["type"] == "http" and is_closed(scope["path"]):
+            await JSONResponse({"detail": "Not Found"}, 404)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def is_closed(path: str) -> bool:
+    """Whether an address is one of them; ours under ``/login/`` are not."""
+    return _CLOSED.fullmatch(path) is not None

@@ -1,0 +1,59 @@
+"""Who may annotate and who may look: the one place where routes and pages of labelling ask."""
+
+from dataclasses import dataclass
+
+from fastapi import HTTPException, Request
+
+from space.auth.auth import Auth
+from submissions.intake.accounts import Actor
+from submissions.labels.annotation_actions import NOT_YOURS
+from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_state import AnnotationState
+
+NOT_INVITED = "only annotators may do this; maintainers invite them on /discuss"
+NOBODY_HERE = "only annotators and maintainers may do this; maintainers invite annotators on /discuss"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Somebody at the desk: who, as which annotator (None: a maintainer who is none), and how it stands."""
+
+    actor: Actor
+    annotator: str | None
+    state: AnnotationState
+
+    def must_be_shown(self, trajectory_id: str) -> None:
+        """Raise HTTPException 403 unless the blind story of a trajectory is for this reader."""
+        is_mine = self.annotator is not None and self.state.is_assigned(trajectory_id, self.annotator)
+        if not (is_mine or self.actor.is_maintainer):
+            raise HTTPException(403, NOT_YOURS)
+
+
+class Access:
+    """FastAPI dependencies over a desk; they may ask the Hub, so call them in a thread."""
+
+    def __init__(self, desk: LabellingDesk, auth: Auth) -> None:
+        self._desk, self._auth = desk, auth
+
+    def seat(self, request: Request) -> Seat:
+        """An annotator or a maintainer. Raises NotSignedIn, and HTTPException 403 for all others."""
+        actor = self._auth.require_actor(request)
+        seat = self._seat(actor)
+        if seat.annotator is None and not actor.is_maintainer:
+            raise HTTPException(403, NOBODY_HERE)
+        return seat
+
+    def annotator(self, request: Request) -> Seat:
+        """An annotator. Raises NotSignedIn, and HTTPException 403 for all others."""
+        seat = self._seat(self._auth.require_actor(request))
+        if seat.annotator is None:
+            raise HTTPException(403, NOT_INVITED)
+        return seat
+
+    def maintainer(self, request: Request) -> Seat:
+        """A maintainer. Raises NotSignedIn, NotAMaintainer."""
+        return self._seat(self._auth.require_maintainer(request))
+
+    def _seat(self, actor: Actor) -> Seat:
+        state = self._desk.now()
+        return Seat(actor, state.annotator_of(actor.name), state)

@@ -1,0 +1,249 @@
+"""REST for annotators: their queue, their answers, and the screenshots and trees of their trajectories.
+
+These addresses give nothing that others said: no label, no verdict, no other annotator's answer.
+
+REST of annotation for maintainers: annotators, assignments, label sets.
+"""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Body, Depends, HTTPException, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from leaderboard.labels.annotations import COMMENT_LENGTH
+from space.pages.annotate.access import Access, Seat
+from space.pages.annotate.discuss import DISCUSS_API
+from space.pages.annotate.item import API, address_of, next_of
+from space.pages.trajectories.dataset import Explorer, Form
+from space.pages.trajectories.page import Id, Version, Width, picture_answer, tree_answer
+from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
+from submissions.intake.declaration import NAME_LENGTH
+from submissions.labels.annotation_actions import NOT_YOURS, Draft
+from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_state import AssignedTask, SavedAnswers
+from submissions.labels.assignment import chosen
+from submissions.labels.versions import serves_records
+from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
+from submissions.scoring.rescore import rescore
+
+OWN_FOR_GOOD = "private, max-age=31536000, immutable"
+ANSWERS_PATH = f"{API}/answers"
+MOST_ANSWER_BYTES = 6 * COMMENT_LENGTH + 4_000
+"""JSON may spell a letter of the comment in six bytes."""
+
+
+class Answers(BaseModel):
+    """An annotation so far; unanswered questions are left out."""
+
+    model_config = ConfigDict(extra="forbid")
+    trajectory_id: str = Field(max_length=300)
+    answers: dict[str, str | None] = Field(
+        default_factory=dict, description="The answer to each question: yes, no, 1 to 4, or unsure."
+    )
+    comment: str = Field("", description="A comment for others.")
+    seconds: float = Field(0.0, description="Seconds spent on it so far.")
+    is_done: bool = Field(False, description="Whether it is finished; every question then needs an answer.")
+    seen: int = Field(0, description="The value of `saved` when the answers were loaded.")
+
+
+def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
+    """The routes, for annotators; screenshots and trees also for maintainers."""
+    router = APIRouter()
+    Annotator = Annotated[Seat, Depends(access.annotator)]
+    Reader = Annotated[Seat, Depends(access.seat)]
+
+    @router.get(API, summary="Your queue: what is assigned to you, and your progress", responses=REFUSALS)
+    def queue(seat: Annotator) -> JSONResponse:
+        tasks = seat.state.queue(seat.annotator or "")
+        found = {
+            "annotator": seat.annotator,
+            "done": sum(task.is_done for task in tasks),
+            "next": next_of(tasks),
+            "tasks": [
+                {"trajectory_id": task.trajectory_id, "begun": task.given is not None, "done": task.is_done}
+                for task in tasks
+            ],
+        }
+        return JSONResponse(found, headers=NO_STORE)
+
+    @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory", responses=REFUSALS)
+    def own(seat: Annotator, trajectory_id: Id) -> JSONResponse:
+        task = _task(seat, trajectory_id)
+        is_closed = seat.state.is_closed(trajectory_id, seat.annotator or "")
+        return JSONResponse({**_told(task.given), "is_closed": is_closed}, headers=NO_STORE)
+
+    @router.put(
+        ANSWERS_PATH,
+        summary="Save your answers on a trajectory, finished or not",
+        responses=REFUSALS,
+    )
+    def save(seat: Annotator, body: Answers) -> JSONResponse:
+        """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
+        saved in between. ``next`` is the trajectory to continue with."""
+        draft = Draft(body.answers, body.comment, body.seconds, body.is_done)
+        require_open(desk.service)
+        saved = desk.actions.save(body.trajectory_id, draft, body.seen, seat.actor)
+        following = next_of(desk.now().queue(seat.annotator or ""), body.trajectory_id)
+        found = {
+            "saved": saved,
+            "lasts": desk.service.durability.wait(saved, 0.0),
+            "next": following,
+            "next_address": address_of(following) if following else None,
+        }
+        return JSONResponse(found, headers=NO_STORE)
+
+    @router.get(f"{API}/screenshot", summary="A screenshot of a trajectory in your queue", responses=REFUSALS)
+    def screenshot(
+        request: Request, seat: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
+    ) -> Response:
+        seat.must_be_shown(trajectory_id)
+        return picture_answer(explorer, request, "step", trajectory_id, num, width, v, OWN_FOR_GOOD)
+
+    @router.get(f"{API}/goal_image", summary="A picture of its goal", responses=REFUSALS)
+    def goal_image(
+        request: Request, seat: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
+    ) -> Response:
+        seat.must_be_shown(trajectory_id)
+        return picture_answer(explorer, request, "goal", trajectory_id, num, width, v, OWN_FOR_GOOD)
+
+    @router.get(f"{API}/tree", summary="The accessibility tree of one of its steps", responses=REFUSALS)
+    def tree(
+        request: Request, seat: Reader, trajectory_id: Id, num: int, form: Form = "full", v: Version = ""
+    ) -> Response:
+        seat.must_be_shown(trajectory_id)
+        return tree_answer(explorer, request, trajectory_id, num, form, v, OWN_FOR_GOOD)
+
+    return router
+
+
+def _task(seat: Seat, trajectory_id: str) -> AssignedTask:
+    for task in seat.state.queue(seat.annotator or ""):
+        if task.trajectory_id == trajectory_id:
+            return task
+    raise HTTPException(403, NOT_YOURS)
+
+
+def _told(given: SavedAnswers | None) -> dict:
+    if given is None:
+        return {"answers": {}, "comment": "", "seconds": 0.0, "is_done": False, "saved": 0}
+    return {
+        "answers": dict(given.answers),
+        "comment": given.comment,
+        "seconds": given.seconds,
+        "is_done": given.is_done,
+        "saved": given.sequence,
+    }
+
+
+class Invitation(BaseModel):
+    """An account."""
+
+    model_config = ConfigDict(extra="forbid")
+    account: str = Field(max_length=NAME_LENGTH, description="The name with which the account signs in.")
+
+
+class Assigning(BaseModel):
+    """What to assign to the invited annotators."""
+
+    model_config = ConfigDict(extra="forbid")
+    split: Literal["test", "dev", "both"] = Field("test", description="The split of the trajectories.")
+    most: int | Literal[""] = Field(
+        "", description="How many unassigned trajectories, evenly over the benchmarks. Empty for all."
+    )
+    percent_twice: float = Field(
+        10, ge=0, le=100, description="The percentage of assigned trajectories that get a second annotation."
+    )
+    seed: int = Field(1, ge=0, lt=2**31, description="Seed of the random assignment.")
+
+
+class Publication(BaseModel):
+    """Why there is a new label set."""
+
+    model_config = ConfigDict(extra="forbid")
+    why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
+
+
+def build_label_office_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
+    """The routes, all for maintainers: invite and assign, and publish the label set."""
+    router = APIRouter()
+    Maintainer = Annotated[Seat, Depends(access.maintainer)]
+    _add_people_routes(router, desk, Maintainer)
+    _add_assigning_route(router, desk, explorer, Maintainer)
+    _add_publishing_route(router, desk, Maintainer)
+    return router
+
+
+def _add_people_routes(router: APIRouter, desk: LabellingDesk, Maintainer) -> None:
+    @router.post(
+        f"{DISCUSS_API}/invite",
+        summary="Invite an account to annotate; for maintainers",
+        responses=REFUSALS,
+    )
+    def invite(seat: Maintainer, body: Invitation) -> JSONResponse:
+        require_open(desk.service)
+        annotator = desk.actions.invite(body.account, seat.actor)
+        return _done(desk, {"annotator": annotator})
+
+    @router.post(
+        f"{DISCUSS_API}/uninvite",
+        summary="End an invitation; for maintainers",
+        responses=REFUSALS,
+    )
+    def uninvite(seat: Maintainer, body: Invitation) -> JSONResponse:
+        """Finished annotations stay; the next assignment gives the rest to others."""
+        require_open(desk.service)
+        desk.actions.uninvite(body.account, seat.actor)
+        return _done(desk, {})
+
+
+def _add_assigning_route(router: APIRouter, desk: LabellingDesk, explorer: Explorer, Maintainer) -> None:
+    @router.post(
+        f"{DISCUSS_API}/assign",
+        summary="Assign trajectories to the invited annotators; for maintainers",
+        responses=REFUSALS,
+    )
+    def assign(seat: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]) -> JSONResponse:
+        """Assignments made before stay. Trajectories that the dataset does not have are left out."""
+        ids = _new(desk, explorer, seat, body)
+        wished = ids if body.most == "" else chosen(ids, max(0, body.most), body.seed)
+        require_open(desk.service)
+        added = desk.actions.assign(wished, body.percent_twice / 100, body.seed, seat.actor)
+        return _done(desk, {"assignments": added})
+
+
+def _add_publishing_route(router: APIRouter, desk: LabellingDesk, Maintainer) -> None:
+    service = desk.service
+
+    @router.post(
+        f"{DISCUSS_API}/publish",
+        summary="Publish the current label set as a new version; for maintainers",
+        responses=REFUSALS,
+    )
+    def publish(seat: Maintainer, body: Publication) -> JSONResponse:
+        """Where the Space scores with these labels, every submission is scored again at once."""
+        require_open(desk.service)
+        version = desk.publish(seat.actor, body.why)
+        found = {
+            "version": version.version,
+            "labelled": version.labelled,
+            "changes": dict(version.changes),
+        }
+        if serves_records(service.settings) and service.label_version == version.version:
+            found["rescored"] = rescore(service, seat.actor).to_json()
+        return _done(desk, found)
+
+
+def _new(desk: LabellingDesk, explorer: Explorer, seat: Seat, body: Assigning) -> list[str]:
+    splits = ("dev", "test") if body.split == "both" else (body.split,)
+    shown = {name for dataset in explorer.datasets() for name in dataset.index.by_id}
+    return [
+        trajectory.trajectory_id
+        for split in splits
+        for trajectory in desk.service.suite.split(split)
+        if trajectory.trajectory_id in shown and trajectory.trajectory_id not in seat.state.assigned
+    ]
+
+
+def _done(desk: LabellingDesk, found: dict) -> JSONResponse:
+    return JSONResponse({**found, "lasts": wait_until_durable(desk.service)}, headers=NO_STORE)

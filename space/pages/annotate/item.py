@@ -1,0 +1,144 @@
+"""An annotator's queue, and one trajectory with its questions, as the pages show them. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+from core.ids import TrajectoryId
+from space.pages.annotate.guidelines import IN_GENERAL, QUESTIONS_ASKED, Question
+from space.pages.trajectories.dataset import BlindStory
+from space.pages.trajectories.filters import benchmark_title
+from space.pages.trajectories.images import WIDTHS
+from space.pages.trajectories.story_view import SMALLEST_LARGE
+from space.web.query import link_to
+from submissions.labels.annotation_state import AnnotationState, AssignedTask
+
+PATH = "/annotate"
+API = "/api/annotate"
+
+
+def address_of(trajectory_id: str) -> str:
+    """The page on which a trajectory is annotated."""
+    return link_to(PATH, id=trajectory_id)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A trajectory in the queue: where it is done, what it is, how far it is."""
+
+    number: int
+    address: str
+    benchmark: str
+    task: str
+    standing: str
+
+
+@dataclass(frozen=True)
+class QueueView:
+    """Somebody's queue. ``next`` is the address of the first trajectory that is not done; None at the end."""
+
+    lines: tuple[Line, ...]
+    n_done: int
+    next: str | None
+
+    @property
+    def n_all(self) -> int:
+        """How many trajectories are in it."""
+        return len(self.lines)
+
+
+def view_queue(tasks: Sequence[AssignedTask]) -> QueueView:
+    """The queue in the order in which it was assigned."""
+    lines = []
+    for number, task in enumerate(tasks, start=1):
+        parts = TrajectoryId.parse(task.trajectory_id)
+        standing = "done" if task.is_done else "begun" if task.given else "to do"
+        address = address_of(task.trajectory_id)
+        lines.append(Line(number, address, benchmark_title(parts.benchmark), parts.task, standing))
+    waiting = next_of(tasks)
+    return QueueView(
+        tuple(lines), sum(task.is_done for task in tasks), address_of(waiting) if waiting else None
+    )
+
+
+def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
+    """The next trajectory to do behind ``after``, from the beginning again; None where all is done."""
+    ids = [task.trajectory_id for task in tasks]
+    start = ids.index(after) + 1 if after in ids else 0
+    ahead = [*tasks[start:], *tasks[:start]]
+    return next((task.trajectory_id for task in ahead if not task.is_done), None)
+
+
+@dataclass(frozen=True)
+class ItemView:
+    """A blind story at one of its steps. ``task`` is the reader's own; None for who only looks on."""
+
+    story: BlindStory
+    place: int
+    task: AssignedTask | None
+    is_closed: bool
+    n_done: int
+    n_all: int
+
+    questions: ClassVar[tuple[Question, ...]] = QUESTIONS_ASKED
+    in_general: ClassVar[tuple[str, ...]] = IN_GENERAL
+
+    @property
+    def title(self) -> str:
+        """What stands in the window's title."""
+        return f"Annotate {self.story.task}"
+
+    @property
+    def goal(self) -> str:
+        """What the agent was asked to do."""
+        return self.story.goal
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark's title."""
+        return benchmark_title(self.story.benchmark)
+
+    @property
+    def answers(self) -> Mapping[str, str]:
+        """The reader's own answers so far."""
+        return self.task.given.answers if self.task and self.task.given else MappingProxyType({})
+
+    def step_address(self, place: int) -> str:
+        """The same at another step."""
+        return link_to(PATH, id=self.story.trajectory_id, step=place if place > 1 else "")
+
+    def screenshot(self, num: int, width: int | None = None) -> str:
+        """A step's picture, made smaller or as recorded."""
+        return self._of_the_run(f"{API}/screenshot", num=str(num), width=width)
+
+    def goal_image(self, num: int, width: int | None = None) -> str:
+        """A picture of the goal."""
+        return self._of_the_run(f"{API}/goal_image", num=str(num), width=width)
+
+    def widths(self, recorded: int) -> tuple[int, ...]:
+        """The widths that a picture can be made smaller to and still be looked at large."""
+        return tuple(width for width in WIDTHS if SMALLEST_LARGE <= width < recorded)
+
+    @property
+    def tree_address(self) -> str:
+        """The trees of the run; number and form of the tree are added by the page."""
+        return self._of_the_run(f"{API}/tree")
+
+    def _of_the_run(self, path: str, **more: object) -> str:
+        return link_to(path, trajectory_id=self.story.trajectory_id, **more, v=self.story.version)
+
+
+def view_item(story: BlindStory, state: AnnotationState, annotator: str | None, step: str) -> ItemView:
+    """A story for its reader, at the step that an address asks for (the first where it is none)."""
+    tasks = state.queue(annotator) if annotator else ()
+    task = next((task for task in tasks if task.trajectory_id == story.trajectory_id), None)
+    wished = int(step) if step.isascii() and step.isdigit() and len(step) < 6 else 1
+    return ItemView(
+        story=story,
+        place=min(max(1, wished), max(1, len(story.steps))),
+        task=task,
+        is_closed=bool(task and annotator and state.is_closed(story.trajectory_id, annotator)),
+        n_done=sum(task.is_done for task in tasks),
+        n_all=len(tasks),
+    )

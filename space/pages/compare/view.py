@@ -1,0 +1,158 @@
+"""Judges side by side, as the compare page shows them: cells and differences on common axes. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
+from leaderboard.labels.labels import LabelSet
+from leaderboard.paired import Difference
+from space.web.axis import Axis
+from space.web.cells import distinct_names, metric_cell
+
+OVERALL: Final = "All trajectories"
+GROUP_TITLES: Final = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLES}
+
+
+@dataclass(frozen=True)
+class ForestGroup:
+    """The differences to the first judge in one cell: all trajectories, a benchmark, an agent.
+
+    ``kind`` is "overall", "by_benchmark" or "by_agent"; a line is a pair, its difference there, and whether
+    the metric of either judge rests on few trajectories.
+    """
+
+    title: str
+    kind: str
+    lines: tuple[tuple[Pair, Difference, bool], ...]
+
+
+@dataclass(frozen=True)
+class Ensembles:
+    """Every ensemble of judges, then each of them alone: (name, whether it is an ensemble, its cell)."""
+
+    lines: tuple[tuple[str, bool, Mapping[str, Any]], ...]
+    axis: Axis
+
+
+@dataclass(frozen=True)
+class CompareView:
+    """A comparison with the names of its judges, and what tables need to lay it out."""
+
+    comparison: Comparison
+    names: tuple[str, ...]
+    other_metrics: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    axis: Axis
+    groups: tuple[ForestGroup, ...]
+    difference_axis: Axis
+    ensembles: Ensembles | None
+
+    @property
+    def has_paired(self) -> bool:
+        """Whether any pair was compared trajectory by trajectory."""
+        return any(pair.is_paired for pair in self.comparison.pairs)
+
+
+def view_comparison(found: Comparison) -> CompareView:
+    """The comparison laid out; numbers stay fractions."""
+    cells = [entrant.row.labels[found.label] for entrant in found.entrants]
+    ends = [end for cell in cells for end in cell["overall"].get(f"{found.figure}_ci") or ()]
+    names = distinct_names([entrant.row for entrant in found.entrants])
+    return CompareView(
+        comparison=found,
+        names=names,
+        other_metrics=tuple(name for name in ("precision", "recall", "f1") if name != found.figure),
+        benchmarks=tuple(
+            ordered({name for cell in cells for name in cell["by_benchmark"]}, BENCHMARK_TITLES)
+        ),
+        axis=Axis.around([*ends, *(cell["overall"][found.figure] for cell in cells)]),
+        groups=_groups(found),
+        difference_axis=_difference_axis(found),
+        ensembles=_ensembles(found, names),
+    )
+
+
+def _difference_axis(found: Comparison) -> Axis:
+    """Wide enough for every difference and interval; intervals on few trajectories may run off it."""
+    values: list[float | None] = [0.0]
+    for group in _groups(found):
+        for _, difference, is_few in group.lines:
+            values += [difference.value, *(() if is_few else difference.interval or ())]
+    return Axis.around(values)
+
+
+def _groups(found: Comparison) -> tuple[ForestGroup, ...]:
+    against = found.against_first()
+    groups = [ForestGroup(OVERALL, "overall", tuple((pair, pair.overall, False) for pair in against))]
+    for kind, titles in GROUP_TITLES.items():
+        for cell in ordered({name for pair in against for name in getattr(pair, kind)}, titles):
+            lines = tuple(
+                (pair, getattr(pair, kind)[cell], rests_on_few(found, pair, kind, cell))
+                for pair in against
+                if cell in getattr(pair, kind)
+            )
+            groups.append(ForestGroup(titles.get(cell, cell), kind, lines))
+    return tuple(groups)
+
+
+def rests_on_few(found: Comparison, pair: Pair, group: str, name: str) -> bool:
+    """Whether the metric of either judge rests on few trajectories in a cell of by_benchmark or by_agent."""
+    cells = (found.entrants[place].row.labels[found.label][group] for place in (pair.first, pair.second))
+    return any(metric_cell(cell.get(name), found.figure, found.label).is_few for cell in cells)
+
+
+def _ensembles(found: Comparison, names: Sequence[str]) -> Ensembles | None:
+    alone = [(names[i], found.entrants[i].row.labels[found.label]["overall"]) for i in found.voters]
+    return _on_one_axis(found.votes, alone) if found.votes else None
+
+
+def view_dev_ensembles(
+    names: Sequence[str], columns: Sequence[np.ndarray], labels: LabelSet, label: str
+) -> Ensembles | None:
+    """The same on dev, where the dataset carries verdicts of two or more; columns in the split's order."""
+    if len(columns) < FEWEST:
+        return None
+    alone = [score_votes([column], labels, label)[0].cells["overall"] for column in columns]
+    return _on_one_axis(score_votes(columns, labels, label), list(zip(names, alone, strict=True)))
+
+
+def _on_one_axis(votes: Sequence[Vote], alone: Sequence[tuple[str, Mapping[str, Any]]]) -> Ensembles:
+    lines = [(vote_name(vote), True, vote.cells["overall"]) for vote in votes]
+    lines += [(name, False, cell) for name, cell in alone]
+    values = [end for _, _, cell in lines for end in (cell["precision"], *(cell["precision_ci"] or ()))]
+    return Ensembles(tuple(lines), Axis.around(values))
+
+
+def ordered(names: set[str], titles: Mapping[str, str]) -> list[str]:
+    """The known names in their usual order, then the others by name."""
+    return [*(name for name in titles if name in names), *sorted(names - set(titles))]
+
+
+def points(value: float | None) -> str:
+    """A difference of fractions in points, signed: ``+15.2``, ``−0.4``, a dash where undefined."""
+    if value is None:
+        return "–"
+    text = f"{100 * value:+.1f}".replace("-", "−")
+    return "0.0" if text[1:] == "0.0" else text
+
+
+def interval_in_points(interval: tuple[float, float] | None) -> str:
+    """``+10.6 to +20.0``; empty where there is none."""
+    return "" if interval is None else f"{points(interval[0])} to {points(interval[1])}"
+
+
+def p_value(p: float) -> str:
+    """``0.14``, ``0.0032``, ``< 0.0001``."""
+    return "< 0.0001" if p < 0.0001 else f"{p:.2g}" if p < 0.995 else "1"
+
+
+def vote_name(vote: Vote) -> str:
+    """``All 3 say yes (unanimous)``, ``At least 2 of 3 (majority)``, ``At least 1 of 3``."""
+    if vote.is_unanimous:
+        return "Both say yes" if vote.n_judges == 2 else f"All {vote.n_judges} say yes (unanimous)"
+    name = f"At least {vote.needed} of {vote.n_judges}"
+    return f"{name} (majority)" if vote.is_majority else name

@@ -1,0 +1,191 @@
+"""The judge page: what a judge is, how good it is and where, what it costs, and how to check and cite it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from core.vocabulary import LABEL_TITLES, LABELS
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.paper.published import SECOND_ANNOTATOR
+from space.pages.errors.columns import JudgeColumns
+from space.pages.judge.plots import reliability_plot, sweep_plot
+from space.pages.judge.summary import (
+    ASKED,
+    describe_calibration,
+    describe_costs,
+    describe_label_noise,
+    eval_results_yaml,
+    file_facts,
+    judge_bibtex,
+    lead,
+    reading,
+)
+from space.pages.judge.view import BY_AGENT, COUNTS, JudgeView, view_judge
+from space.pages.leaderboard.table import PROVENANCES
+from space.services import Services
+from space.web.cells import (
+    choices_of,
+    describe_marks,
+    describe_noise,
+    metric_cell,
+    origin,
+    rows_by_id,
+    short_name,
+)
+from space.web.frame import PageFrame
+from space.web.query import QueryParam, choices_in, link_to
+from submissions.service import SubmissionService
+
+PATH: Final = "/judge"
+CONTROLS: Final = (QueryParam("id", "one", ""), QueryParam("label", "one", "success", LABELS))
+"""What the address says; an id is looked up on the board, which changes."""
+
+INTERVALS: Final = MappingProxyType(
+    {
+        "tasks": "Intervals: 95 %, over tasks, from its verdicts.",
+        "approximate": "Intervals: 95 %, approximate: from counts, since its verdicts are not known.",
+        None: "Its counts are not known, so there are no intervals.",
+    }
+)
+
+
+def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
+    """``GET /judge``."""
+    service, columns, router = services.submissions, services.judge_columns, APIRouter()
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def judge_page(request: Request) -> Response:
+        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
+        board = service.board()
+        row, label = rows_by_id(board).get(chosen["id"]), chosen["label"]
+        common = {
+            "chosen": chosen,
+            "judges": choices_of(board),
+            "labels": [(title, key) for key, title in LABEL_TITLES.items()],
+            "unknown": unknown,
+        }
+        if row is None and (chosen["id"] or "id" in unknown):
+            title = "There is no such judge"
+            values = {**common, "row": None, "heading": title, "rows": _listed(board)}
+            return pages.answer("judge/judge.html", title, PATH, 404, **values)
+
+        def values() -> Mapping[str, Any]:
+            if row is None:
+                return {**common, "row": None, "heading": "Choose a judge", "rows": _listed(board)}
+            view = view_judge(board, row, label)
+            return {
+                **common,
+                "row": row,
+                "view": view,
+                **(_values(service, columns, board, view) if view else {}),
+            }
+
+        title = short_name(row) if row else "Judges"
+        return pages.cached(
+            request, (board.digest, row and row.id, label, *unknown), "judge/judge.html", title, PATH, values
+        )
+
+    return router
+
+
+def _values(
+    service: SubmissionService, columns: JudgeColumns, board: Board, view: JudgeView
+) -> dict[str, Any]:
+    """What the page of a judge that answers the label shows."""
+    row, label = view.row, view.label
+    facts = file_facts(service, row, label)
+    noise = describe_noise(view.found)
+    has_errors = label == "success" and columns.has_errors_of(row)
+    return {
+        "figure_cell": metric_cell,
+        "summary": " · ".join(
+            part for part in (row.kind, row.inputs, row.model, origin(row), *row.marks) if part
+        ),
+        "lead": lead(view),
+        "label_title": LABEL_TITLES[label],
+        "positives": ASKED[label][1],
+        "counts": COUNTS,
+        "human_marks": _human_marks(view),
+        "has_human": bool(_human_marks(view)["precision"]) and row.id != SECOND_ANNOTATOR,
+        "has_agents": any(heading == BY_AGENT for heading, _ in view.sections),
+        "interval_note": noise or INTERVALS[view.found["intervals"]],
+        "is_noisy": bool(noise),
+        "label_noise": describe_label_noise(service, row, label, view.axes["precision"]),
+        "errors_address": link_to("/errors", judge=row.id) if has_errors else "",
+        "findings": reading(view),
+        "neighbours": neighbours(board, row, label),
+        "calibration": facts.calibration,
+        "calibration_absent": facts.calibration_absent,
+        "calibration_words": describe_calibration(facts.calibration) if facts.calibration else [],
+        "reliability": reliability_plot(facts.calibration) if facts.calibration else None,
+        "thresholds": sweep_plot(facts.calibration) if facts.calibration else None,
+        "facts": _facts(row),
+        "costs": describe_costs(facts.costs) if facts.costs else [],
+        "costs_absent": facts.costs_absent,
+        "receipt": _receipt(board, row),
+        "eval_results": eval_results_yaml(board, row) if row.provenance != "reference" else "",
+        "bibtex": judge_bibtex(row),
+    }
+
+
+def _human_marks(view: JudgeView) -> dict[str, list[tuple[float, str]]]:
+    """Where the second annotator stands on each axis."""
+    human = view.human or {}
+    return {
+        metric: [] if human.get(metric) is None else [(axis.place(human[metric]), "human")]
+        for metric, axis in view.axes.items()
+    }
+
+
+def neighbours(board: Board, row: BoardRow, label: str) -> list[tuple[str, str]]:
+    """(name, address of the comparison) with the judges just above and below in the ranking."""
+    ranked = [other for other in board.ranking(label) if other.labels[label]["rank"]]
+    ranks = [rank for rank, other in enumerate(ranked) if other.id == row.id]
+    beside = [ranked[near] for rank in ranks for near in (rank - 1, rank + 1) if 0 <= near < len(ranked)]
+    said = "" if label == "success" else label
+    return [
+        (short_name(other), link_to("/compare", judges=[row.id, other.id], label=said)) for other in beside
+    ]
+
+
+def _facts(row: BoardRow) -> list[tuple[str, str]]:
+    declared = {"Kind": row.kind, "Inputs": row.inputs, "Model": row.model, "Authors": row.authors}
+    if row.provenance == "scored":
+        declared |= {"Account": row.account, "Submitted": f"{row.date[:16].replace('T', ' ')} UTC"}
+        used = {True: "used to build or tune it", False: "not used", None: "not declared"}[
+            row.test_labels_used
+        ]
+        declared |= {"Test labels": used, "Submissions": f"{row.attempts} scored"}
+    else:
+        declared |= {"Date": row.date[:10], "Source": row.source}
+    declared |= {"Provenance": PROVENANCES[row.provenance], "Marks": describe_marks(row), "Note": row.note}
+    return [(term, text) for term, text in declared.items() if text]
+
+
+def _receipt(board: Board, row: BoardRow) -> list[tuple[str, str]]:
+    if row.file_sha256 is None:
+        return []
+    return [
+        ("Submission", row.id),
+        ("SHA-256", row.file_sha256),
+        ("Received", row.date),
+        ("Labels", board.label_version or ""),
+        ("Policy", "strict"),
+    ]
+
+
+def _listed(board: Board) -> list[tuple[BoardRow, str]]:
+    """Every ranked judge and the references, with a line about each."""
+    found = []
+    for row in board.rows:
+        success = row.labels.get("success")
+        if row.provenance == "scored" and not (success and success["best"]):
+            continue
+        parts = [row.kind, origin(row)]
+        if success and success["overall"]["precision"] is not None:
+            parts.append(f"precision {metric_cell(success['overall'], 'precision', 'success').text}")
+        found.append((row, " · ".join(part for part in parts if part)))
+    return found

@@ -1,0 +1,344 @@
+"""What a judge's metrics say, in sentences made from them.
+
+What noise in the labels does to a judge's precision, in words and as a band beside its interval.
+
+What a submission's stored file holds besides its verdicts: costs, and how well its score is calibrated.
+
+A judge's result to take along: `.eval_results` for its model's repository on the Hub, and BibTeX.
+"""
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from core.console import interval, percent
+from core.suite import OFFICIAL
+from core.vocabulary import LABELS
+from dataset_script.card import PAPER_BIBTEX
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.calibration import Calibration, calibrate
+from leaderboard.judge_precision.scores import cluster_codes
+from leaderboard.labels.quality import disagreement_rates, noise_band
+from leaderboard.report import RunningCosts, running_costs, task_names
+from space.pages.judge.view import BY_AGENT, BY_BENCHMARK, JudgeView
+from space.web.axis import Axis
+from space.web.cells import metric_cell, short_name
+from submissions.scoring.verdicts import VerdictsUnavailable
+from submissions.service import SubmissionService
+
+ASKED: Final = MappingProxyType(
+    {
+        "success": ("calls successful", "successes"),
+        "side_effect": ("says had a side effect", "side effects"),
+        "repetition": ("says went in circles", "repetitions"),
+    }
+)
+NEAR: Final = 0.02
+"""Two shares of yes that are nearer than this are called the same."""
+
+
+def lead(view: JudgeView) -> str:
+    """One or two sentences for the head of the page: right and missed of 100, and its rank."""
+    said, positives = ASKED[view.label]
+    precision, recall = view.overall["precision"], view.overall["recall"]
+    if precision is None:
+        found = "It never says yes, so its precision is undefined."
+    else:
+        found = f"Of 100 trajectories that it {said}, {round(100 * precision)} are."
+    if recall is not None:
+        found += f" Of 100 {positives} it finds {round(100 * recall)}."
+    return f"{found} {rank_sentence(view)}".strip()
+
+
+def rank_sentence(view: JudgeView) -> str:
+    """Its rank by precision, a range where the test set leaves the order open; why it has none otherwise."""
+    rank = view.found["rank"]
+    if rank is None:
+        reasons = {
+            "reference": "It is a reference: it is shown beside the judges and has no rank.",
+            "self-reported": "Its metrics are reported by its authors: they are shown, not ranked.",
+            "scored": "Another submission of this judge is ranked.",
+        }
+        return reasons.get(view.row.provenance, "")
+    low, high = rank["low"], rank["high"]
+    if low == high:
+        return f"By precision its rank is {low} of {view.n_ranked}, separate from its neighbours."
+    return (
+        f"By precision its rank is between {low} and {high} of {view.n_ranked}: "
+        "the test set cannot tell those judges apart."
+    )
+
+
+def reading(view: JudgeView) -> list[str]:
+    """How often it says yes, where it is best and worst, on which agent, and what it left unanswered."""
+    found = [
+        _share_of_yes(view),
+        _spread(view, BY_BENCHMARK, "on"),
+        _spread(view, BY_AGENT, "on trajectories of"),
+    ]
+    missing = view.overall["no_verdict"]
+    if view.overall["tp"] is not None and missing:
+        trajectories = "trajectory" if missing == 1 else "trajectories"
+        found.append(f"It gave no verdict on {missing:,} {trajectories}; that counts as a no.")
+    return [sentence for sentence in found if sentence]
+
+
+def _share_of_yes(view: JudgeView) -> str:
+    if view.yes_shares is None:
+        return ""
+    judge, experts = view.yes_shares
+    apart = judge - experts
+    verdict = (
+        "about as often as" if abs(apart) < NEAR else "more often than" if apart > 0 else "less often than"
+    )
+    return (
+        f"It says yes to {percent(judge)} % of the trajectories, {verdict} the experts, who say yes to "
+        f"{percent(experts)} %."
+    )
+
+
+def _spread(view: JudgeView, heading: str, preposition: str) -> str:
+    """The best and the worst cell by precision, of those that rest on enough trajectories."""
+    cells = next((cells for title, cells in view.sections if title == heading), ())
+    shown = [(title, metric_cell(cell, "precision", view.label)) for title, cell in cells]
+    known = [
+        (cell.value, title, cell.text) for title, cell in shown if cell.value is not None and not cell.is_few
+    ]
+    if len(known) < 2:
+        return ""
+    ordered = sorted(known, key=lambda found: found[0])
+    worst, best = ordered[0], ordered[-1]
+    return (
+        f"Its precision is highest {preposition} {best[1]} ({best[2]}) and lowest {preposition} {worst[1]} "
+        f"({worst[2]})."
+    )
+
+
+def describe_costs(costs: RunningCosts) -> list[tuple[str, str]]:
+    """What is known of the costs, as (what, how much)."""
+    found = []
+    if costs.usd_per_1000 is not None:
+        share = "" if costs.priced == costs.n else f" (from {costs.priced:,} of {costs.n:,} with a cost)"
+        found.append(("1,000 trajectories", f"{dollars(costs.usd_per_1000)}{share}"))
+        found.append(("a trajectory", dollars(costs.usd_per_1000 / 1000)))
+    if costs.input_tokens is not None:
+        found.append(("tokens read", f"{costs.input_tokens:,.0f} a trajectory"))
+    if costs.output_tokens is not None:
+        found.append(("tokens written", f"{costs.output_tokens:,.0f} a trajectory"))
+    if costs.median_seconds is not None:
+        found.append(("time to a verdict", f"{costs.median_seconds:,.1f} s, the median"))
+    return found
+
+
+def dollars(amount: float) -> str:
+    """``$12.30``, and as many digits as it takes to see a small amount."""
+    if amount == 0 or amount >= 0.995:
+        return f"${amount:,.2f}"
+    return f"${amount:.2g}" if amount >= 0.0001 else f"${amount:.1e}"
+
+
+def describe_calibration(found: Calibration) -> list[str]:
+    """Whether the score means what it says, what it is worth, and what a threshold would change."""
+    sentences = []
+    apart = found.error
+    meant = "close to what it says" if apart < 0.05 else "some way off" if apart < 0.15 else "far off"
+    sentences.append(
+        f"Score and share of successes lie {100 * apart:.1f} points apart on average: the score is {meant}."
+    )
+    if found.brier_of_base_rate:
+        better = found.brier < found.brier_of_base_rate
+        sentences.append(
+            f"Its Brier score is {found.brier:.3f}; the same score for every trajectory would reach "
+            f"{found.brier_of_base_rate:.3f}, so the score says {'something' if better else 'nothing'} about "
+            "a trajectory."
+        )
+    if found.auc is not None:
+        sentences.append(
+            f"Of a success and a failure drawn at random, the success has the higher score in "
+            f"{100 * found.auc:.0f} of 100 pairs."
+        )
+    if found.without_score:
+        sentences.append(
+            f"{found.without_score:,} trajectories have no score; in the sweep they count as a no."
+        )
+    return sentences
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """Where the band lies on the precision's axis, in percent of its width, and what it means."""
+
+    left: float
+    width: float
+    words: str
+    sentence: str
+    caveat: str
+
+
+CAVEAT = (
+    "The draws do not depend on the judge. Where people and judges find the same trajectories hard, "
+    "other people’s labels would cost it less than this: the loss is overstated."
+)
+
+
+def describe_label_noise(
+    service: SubmissionService, row: BoardRow, label: str, axis: Axis
+) -> LabelNoise | None:
+    """The noise of a row's label. None for references, where labels are private, and where
+    no two annotators are known to differ."""
+    test = service.labels_for_public_figures()
+    if test is None or row.provenance == "reference":
+        return None
+    rates = disagreement_rates([found for found in (service.labels.dev, test) if found is not None], label)
+    band = noise_band(row.labels.get(label), rates)
+    if band is None or not rates.overall.differing:
+        return None
+    left, right = axis.place(band.low), axis.place(band.high)
+    ends = interval((band.low, band.high))
+    return LabelNoise(
+        left=left,
+        width=round(right - left, 2),
+        words=f"another person's labels: {ends}",
+        sentence=(
+            f"Two annotators differ on {rates.overall.differing} of the {rates.overall.doubles} trajectories "
+            "that both labelled. If another person, who differs as often, gave every label, its precision of "
+            f"{percent(band.precision)} % would be about {percent(band.mean)} %, and within {ends} in 95 of "
+            "100 draws: the pale band below the interval."
+        ),
+        caveat=CAVEAT,
+    )
+
+
+NO_FILE = "Only the printed metrics of this row are known, not its verdicts, so its costs are not known."
+NO_COLUMNS = "Its file has no costs: it has no column cost_usd, input_tokens, output_tokens or latency_s."
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """Costs and calibration, each None where not known; ``costs_absent`` and ``calibration_absent`` say why.
+
+    ``calibration_absent`` is empty where there is nothing to say: the judge gives no score.
+    """
+
+    costs: RunningCosts | None
+    costs_absent: str
+    calibration: Calibration | None
+    calibration_absent: str
+
+
+def file_facts(service: SubmissionService, row: BoardRow, label: str) -> FileFacts:
+    """What is known of a row's file; scores meet test labels only where the suite's labels are public."""
+    if row.provenance != "scored":
+        return FileFacts(None, NO_FILE, None, "")
+    try:
+        verdicts = service.verdicts(row.id)
+    except (KeyError, VerdictsUnavailable):
+        return FileFacts(None, "Its file cannot be read at the moment.", None, "")
+    costs = running_costs(verdicts, len(verdicts.success))
+    known = costs if costs.are_known else None
+    calibration, why_not = None, ""
+    if verdicts.score is not None and label == "success":
+        labels = service.labels_for_public_figures()
+        if labels is None:
+            why_not = (
+                "Its file has a score, the judge's probability of success. The labels of this suite are "
+                "private, so scores are not evaluated against them here. Evaluate them on dev with "
+                "python -m leaderboard calibrate FILE --split dev."
+            )
+        else:
+            tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
+            calibration = calibrate(verdicts.score, labels.primary["success"], tasks)
+            if calibration is None:
+                why_not = "Too few rows of its file have a score to measure its calibration."
+    return FileFacts(known, NO_COLUMNS, calibration, why_not)
+
+
+OFFICIAL_DATASET: Final = "McGill-NLP/agent-reward-bench"
+_LATEX: Final = str.maketrans(
+    {
+        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
+def eval_results_yaml(board: Board, row: BoardRow) -> str:
+    """What goes into ``.eval_results/agent-reward-bench.yaml``: an entry for each label with a precision.
+
+    Values are percentages with one decimal, as on the board; task ids are the labels, as in the dataset's
+    eval.yaml. Empty where no label has a precision.
+    """
+    import yaml
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    entries = []
+    for label in LABELS:
+        overall = (row.labels.get(label) or {}).get("overall")
+        if overall is None or overall["precision"] is None:
+            continue
+        source = {"source_url": row.link, "source_name": row.source} if row.link else {}
+        entries.append(
+            EvalResultEntry(
+                dataset_id=OFFICIAL_DATASET if board.suite == OFFICIAL else f"OWNER/{board.suite}",
+                task_id=label,
+                value=float(percent(overall["precision"])),
+                date=row.date[:10],
+                notes=_notes(board, row, overall),
+                **source,
+            )
+        )
+    if not entries:
+        return ""
+    return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=56)
+
+
+def judge_bibtex(row: BoardRow) -> str:
+    """A BibTeX entry for the judge's row, then the paper's; whatever people wrote is escaped for LaTeX."""
+    if row.provenance in ("published", "reference") and row.id.startswith(("paper/", "reference/")):
+        return PAPER_BIBTEX  # its metrics are those of the paper
+    lines = [
+        f"  title        = {{{{{_latex(short_name(row))}, a judge of web agents}}}},",
+        f"  author       = {{{_authors(row.authors or row.account)}}},",
+        f"  year         = {{{row.date[:4]}}},",
+        f"  howpublished = {{{_latex(_where(row))}}},",
+    ]
+    if row.link:
+        lines.append(f"  url          = {{{row.link.translate(str.maketrans({'{': '%7B', '}': '%7D'}))}}},")
+    entry = "\n".join([f"@misc{{{_key(row)},", *lines, "}"])
+    return f"{entry}\n\n{PAPER_BIBTEX}"
+
+
+def _notes(board: Board, row: BoardRow, overall: dict) -> str:
+    said = [f"precision in percent; recall {percent(overall['recall'])}; {overall['n']:,} test trajectories"]
+    if "noise" in overall:
+        said.append(f"counts carry noise of ± {overall['noise']['tp_sd']:g} true positives")
+    if row.provenance == "scored":
+        said.append(f"submission {row.id}, labels {board.label_version}")
+    else:
+        said.append(row.provenance)
+    return "; ".join(said)
+
+
+def _where(row: BoardRow) -> str:
+    if row.provenance == "scored":
+        return f"AgentRewardBench leaderboard, submission {row.id}"
+    return f"AgentRewardBench leaderboard, {row.source}"
+
+
+def _authors(names: str) -> str:
+    """``Ada, Bob et al.`` as BibTeX wants it: ``Ada and Bob and others``."""
+    names = re.sub(r",?\s+et al\.?", " and others", names)
+    parts = [part.strip() for part in re.split(r"\s*[,;]\s*|\s+and\s+|\s+&\s+", names) if part.strip()]
+    return " and ".join(_latex(part) for part in parts)
+
+
+def _key(row: BoardRow) -> str:
+    word = re.sub(r"[^a-z0-9]", "", row.judge.lower())[:24] or "judge"
+    return f"{word}{row.date[:4]}"
+
+
+def _latex(text: str) -> str:
+    return text.translate(_LATEX)

@@ -1,0 +1,106 @@
+"""What a judge's page shows for a label: cells of the board in their order, on common axes. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.paper.published import SECOND_ANNOTATOR
+from space.web.axis import Axis
+
+Section = tuple[str, tuple[tuple[str, Mapping[str, Any]], ...]]
+"""A heading, and the cells under it with their titles."""
+
+ON_AN_AXIS: Final = ("precision", "recall")
+COUNTS: Final = MappingProxyType(
+    {
+        "tp": ("TP", "true positives: the judge and the experts say yes"),
+        "fp": ("FP", "false positives, false alarms: the judge says yes, the experts say no"),
+        "fn": ("FN", "false negatives, misses: the judge says no, the experts say yes"),
+        "tn": ("TN", "true negatives: the judge and the experts say no"),
+        "no_verdict": ("None", "trajectories without a verdict, which count as a no"),
+    }
+)
+BY_BENCHMARK: Final = "By benchmark"
+BY_AGENT: Final = "By agent"
+_GROUPS: Final = (
+    ("by_benchmark", BY_BENCHMARK, BENCHMARK_TITLES),
+    ("by_agent", BY_AGENT, AGENT_TITLES),
+)
+
+
+@dataclass(frozen=True)
+class JudgeView:
+    """A row under one label; ``human`` is the second annotator's overall cell, where there is one."""
+
+    row: BoardRow
+    label: str
+    sections: tuple[Section, ...]
+    axes: Mapping[str, Axis]
+    human: Mapping[str, Any] | None
+    n_ranked: int
+    submissions: tuple[BoardRow, ...]
+
+    @property
+    def found(self) -> Mapping[str, Any]:
+        """What the board holds of the row under the label."""
+        return self.row.labels[self.label]
+
+    @property
+    def overall(self) -> Mapping[str, Any]:
+        """The cell over all trajectories."""
+        return self.found["overall"]
+
+    @property
+    def yes_shares(self) -> tuple[float, float] | None:
+        """How often the judge and the experts say yes; None where the counts are not known."""
+        cell = self.overall
+        if cell["tp"] is None or not cell["n"]:
+            return None
+        return (cell["tp"] + cell["fp"]) / cell["n"], cell["positives"] / cell["n"]
+
+
+def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
+    """The page of a row for a label; None where the judge gives no verdicts on it."""
+    found = row.labels.get(label)
+    if not found:
+        return None
+    human = next((other.labels.get(label) for other in board.rows if other.id == SECOND_ANNOTATOR), None)
+    reference = human["overall"] if human else None
+    sections: list[Section] = [("", (("All trajectories", found["overall"]),))]
+    for key, heading, titles in _GROUPS:
+        names = [*(name for name in titles if name in found[key]), *sorted(set(found[key]) - set(titles))]
+        if names:
+            sections.append((heading, tuple((titles.get(name, name), found[key][name]) for name in names)))
+    return JudgeView(
+        row=row,
+        label=label,
+        sections=tuple(sections),
+        axes={metric: _axis(found, reference, metric) for metric in ON_AN_AXIS},
+        human=reference,
+        n_ranked=sum(1 for other in board.rows if (other.labels.get(label) or {}).get("rank")),
+        submissions=_submissions(board, row),
+    )
+
+
+def _axis(found: Mapping[str, Any], human: Mapping[str, Any] | None, metric: str) -> Axis:
+    """One that holds every value; intervals of benchmarks and agents may run off it."""
+    cells = [found["overall"], *found["by_benchmark"].values(), *found["by_agent"].values()]
+    values = [cell[metric] for cell in cells]
+    values += found["overall"].get(f"{metric}_ci") or ()
+    values += [human[metric]] if human else []
+    return Axis.around(values)
+
+
+def _submissions(board: Board, row: BoardRow) -> tuple[BoardRow, ...]:
+    """Every submission of the same judge by the same account, the newest first."""
+    if row.provenance != "scored":
+        return ()
+    same = [
+        other
+        for other in board.rows
+        if other.provenance == "scored" and (other.account, other.judge) == (row.account, row.judge)
+    ]
+    return tuple(sorted(same, key=lambda other: (other.date, other.id), reverse=True))

@@ -1,0 +1,308 @@
+"""Disputes of labels: the form on a trajectory, the public list, what maintainers decide.
+
+``/disputes``: the public list with its decisions, the form for a trajectory, what maintainers decide.
+
+REST for disputes: file one, read the public list, decide.
+
+The form by which a label is disputed: on dev with the labels, on test blind. Pure.
+
+``/labels``: every published label set with what changed and why, and what re-scoring did to the ranks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from leaderboard.board.board import BoardRow
+from leaderboard.labels.annotations import QUESTION_TITLES
+from space.auth.auth import Auth
+from space.pages.trajectories.index import Labels
+from space.web.cells import origin, short_name
+from space.web.frame import PageFrame
+from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
+from space.web.query import link_to
+from submissions.intake.accounts import Actor
+from submissions.labels.versions import published_versions
+from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
+from submissions.records.event_log import Event
+from submissions.records.statuses import DECISIONS, Decision, Dispute, DisputeView, view_dispute
+from submissions.scoring.rescore import rescorings
+from submissions.service import SubmissionService
+
+NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
+NO_DISPUTE = "there is no such dispute"
+MOST = 200
+Question = Literal["success", "side_effect", "repetition", "optimality"]
+
+
+class NewDispute(BaseModel):
+    """A dispute of one label of one trajectory."""
+
+    model_config = ConfigDict(extra="forbid")
+    trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
+    question: Question = Field(description="The question whose answer is disputed.")
+    text: str = Field(max_length=TEXT_LENGTH, description="What is wrong, and where it can be seen.")
+
+
+class DisputeDecision(BaseModel):
+    """What a maintainer decides of a dispute."""
+
+    model_config = ConfigDict(extra="forbid")
+    decision: Decision = Field(
+        description="corrected: the label was wrong; kept: it is right; declined: not examined."
+    )
+    reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
+
+
+def shown_disputes(
+    service: SubmissionService,
+    acts: ReaderActions,
+    is_maintainer: bool,
+    trajectory_id: str = "",
+    state: str = "",
+) -> list[DisputeView]:
+    """The disputes as a reader may see them, newest first: of one trajectory, open or decided, if asked."""
+    found = service.suite.find(trajectory_id) if trajectory_id else None
+    wanted = found.trajectory_id if found else trajectory_id
+
+    def is_wanted(dispute: Dispute) -> bool:
+        is_of_state = not state or (dispute.decided is None) == (state == "open")
+        return is_of_state and (not wanted or dispute.trajectory_id == wanted)
+
+    public = service.suite.labels_are_public
+    return [
+        view_dispute(each, public, is_maintainer) for each in reversed(acts.disputes()) if is_wanted(each)
+    ]
+
+
+def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderActions) -> APIRouter:
+    """The routes over a service."""
+    router = APIRouter()
+    Known = Annotated[Actor, Depends(auth.require_actor)]
+    Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+
+    @router.post(
+        "/api/disputes",
+        summary="Dispute a label of a trajectory",
+        status_code=201,
+        responses=REFUSALS,
+    )
+    def dispute(actor: Known, body: NewDispute) -> JSONResponse:
+        """For any account, with a daily limit. Where labels are private, only maintainers can read the text
+        of a dispute about a test trajectory."""
+        require_open(service)
+        try:
+            record = acts.dispute(body.trajectory_id, body.question, body.text, actor)
+        except KeyError:
+            raise HTTPException(404, NO_TRAJECTORY) from None
+        found = {"dispute_id": record.body["dispute_id"], "lasts": wait_until_durable(service)}
+        return JSONResponse(found, 201, NO_STORE)
+
+    @router.get("/api/disputes", summary="The disputes and their decisions, newest first")
+    def disputes(
+        request: Request,
+        trajectory_id: Annotated[str, Query(max_length=300, description="Only of this trajectory.")] = "",
+        state: Annotated[Literal["", "open", "decided"], Query(description="Empty for all.")] = "",
+        page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> JSONResponse:
+        """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
+        label is revealed. Maintainers get everything."""
+        found = shown_disputes(service, acts, auth.is_maintainer(request), trajectory_id, state)
+        shown = [each.to_json() for each in found[(page - 1) * MOST : page * MOST]]
+        return JSONResponse({"disputes": shown, "of": len(found)}, headers=NO_STORE)
+
+    @router.post(
+        "/api/maintain/disputes/{dispute_id}",
+        summary="Decide on a dispute: corrected, kept or declined",
+        responses=REFUSALS,
+    )
+    def decide(
+        dispute_id: str,
+        actor: Maintainer,
+        body: DisputeDecision,
+    ) -> JSONResponse:
+        """``corrected`` does not change the label itself: publish a label set with the correction."""
+        require_open(service)
+        try:
+            acts.decide(dispute_id, body.decision, body.reason, actor)
+        except KeyError:
+            raise HTTPException(404, NO_DISPUTE) from None
+        found = {"dispute_id": dispute_id, "decision": body.decision}
+        return JSONResponse({**found, "lasts": wait_until_durable(service)}, headers=NO_STORE)
+
+    return router
+
+
+PATH: Final = "/disputes"
+API: Final = "/api/disputes"
+
+
+@dataclass(frozen=True)
+class DisputeForm:
+    """The form for one trajectory. ``questions`` are (value, words); only on dev the words tell the label.
+
+    ``is_told`` says whether everybody will read what is written here.
+    """
+
+    trajectory_id: str
+    questions: Sequence[tuple[str, str]]
+    is_told: bool
+
+    @property
+    def api(self) -> str:
+        """Where it is sent."""
+        return API
+
+    @property
+    def list_address(self) -> str:
+        """The disputes of this trajectory."""
+        return link_to(PATH, trajectory_id=self.trajectory_id)
+
+
+def dispute_form(
+    trajectory_id: str, split: str, labels: Labels | None, labels_are_public: bool
+) -> DisputeForm:
+    """The form for a trajectory; labels of a test trajectory are left out, whoever passes them."""
+    shown = labels if split == "dev" else None
+    questions = [
+        (question, title if shown is None else f"{title} (labelled: {_word(getattr(shown, question))})")
+        for question, title in QUESTION_TITLES.items()
+    ]
+    return DisputeForm(trajectory_id, questions, split == "dev" or labels_are_public)
+
+
+def _word(answer: bool | int | None) -> str:
+    if answer is None:
+        return "unsure"
+    return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else f"{answer} of 4"
+
+
+ON_A_PAGE = 25
+OUTCOMES = {
+    "open": "open",
+    "decided": "decided",
+    "corrected": "label corrected",
+    "kept": "label kept",
+    "declined": "declined",
+}
+DECISION_WORDS = {
+    "corrected": "Correct the label",
+    "kept": "Keep the label",
+    "declined": "Decline: nothing to review",
+}
+
+
+def build_disputes_pages(
+    service: SubmissionService, auth: Auth, acts: ReaderActions, pages: PageFrame
+) -> APIRouter:
+    """The route."""
+    router = APIRouter()
+
+    @router.get(PATH, include_in_schema=False)
+    def disputes(
+        request: Request,
+        trajectory_id: Annotated[str, Query(max_length=300)] = "",
+        state: Literal["", "open", "decided"] = "",
+        page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> Response:
+        suite, is_maintainer = service.suite, auth.is_maintainer(request)
+        found = shown_disputes(service, acts, is_maintainer, trajectory_id, state)
+        known = suite.find(trajectory_id) if trajectory_id else None
+        split = known.split if known else "test"  # blind: no labels are passed on
+        return pages.answer(
+            "labels/disputes.html",
+            "Disputes of labels",
+            PATH,
+            disputes=found[(page - 1) * ON_A_PAGE : page * ON_A_PAGE],
+            n_found=len(found),
+            number=page,
+            n_pages=-(-len(found) // ON_A_PAGE),
+            address=lambda **changes: link_to(
+                PATH, **{"trajectory_id": trajectory_id, "state": state, **changes}
+            ),
+            story_address=lambda name: link_to("/trajectories", id=name),
+            trajectory_id=trajectory_id,
+            is_unknown=bool(trajectory_id) and known is None,
+            state=state,
+            form=dispute_form(known.trajectory_id if known else "", split, None, suite.labels_are_public),
+            api=API,
+            titles=QUESTION_TITLES,
+            outcomes=OUTCOMES,
+            decisions=[(each, DECISION_WORDS[each]) for each in DECISIONS],
+            is_maintainer=is_maintainer,
+            is_private=not suite.labels_are_public,
+            most_a_day=DISPUTES_A_DAY,
+            text_length=TEXT_LENGTH,
+            reason_length=REASON_LENGTH,
+        )
+
+    return router
+
+
+LABEL_LOG_PATH: Final = "/labels"
+MOST_RESCORINGS: Final = 10
+
+
+@dataclass(frozen=True)
+class RankLine:
+    """The rank of a row before and after; None where it had none."""
+
+    name: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
+class RescoringLine:
+    """A re-scoring that followed a new label set; ``moved`` of ``ranks`` differ from before."""
+
+    before: str
+    after: str
+    at: datetime
+    moved: int
+    ranks: tuple[RankLine, ...]
+
+
+def rescoring_line(record: Event, rows: Mapping[str, BoardRow]) -> RescoringLine:
+    """A re-scoring with the names that its rows have now, in the order of the newer ranks."""
+    ranks = [
+        RankLine(f"{short_name(row)}, {origin(row)}" if row else row_id, *places)
+        for row_id, places in record.body["ranks"].items()
+        for row in [rows.get(row_id)]
+    ]
+    ranks.sort(key=lambda line: (line.after is None, line.after or 0, line.before is None, line.before or 0))
+    moved = sum(line.before != line.after for line in ranks)
+    return RescoringLine(record.body["from"], record.body["to"], record.at, moved, tuple(ranks))
+
+
+def build_label_log(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
+    """The route. Where labels are private, only maintainers see changes, reasons and ranks under other
+    labels: a change of one label and a dispute of it together would disclose the label."""
+    router = APIRouter()
+
+    @router.get(LABEL_LOG_PATH, include_in_schema=False)
+    def labels(request: Request) -> Response:
+        tells_all = service.suite.labels_are_public or auth.is_maintainer(request)
+        served = service.label_version
+        versions = published_versions(service.engine, service.suite.name)
+        rows = {row.id: row for row in service.board().rows}
+        found = rescorings(service)[-MOST_RESCORINGS:] if tells_all else []
+        return pages.answer(
+            "labels/labels.html",
+            "Label versions",
+            LABEL_LOG_PATH,
+            suite=service.suite.name,
+            served=served,
+            is_served_published=any(each.version == served for each in versions),
+            versions=versions[::-1],
+            titles=QUESTION_TITLES,
+            rescorings=[rescoring_line(record, rows) for record in reversed(found)],
+            tells_all=tells_all,
+        )
+
+    return router

@@ -1,0 +1,235 @@
+"""What the board says, in sentences made from its numbers.
+
+The board's history as a page shows it: lines of the first places through time, and what changed. Pure.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Final
+
+from core.console import percent
+from core.vocabulary import BENCHMARK_TITLES
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.history import Change, History, Line
+from space.pages.leaderboard.table import SECOND_ANNOTATOR
+from space.web.cells import CALLED
+
+POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
+
+
+def sentences(board: Board, label: str) -> list[str]:
+    """Two to four sentences on ties, the first row, the smallest benchmark and the human reference."""
+    ranked = [row for row in board.ranking(label) if row.labels[label]["rank"]]
+    if not ranked:
+        return ["No judge is ranked on this label yet."]
+    found = [_tie(ranked, label), _first(ranked[0], label), _smallest_benchmark(ranked, label)]
+    found.append(_human(board, label))
+    return [sentence for sentence in found if sentence]
+
+
+def _name(row: BoardRow) -> str:
+    return f"{row.judge} ({row.inputs})" if row.inputs else row.judge
+
+
+def _tie(ranked: list[BoardRow], label: str) -> str:
+    """What the ranges of places say: the largest group that shares one, or that some overlap, or none."""
+    ranges = [(row.labels[label]["rank"]["low"], row.labels[label]["rank"]["high"]) for row in ranked]
+    if len(ranked) < 2:
+        return ""
+    if all(low == high for low, high in ranges):
+        return "Every judge here is separated from its neighbours."
+    (low, high), size = max(Counter(ranges).items(), key=lambda item: (item[1], -item[0][0]))
+    if size < 2:
+        open_places = sum(low < high for low, high in ranges)
+        return f"The test set leaves the ranks of {open_places} of {len(ranked)} judges open."
+    tied = [row for row, found in zip(ranked, ranges, strict=True) if found == (low, high)]
+    first, last = (row.labels[label]["overall"]["precision"] for row in (tied[0], tied[-1]))
+    return (
+        f"From {_name(tied[0])} to {_name(tied[-1])}, {size} judges lie within {100 * (first - last):.1f} "
+        "points of precision, and the test set cannot order them: the rank of each may be anything from "
+        f"{low} to {high}."
+    )
+
+
+def _first(row: BoardRow, label: str) -> str:
+    cell = row.labels[label]["overall"]
+    if cell["recall"] is None:
+        return ""
+    return (
+        f"{_name(row)} leads: of 100 trajectories {CALLED[label]}, {round(100 * cell['precision'])} are; "
+        f"it misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
+    )
+
+
+def _smallest_benchmark(ranked: list[BoardRow], label: str) -> str:
+    cells = {
+        name: cell
+        for row in reversed(ranked)
+        for name, cell in row.labels[label]["by_benchmark"].items()
+        if cell["n"]
+    }
+    if not cells:
+        return ""
+    name, cell = min(cells.items(), key=lambda item: item[1]["positives"])
+    title = BENCHMARK_TITLES.get(name, name)
+    return (
+        f"{title} has {cell['positives']} {POSITIVES[label]} in {cell['n']} trajectories: read its column as "
+        "counts, which every cell shows on hover."
+    )
+
+
+def _human(board: Board, label: str) -> str:
+    human = next((row for row in board.rows if row.id == SECOND_ANNOTATOR), None)
+    if human is None or not human.labels[label]:
+        return ""
+    cell = human.labels[label]["overall"]
+    return (
+        f"A second expert, scored as a judge of the first on {cell['n']} trajectories, reaches a precision "
+        f"of {percent(cell['precision'])}: about there labels end and noise begins."
+    )
+
+
+SHOWN_LINES: Final = 10
+SHOWN_CHANGES: Final = 8
+WIDTH: Final = 860
+ROW_HEIGHT: Final = 26
+LEFT, RIGHT, TOP, BOTTOM = 34, 250, 16, 34
+SHORTEST_GAP: Final = 40
+"""Days stand apart by their distance in time, and by this at least while half of the room is left to time."""
+
+DATE_WIDTH: Final = 84
+BEND: Final = 9
+"""Half the width of the bend with which a line goes over to its next place, before the day of the change."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A judge's line: an SVG path, its end with a name, and what hovering tells."""
+
+    path: str
+    start: tuple[float, float]
+    end: tuple[float, float]
+    name: str
+    detail: str
+    row_id: str
+    is_scored: bool
+    hover: str
+
+
+@dataclass(frozen=True)
+class HistoryView:
+    """What the history shows; without a second day there are no lines, only the sentence."""
+
+    sentence: str
+    width: int
+    height: int
+    lines: tuple[Drawn, ...]
+    days: tuple[tuple[float, str], ...]
+    places: tuple[tuple[float, int], ...]
+    changes: tuple[tuple[str, str, str, str], ...]
+    more_changes: int
+
+
+def view_history(history: History) -> HistoryView:
+    """The lines of today's first places and the latest changes, newest first."""
+    shown = history.lines[:SHOWN_LINES] if len(history.days) > 1 else ()
+    deepest = len(shown)
+    across = _across(history.days)
+    later = [change for change in reversed(history.changes) if change.day != history.days[0]]
+    return HistoryView(
+        sentence=_sentence(history),
+        width=WIDTH,
+        height=TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
+        lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in shown),
+        days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if shown else (),
+        places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
+        changes=tuple(_describe(change) for change in later[:SHOWN_CHANGES]),
+        more_changes=max(0, len(later) - SHOWN_CHANGES),
+    )
+
+
+def _sentence(history: History) -> str:
+    if not history.days:
+        return "No judge is ranked on this label yet: the history begins with the first one."
+    at_first = sum(change.day == history.days[0] for change in history.changes)
+    first = f"{at_first} {'judge' if at_first == 1 else 'judges'}"
+    if len(history.days) == 1:
+        return (
+            f"All ranks date from {_day(history.days[0])}, when the board began with {first}. "
+            "The history goes on with the next submission."
+        )
+    led = len({line.row.id for line in history.lines if any(place == 1 for _, place in line.places)})
+    leaders = "one judge has led it" if led == 1 else f"{led} of today's judges have led it"
+    return (
+        f"The board began on {_day(history.days[0])} with {first} and has changed on "
+        f"{len(history.days) - 1} {'day' if len(history.days) == 2 else 'days'} since; {leaders}."
+    )
+
+
+def _across(days: Sequence[str]) -> dict[str, float]:
+    """Where each day stands: by time, the room shared so that no two are nearer than the shortest gap."""
+    if len(days) < 2:
+        return {day: float(LEFT) for day in days}
+    room = WIDTH - LEFT - RIGHT
+    gap = min(SHORTEST_GAP, room / (len(days) - 1) / 2)
+    spare = room - gap * (len(days) - 1)
+    ordinals = [date.fromisoformat(day).toordinal() for day in days]
+    span = ordinals[-1] - ordinals[0]
+    return {
+        day: round(LEFT + gap * number + spare * (ordinal - ordinals[0]) / span, 1)
+        for number, (day, ordinal) in enumerate(zip(days, ordinals, strict=True))
+    }
+
+
+def _labelled(days: Sequence[str], across: dict[str, float]) -> list[str]:
+    """The days whose dates have room beneath the plot: first, last, and others that stand clear of both."""
+    kept = [days[0]]
+    for day in days[1:-1]:
+        if min(across[day] - across[kept[-1]], across[days[-1]] - across[day]) >= DATE_WIDTH:
+            kept.append(day)
+    return [*kept, days[-1]]
+
+
+def _down(place: int, deepest: int) -> float:
+    """The height of a place; those below the ones shown share the last line."""
+    return TOP + ROW_HEIGHT * (min(place, deepest + 1) - 0.5)
+
+
+def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) -> Drawn:
+    points = [(across[day], _down(place, deepest)) for day, place in line.places]
+    path = f"M{points[0][0]:g},{points[0][1]:g}"
+    for (came, before), (x, y) in pairwise(points):
+        bend = min(BEND, (x - came) / 2)
+        path += f"H{x - 2 * bend:g}C{x - bend:g},{before:g} {x - bend:g},{y:g} {x:g},{y:g}"
+    end = (across[last_day], points[-1][1])
+    row = line.row
+    ranks = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
+    return Drawn(
+        path=f"{path}H{end[0]:g}",
+        start=points[0],
+        end=end,
+        name=row.judge,
+        detail=row.account or row.inputs,
+        row_id=row.id,
+        is_scored=row.provenance == "scored",
+        hover=f"{row.judge}: rank {ranks}",
+    )
+
+
+def _describe(change: Change) -> tuple[str, str, str, str]:
+    """Day, id and name of the judge's row, and what happened to it."""
+    if change.before is None:
+        what = f"entered at rank {change.after} of {change.judges}"
+    elif change.before == change.after:
+        what = f"has a better submission and stays at rank {change.after}"
+    else:
+        what = f"moved from rank {change.before} to {change.after} of {change.judges}"
+    return _day(change.day), change.row.id, change.row.judge, what
+
+
+def _day(day: str) -> str:
+    found = date.fromisoformat(day)
+    return f"{found.day} {found:%b %Y}"

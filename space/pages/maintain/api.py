@@ -1,0 +1,168 @@
+"""REST for maintainers: decisions on submissions and accounts, re-scoring, the log. Each is recorded.
+
+Re-scoring in a thread of its own: one at a time, with what came of the last one.
+"""
+
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from space.auth.auth import Auth
+from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, require_open, wait_until_durable
+from submissions.errors import SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.moderation.actions import REASON_LENGTH, Decision
+from submissions.moderation.overview import MOST, read_log
+from submissions.scoring.rescore import Rescoring, rescore
+from submissions.service import SubmissionService
+
+logger = logging.getLogger(__name__)
+FAILED = "something failed on our side; the log says what. It goes on where it was when it is begun again"
+
+
+@dataclass(frozen=True)
+class JobState:
+    """Where re-scoring is: ``found`` what it changed, ``told`` why it failed."""
+
+    state: Literal["idle", "running", "done", "failed"]
+    found: Rescoring | None = None
+    told: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {"state": self.state, "found": self.found and self.found.to_json(), "told": self.told}
+
+
+class RescoringJob:
+    """Re-scores everything when asked. Safe for threads."""
+
+    def __init__(self, service: SubmissionService) -> None:
+        self._service = service
+        self._lock = threading.Lock()
+        self._state = JobState("idle")
+        self._thread: threading.Thread | None = None
+
+    @property
+    def state(self) -> JobState:
+        """Where it is now."""
+        return self._state
+
+    def begin(self, actor: Actor) -> bool:
+        """Begin, unless one is under way; whether it began."""
+        with self._lock:
+            if self._state.state == "running":
+                return False
+            self._state = JobState("running")
+            self._thread = threading.Thread(target=self._run, args=(actor,), name="rescoring", daemon=True)
+            self._thread.start()
+            return True
+
+    def wait(self, timeout_s: float) -> JobState:
+        """Where it is after its end, or after ``timeout_s`` seconds."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._state
+
+    def _run(self, actor: Actor) -> None:
+        try:
+            self._state = JobState("done", rescore(self._service, actor))
+        except SubmissionError as reason:
+            self._state = JobState("failed", told=str(reason))
+        except Exception:
+            logger.exception("re-scoring failed")
+            self._state = JobState("failed", told=FAILED)
+
+
+Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; stored with the record.")]
+
+
+class SubmissionDecision(BaseModel):
+    """What a maintainer decides of a submission."""
+
+    model_config = ConfigDict(extra="forbid")
+    decision: Decision = Field(description="The decision. released: it is scored at once.")
+    reason: Reason
+
+
+class AccountDecision(BaseModel):
+    """What a maintainer decides of an account."""
+
+    model_config = ConfigDict(extra="forbid")
+    decision: Literal["banned", "unbanned"] = Field(description="banned: it may no longer submit.")
+    reason: Reason
+
+
+def build_maintain_router(service: SubmissionService, auth: Auth, job: RescoringJob) -> APIRouter:
+    """The routes over a service; each asks ``auth`` for a maintainer first."""
+    router = APIRouter()
+    Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+
+    @router.post(
+        "/api/maintain/submissions/{submission_id}",
+        summary="Decide on a submission: hide, show, verify, reject, release, mark labels exposed",
+        responses=REFUSALS,
+    )
+    def decide(
+        submission_id: str,
+        actor: Maintainer,
+        body: SubmissionDecision,
+    ) -> JSONResponse:
+        """Rejecting a held submission does not count towards the limits of its account."""
+        require_open(service, even_if_lost=True)
+        hide_unknown(actor, service.decide, body.decision, submission_id, actor, body.reason)
+        return _done(submission_id=submission_id, decision=body.decision)
+
+    @router.post(
+        "/api/maintain/accounts/{name:path}",
+        summary="Ban an account from submitting, or lift the ban",
+        responses=REFUSALS,
+    )
+    def close(
+        name: str,
+        actor: Maintainer,
+        body: AccountDecision,
+    ) -> JSONResponse:
+        """Its submissions stay as they are."""
+        require_open(service, even_if_lost=True)
+        (service.actions.ban if body.decision == "banned" else service.actions.unban)(
+            name, actor, body.reason
+        )
+        return _done(account=name, decision=body.decision)
+
+    @router.post(
+        "/api/maintain/rescore",
+        summary="Score every submission again with the current labels",
+        status_code=202,
+        responses=REFUSALS,
+    )
+    def rescore(actor: Maintainer) -> JSONResponse:
+        """Runs in the background, one at a time: poll with GET until ``state`` is no longer ``running``. Old
+        scores stay under their label version."""
+        require_open(service, even_if_lost=True)
+        job.begin(actor)
+        return JSONResponse({"state": "running"}, 202, NO_STORE)
+
+    @router.get("/api/maintain/rescore", summary="The state of re-scoring, and what it changed")
+    def rescored(actor: Maintainer) -> JSONResponse:
+        """``state`` is idle, running, done or failed; ``found`` has the ranks before and after."""
+        return JSONResponse(job.state.to_json(), headers=NO_STORE)
+
+    @router.get("/api/maintain/log", summary="The event log, newest first, without anything about labels")
+    def log(
+        actor: Maintainer,
+        before: Annotated[int | None, Query(ge=1, description="Only records before this number.")] = None,
+        kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
+        most: Annotated[int, Query(ge=1, le=MOST)] = 50,
+    ) -> JSONResponse:
+        """Of a score, only which submission it belongs to."""
+        return JSONResponse({"records": read_log(service, before, kind, most)}, headers=NO_STORE)
+
+    def _done(**fields: str) -> JSONResponse:
+        return JSONResponse({**fields, "lasts": wait_until_durable(service)}, headers=NO_STORE)
+
+    return router

@@ -1,0 +1,308 @@
+"""The explorer: what the page and its routes ask for, put together from dataset, judges and pictures.
+
+The datasets that are shown: a built one where there is one, and the shipped sample.
+
+Everything here is read-only. One trajectory's row groups are read at a time, and never a whole split's.
+"""
+
+import hashlib
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from core.settings import Settings
+from core.suite import Suite
+from dataset_script import sample
+from dataset_script.sources.base import SourceError
+from dataset_script.sources.published import MANIFEST, PublishedDataset
+from space.pages.trajectories.images import (
+    WIDTHS,
+    NoPicture,
+    Picture,
+    Pictures,
+    open_picture,
+    recorded_shelf,
+    resized_shelf,
+    smaller,
+)
+from space.pages.trajectories.index import (
+    Entry,
+    Index,
+    VoteCounts,
+    Votes,
+    build_index,
+    published_votes,
+    with_submitted,
+)
+from space.pages.trajectories.story import STEP_COLUMNS, Step, steps_of_story
+from space.pages.trajectories.verdicts import Expert, JudgeVerdict, SubmittedJudges, experts_of, judges_of
+from submissions.service import SubmissionService
+
+logger = logging.getLogger(__name__)
+
+SAMPLE_DATA: Final = Path(sample.__file__).parent / "data"
+
+
+class TrajectoriesUnavailable(Exception):
+    """Files of the dataset that cannot be read now; the log says which, the message is for anyone."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A dataset as it was when it was opened. ``version`` is a short hash of its manifest."""
+
+    dataset: PublishedDataset
+    version: str
+    is_sample: bool
+    index: Index = field(repr=False)
+
+    @property
+    def suite(self) -> str:
+        """The suite that the dataset was built for."""
+        return self.dataset.suite
+
+    @cached_property
+    def published_votes(self) -> Mapping[str, Votes]:
+        """The votes of the judges whose verdicts the dataset carries."""
+        return published_votes(self.dataset)
+
+    def entry(self, trajectory_id: str) -> Entry:
+        """One trajectory's entry; raises KeyError for an id that the dataset does not have."""
+        return self.index.by_id[trajectory_id]
+
+    def steps(self, trajectory_id: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+        """The rows of a trajectory in `steps`; none where the dataset has no steps of it."""
+        if trajectory_id not in self.dataset.steps_at:
+            return []
+        return self.dataset.steps_of(trajectory_id, columns)
+
+
+class Folder:
+    """A dataset's folder. One that was built again is opened again; one that is damaged is not taken."""
+
+    def __init__(self, path: Path, suite: Suite | None = None) -> None:
+        self._path, self._suite = path, suite
+        self._lock = threading.Lock()
+        self._opened: tuple[tuple[int, int], Shown] | None = None
+
+    def now(self) -> Shown:
+        """The dataset as it is now. Raises TrajectoriesUnavailable where it cannot be opened at all."""
+        with self._lock:
+            try:
+                stat = (self._path / MANIFEST).stat()
+                mark = (stat.st_mtime_ns, stat.st_size)
+                if self._opened is None or self._opened[0] != mark:
+                    self._opened = (mark, self._open())
+            except (OSError, SourceError, ValueError, KeyError) as reason:
+                logger.warning("the dataset in %s cannot be opened: %s", self._path, reason)
+                if self._opened is None:
+                    raise TrajectoriesUnavailable("the dataset cannot be read now") from reason
+            return self._opened[1]
+
+    def _open(self) -> Shown:
+        dataset = PublishedDataset(self._path)
+        version = hashlib.sha256((self._path / MANIFEST).read_bytes()).hexdigest()[:16]
+        same = self._suite if self._suite and self._suite.name == dataset.suite else None
+        return Shown(dataset, version, self._path == SAMPLE_DATA, build_index(dataset, same))
+
+
+def folders_shown(data_dir: Path, suite: Suite) -> tuple[Folder, ...]:
+    """The built dataset where there is one, and the shipped sample, which is always there."""
+    paths = [data_dir] if (data_dir / MANIFEST).is_file() else []
+    return tuple(Folder(path, suite) for path in (*paths, SAMPLE_DATA))
+
+
+Kind = Literal["step", "goal"]
+Form = Literal["full", "pruned"]
+_TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
+
+
+@dataclass(frozen=True)
+class Story:
+    """A trajectory from its goal to its last observation, and what experts (dev) and judges said of it."""
+
+    entry: Entry
+    suite: str
+    version: str
+    goal_images: tuple[int, ...]
+    steps: tuple[Step, ...]
+    runs: tuple[Entry, ...]
+    experts: tuple[Expert, ...]
+    judges: tuple[JudgeVerdict, ...]
+
+
+@dataclass(frozen=True)
+class BlindStory:
+    """The same without anything that anybody said of it: no label, no verdict, no reward, no other run."""
+
+    trajectory_id: str
+    benchmark: str
+    task: str
+    goal: str
+    version: str
+    goal_images: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+
+class Explorer:
+    """Read-only access to the trajectories that can be shown. One instance a process; safe for threads.
+
+    Its methods raise KeyError for what no dataset has, and TrajectoriesUnavailable when files cannot be read.
+    """
+
+    def __init__(self, settings: Settings, service: SubmissionService) -> None:
+        self._service = service
+        self._folders = folders_shown(settings.data_dir, service.suite)
+        self._submitted = SubmittedJudges(service)
+        self._recorded = recorded_shelf()
+        self._resized = resized_shelf()
+        self._counted: dict[str, tuple[tuple, VoteCounts]] = {}
+
+    @property
+    def served(self) -> Suite:
+        """The suite whose judges are scored here; other datasets are shown to be looked at."""
+        return self._service.suite
+
+    def datasets(self) -> tuple[Shown, ...]:
+        """The datasets by suite, the one that is shown unasked first."""
+        with _readable():
+            found = [folder.now() for folder in self._folders]
+            return tuple({shown.suite: shown for shown in reversed(found)}.values())[::-1]
+
+    def of_suite(self, suite: str = "") -> Shown:
+        """The dataset of a suite; the first one where no such suite is shown."""
+        datasets = self.datasets()
+        return next((shown for shown in datasets if shown.suite == suite), datasets[0])
+
+    def holding(self, trajectory_id: str) -> Shown:
+        """The dataset that has a trajectory; raises KeyError where none has it."""
+        for shown in self.datasets():
+            if trajectory_id in shown.index.by_id:
+                return shown
+        raise KeyError(trajectory_id)
+
+    def vote_counts(self, shown: Shown) -> VoteCounts:
+        """How judges voted on each trajectory; counted anew when dataset or board are others."""
+        with _readable():
+            judges = self._submitted.of_suite(shown.suite)
+            known = (shown.version, tuple(judge.submission_id for judge in judges))
+            counted = self._counted.get(shown.suite)
+            if counted is None or counted[0] != known:
+                counted = (known, with_submitted(shown.published_votes, judges))
+                self._counted[shown.suite] = counted
+            return counted[1]
+
+    def story(self, trajectory_id: str) -> Story:
+        """One trajectory, its texts and the places of its outlines; pictures and trees come apart."""
+        with _readable():
+            shown = self.holding(trajectory_id)
+            entry = shown.index.by_id[trajectory_id]
+            submitted = self._submitted.of_suite(shown.suite)
+            with_a_page = {row.id for row in self._service.board().rows}
+            return Story(
+                entry=entry,
+                suite=shown.suite,
+                version=shown.version,
+                goal_images=self._goal_images(shown, trajectory_id),
+                steps=self._steps(shown, trajectory_id),
+                runs=shown.index.of_task(entry),
+                experts=experts_of(shown.dataset, entry),
+                judges=judges_of(shown.dataset, entry, submitted, with_a_page),
+            )
+
+    def blind_story(self, trajectory_id: str) -> BlindStory:
+        """One trajectory for somebody who shall judge it: what experts and judges said is not even read."""
+        with _readable():
+            shown = self.holding(trajectory_id)
+            entry = shown.index.by_id[trajectory_id]
+            return BlindStory(
+                trajectory_id=trajectory_id,
+                benchmark=entry.benchmark,
+                task=entry.task,
+                goal=entry.goal,
+                version=shown.version,
+                goal_images=self._goal_images(shown, trajectory_id),
+                steps=self._steps(shown, trajectory_id),
+            )
+
+    def _steps(self, shown: Shown, trajectory_id: str) -> tuple[Step, ...]:
+        rows = shown.steps(trajectory_id, STEP_COLUMNS)
+        key = (shown.version, "step", trajectory_id)
+        pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
+        sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
+        return steps_of_story(rows, sizes)
+
+    def _goal_images(self, shown: Shown, trajectory_id: str) -> tuple[int, ...]:
+        return tuple(sorted(self._pictures(shown, trajectory_id, "goal")))
+
+    def picture(self, kind: Kind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
+        """A screenshot by the number of its step, or a goal image by its place; made smaller to ``width``.
+
+        ``num`` of None is the last one there is; ``width`` is one of WIDTHS, or None for the picture as it
+        was recorded. Raises BrokenPicture, and NoPicture for a trajectory that has no such picture.
+        """
+        with _readable():
+            shown = self.holding(trajectory_id)
+
+            def recorded() -> Picture:
+                pictures = self._pictures(shown, trajectory_id, kind)
+                chosen = max(pictures, default=None) if num is None else num
+                if chosen not in pictures:
+                    raise NoPicture(f"{trajectory_id} has no {kind} picture {num}")
+                return pictures[chosen]
+
+            if width is None:
+                return recorded()
+            if width not in WIDTHS:
+                raise KeyError(width)
+            key = (shown.version, kind, trajectory_id, num, width)
+            return self._resized.get(key, lambda: smaller(recorded(), width))
+
+    def tree(self, trajectory_id: str, num: int, form: Form) -> str:
+        """The accessibility tree of a step, in full or pruned."""
+        with _readable():
+            column = _TREE_COLUMNS[form]
+            for row in self.holding(trajectory_id).steps(trajectory_id, ("num", column)):
+                if row["num"] == num and row[column] is not None:
+                    return row[column]
+            raise KeyError(num)
+
+    def reasoning(self, trajectory_id: str, judge: str) -> str | None:
+        """What a judge of the story wrote, by its key there; None where it wrote nothing."""
+        with _readable():
+            shown = self.holding(trajectory_id)
+            for row in shown.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
+                if row["judge"] == judge:
+                    return row["reply"]
+            return self._submitted.reasoning(shown.suite, judge, trajectory_id)
+
+    def _pictures(self, shown: Shown, trajectory_id: str, kind: Kind) -> Pictures:
+        def read() -> Pictures:
+            if kind == "goal":
+                rows = shown.dataset.rows_of("trajectories_with_screenshot", trajectory_id, ["goal_images"])
+                images = [image for row in rows for image in row["goal_images"] or ()]
+                return {place: open_picture(image["bytes"]) for place, image in enumerate(images)}
+            return _screenshots(shown.steps(trajectory_id, ("num", "screenshot")))
+
+        return self._recorded.get((shown.version, kind, trajectory_id), read)
+
+
+def _screenshots(rows: list[dict[str, Any]]) -> Pictures:
+    return {row["num"]: open_picture(row["screenshot"]["bytes"]) for row in rows if row["screenshot"]}
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What goes wrong with the dataset's files is for the log; a reader is told that they cannot be read."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (OSError, IndexError, ArrowException, SourceError) as error:
+        logger.exception("the dataset's files cannot be read")
+        raise TrajectoriesUnavailable("the files of the dataset cannot be read now") from error

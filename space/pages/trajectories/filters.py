@@ -1,0 +1,352 @@
+"""What a reader chose to see, and which trajectories that is. Pure.
+
+The list as the page shows it: tasks, and under each its runs beside each other. Pure.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from space.pages.trajectories.index import Entry, Index, Labels, VoteCounts, Votes
+from space.web.query import link_to
+
+PATH: Final = "/trajectories"
+LONGEST_TEXT: Final = 300
+LONGEST_QUERY: Final = 8_000
+_NOT_NARROWING: Final = ("suite", "sort", "page")
+
+OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = MappingProxyType(
+    {
+        "success": ("Successful", lambda said: said.success is True),
+        "failure": ("Unsuccessful", lambda said: said.success is False),
+        "side_effect": ("With a side effect", lambda said: said.side_effect is True),
+        "repetition": ("With repetition", lambda said: said.repetition is True),
+        "unsure": ("The expert was unsure", lambda said: said.success is None),
+    }
+)
+"""What experts said, on dev; nothing on test has any of these."""
+
+LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = MappingProxyType(
+    {
+        "1-5": ("Up to 5 actions", 0, 5),
+        "6-10": ("6 to 10 actions", 6, 10),
+        "11-20": ("11 to 20 actions", 11, 20),
+        "21-": ("21 actions or more", 21, 1_000_000),
+    }
+)
+
+AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[Entry, Votes], bool]]]] = MappingProxyType(
+    {
+        "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
+        "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
+        "divided": ("Divided by a third", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
+        "wrong": ("Most wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
+    }
+)
+"""How the judges' verdicts on success lie; only the last one looks at labels, and only dev has them."""
+
+SORTS: Final = MappingProxyType(
+    {
+        "task": "Task",
+        "longest": "Longest first",
+        "shortest": "Shortest first",
+        "disagreement": "Most disagreement first",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One reader's choice; an empty text chooses everything. ``page`` counts from 1."""
+
+    suite: str = ""
+    split: str = ""
+    benchmark: str = ""
+    agent: str = ""
+    task: str = ""
+    outcome: str = ""
+    length: str = ""
+    judges: str = ""
+    search: str = ""
+    sort: str = "task"
+    page: int = 1
+
+    @classmethod
+    def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "Choice":
+        """The choice that a query string makes; what it says amiss (see `refused`) is left at its default.
+
+        ``known`` are the values of the fields that are chosen from a list; ``task`` and ``search`` are free.
+        """
+        given = given_in(query)
+        found = {name: given[name] for name in known if given.get(name) in known[name]}
+        found |= {name: given[name] for name in ("task", "search") if name in given}
+        number = given.get("page", "")
+        page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
+        return cls(**found, page=max(1, page))
+
+    def address(self, **changes: Any) -> str:
+        """The address of the list with this choice, with some fields changed; defaults are left out."""
+        chosen = {field.name: getattr(self, field.name) for field in fields(self)} | changes
+        defaults = {field.name: field.default for field in fields(self)}
+        return link_to(
+            PATH, **{name: value for name, value in chosen.items() if value != defaults.get(name, "")}
+        )
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether anything but suite, order and page was chosen."""
+        return any(getattr(self, field.name) for field in fields(self) if field.name not in _NOT_NARROWING)
+
+    def unfiltered(self) -> str:
+        """The address of the whole list, in the order that was chosen."""
+        return Choice(suite=self.suite, sort=self.sort).address()
+
+    def of_task(self, benchmark: str, task: str) -> str:
+        """The address of every run of a task."""
+        return Choice(suite=self.suite, benchmark=benchmark, task=task).address()
+
+
+def given_in(query: str) -> dict[str, str]:
+    """The first value of each name in a query string, cut to a sensible length."""
+    found = parse_qs(query[:LONGEST_QUERY])
+    return {name: values[0].strip()[:LONGEST_TEXT] for name, values in found.items()}
+
+
+def refused(query: str, known: Mapping[str, Collection[str]]) -> list[str]:
+    """The names that a query string sets to a value that cannot be chosen."""
+    given = given_in(query)
+    return [name for name in known if given.get(name) and given[name] not in known[name]]
+
+
+def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[str]]:
+    """What can be chosen of each field that is chosen from a list."""
+    return {
+        "suite": suites,
+        **{name: index.values(name) for name in ("split", "benchmark", "agent")},
+        "outcome": OUTCOMES.keys(),
+        "length": LENGTHS.keys(),
+        "judges": AGREEMENTS.keys(),
+        "sort": SORTS.keys(),
+    }
+
+
+def choose(entries: Sequence[Entry], choice: Choice, vote_counts: VoteCounts) -> list[Entry]:
+    """The entries that are chosen, in the order that is chosen."""
+    words = choice.search.casefold().split()
+    is_all = not choice.narrowed
+    found = [entry for entry in entries if is_all or _is_chosen(entry, choice, vote_counts, words)]
+    if choice.sort == "longest":
+        found.sort(key=lambda entry: -entry.n_actions)
+    elif choice.sort == "shortest":
+        found.sort(key=lambda entry: entry.n_actions)
+    elif choice.sort == "disagreement":
+        found.sort(key=lambda entry: -vote_counts.votes(entry.trajectory_id).disagreement)
+    return found
+
+
+def _is_chosen(entry: Entry, choice: Choice, vote_counts: VoteCounts, words: Sequence[str]) -> bool:
+    for name in ("split", "benchmark", "agent", "task"):
+        wanted = getattr(choice, name)
+        if wanted and getattr(entry, name) != wanted:
+            return False
+    return (
+        _has_outcome(entry, choice.outcome)
+        and _has_length(entry, choice.length)
+        and _is_agreed(entry, choice.judges, vote_counts)
+        and _is_found(entry, words)
+    )
+
+
+def _has_outcome(entry: Entry, outcome: str) -> bool:
+    if not outcome:
+        return True
+    return entry.labels is not None and outcome in OUTCOMES and OUTCOMES[outcome][1](entry.labels)
+
+
+def _has_length(entry: Entry, length: str) -> bool:
+    if not length:
+        return True
+    _, low, high = LENGTHS.get(length, ("", 1, 0))
+    return low <= entry.n_actions <= high
+
+
+def _is_agreed(entry: Entry, agreement: str, vote_counts: VoteCounts) -> bool:
+    if not agreement:
+        return True
+    return agreement in AGREEMENTS and AGREEMENTS[agreement][1](entry, vote_counts.votes(entry.trajectory_id))
+
+
+def _is_found(entry: Entry, words: Sequence[str]) -> bool:
+    if not words:
+        return True
+    text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold()
+    return all(word in text for word in words)
+
+
+def _most_are_wrong(entry: Entry, votes: Votes) -> bool:
+    if entry.labels is None or entry.labels.success is None or votes.yes == votes.no:
+        return False
+    return (votes.yes > votes.no) is not entry.labels.success
+
+
+PAGE_SIZE: Final = 24
+"""Runs on a page: six tasks of four agents."""
+
+TILE_WIDTH: Final = 320
+
+OUTCOME_WORDS: Final = {True: "success", False: "failure", None: "unsure"}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A control of the form: its name in the address, its label, what can be chosen (nothing: any text)."""
+
+    name: str
+    label: str
+    options: tuple[tuple[str, str], ...]
+    chosen: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as a tile. ``outcome`` is the expert's word on dev and empty on test."""
+
+    entry: Entry
+    agent: str
+    address: str
+    picture: str
+    votes: Votes
+    outcome: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task with the runs of it that are on this page."""
+
+    benchmark: str
+    task: str
+    split: str
+    goal: str
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class BrowseView:
+    """One page of what was chosen."""
+
+    choice: Choice
+    fields: tuple[Field, ...]
+    task_names: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    n_found: int
+    n_all: int
+    page: int
+    n_pages: int
+    why_empty: str
+
+
+def browse(
+    index: Index, choice: Choice, vote_counts: VoteCounts, suites: Collection[str], version: str
+) -> BrowseView:
+    """The page of the list that a choice asks for; a page past the end gives the last one."""
+    found = choose(index.entries, choice, vote_counts)
+    n_pages = max(1, -(-len(found) // PAGE_SIZE))
+    page = min(choice.page, n_pages)
+    choice = replace(choice, page=page)
+    first = (page - 1) * PAGE_SIZE
+    return BrowseView(
+        choice=choice,
+        fields=tuple(_fields(index, choice, vote_counts, suites)),
+        task_names=index.values("task"),
+        tasks=tuple(_tasks(found[first : first + PAGE_SIZE], choice, vote_counts, version)),
+        n_found=len(found),
+        n_all=len(index.entries),
+        page=page,
+        n_pages=n_pages,
+        why_empty="" if found else _why_empty(index, choice),
+    )
+
+
+def _fields(index: Index, choice: Choice, vote_counts: VoteCounts, suites: Collection[str]) -> list[Field]:
+    """The controls, without those that leave nothing to choose."""
+    every = {
+        "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
+        "benchmark": ("Benchmark", {name: benchmark_title(name) for name in index.values("benchmark")}),
+        "agent": ("Agent", {name: agent_title(name) for name in index.values("agent")}),
+        "outcome": ("Experts say (dev)", {name: title for name, (title, _) in OUTCOMES.items()}),
+        "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
+        "judges": ("Judges", {name: title for name, (title, _) in AGREEMENTS.items()}),
+    }
+    if vote_counts.most < 2:  # where one judge or none has spoken, there is nothing to agree on
+        del every["judges"]
+    found = [
+        Field(name, label, (("", "All"), *options.items()), getattr(choice, name))
+        for name, (label, options) in every.items()
+        if options
+    ]
+    found.insert(2, Field("task", "Task", (), choice.task))
+    if len(suites) > 1:
+        found.append(Field("suite", "Suite", tuple(zip(suites, suites, strict=True)), choice.suite))
+    return [*found, Field("sort", "Order", tuple(SORTS.items()), choice.sort)]
+
+
+def _tasks(entries: Sequence[Entry], choice: Choice, vote_counts: VoteCounts, version: str) -> list[Task]:
+    """The entries with neighbours of one task put together."""
+    return [
+        Task(
+            benchmark_title(benchmark),
+            task,
+            split,
+            runs[0].goal,
+            tuple(run_of(entry, choice, vote_counts.votes(entry.trajectory_id), version) for entry in runs),
+        )
+        for (benchmark, task, split), runs in _grouped(entries)
+    ]
+
+
+def _grouped(entries: Sequence[Entry]) -> list[tuple[tuple[str, str, str], list[Entry]]]:
+    key = groupby(entries, key=lambda entry: (entry.benchmark, entry.task, entry.split))
+    return [(name, list(runs)) for name, runs in key]
+
+
+def run_of(entry: Entry, choice: Choice, votes: Votes, version: str) -> Run:
+    """An entry as a tile that leads to its story, with the choice kept in its address."""
+    said = entry.labels
+    notes = (("side effect", said and said.side_effect), ("repetition", said and said.repetition))
+    return Run(
+        entry=entry,
+        agent=agent_title(entry.agent) or "A run",
+        address=choice.address(id=entry.trajectory_id),
+        picture=link_to(
+            "/api/screenshot", trajectory_id=entry.trajectory_id, num="last", width=TILE_WIDTH, v=version
+        ),
+        votes=votes,
+        outcome="" if said is None else OUTCOME_WORDS[said.success],
+        notes=tuple(word for word, is_so in notes if is_so),
+    )
+
+
+def _why_empty(index: Index, choice: Choice) -> str:
+    """What stands in the way, in words."""
+    if choice.outcome and choice.split == "test":
+        return "Experts' labels of test trajectories are not shown, so none can be chosen by them."
+    if choice.judges == "wrong" and choice.split == "test":
+        return "Whether judges are wrong is shown on dev only."
+    if choice.task and choice.task not in index.values("task"):
+        return "No task has this name. A part of a name can be searched for."
+    return "Nothing fits all of these choices."
+
+
+def benchmark_title(name: str) -> str:
+    """A benchmark as people write it."""
+    return BENCHMARK_TITLES.get(name, name)
+
+
+def agent_title(name: str) -> str:
+    """An agent as people write it."""
+    return AGENT_TITLES.get(name, name.removeprefix("GenericAgent-"))

@@ -1,0 +1,225 @@
+"""What can be browsed: a short entry for each trajectory, made once from the text columns of a dataset.
+
+Labels are read from the dev split only. Those columns of the test split are never asked for, so a dataset
+that held any by mistake would not bring them onto a page.
+
+How judges voted on each trajectory's success: counted from their verdicts, never from a label.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from core.ids import task_key
+from core.suite import Suite
+from core.vocabulary import BENCHMARKS, LABELS
+from dataset_script.schema import LABEL_COLUMNS
+from dataset_script.sources.published import PublishedDataset
+
+if TYPE_CHECKING:
+    from space.pages.trajectories.verdicts import SubmittedJudge
+
+DEV: Final = "dev"
+LISTED: Final = ("split", "benchmark", "agent", "task")
+"""Fields that a reader chooses from a list of what is there."""
+
+_TEXT_COLUMNS: Final = ("trajectory_id", "benchmark", "agent", "task_id", "goal", "n_steps")
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the primary annotator said of a dev trajectory; None where the annotator was unsure."""
+
+    success: bool | None
+    side_effect: bool | None
+    repetition: bool | None
+    optimality: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A trajectory in the list. ``labels`` is None on test; ``agent`` is empty where a dataset is blind."""
+
+    trajectory_id: str
+    split: str
+    benchmark: str
+    agent: str
+    task: str
+    goal: str
+    n_actions: int
+    labels: Labels | None
+
+
+@dataclass(frozen=True)
+class Index:
+    """The entries in the order of their tasks, so that the agents on one task stand together."""
+
+    entries: tuple[Entry, ...]
+    by_id: Mapping[str, Entry] = field(repr=False)
+    _values: Mapping[str, tuple[str, ...]] = field(repr=False)
+
+    @classmethod
+    def of(cls, entries: Iterator[Entry]) -> "Index":
+        """Put entries in order."""
+        ordered = tuple(sorted(entries, key=_order))
+        values = {
+            name: tuple(dict.fromkeys(value for entry in ordered if (value := getattr(entry, name))))
+            for name in LISTED
+        }
+        by_id = {entry.trajectory_id: entry for entry in ordered}
+        return cls(ordered, MappingProxyType(by_id), MappingProxyType(values))
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """The different values of one of LISTED, in the order of the entries, without empty ones."""
+        return self._values[name]
+
+    def of_task(self, entry: Entry) -> tuple[Entry, ...]:
+        """Every run of the entry's task, the entry's own too, by agent."""
+        return tuple(e for e in self.entries if (e.benchmark, e.task) == (entry.benchmark, entry.task))
+
+
+def build_index(dataset: PublishedDataset, suite: Suite | None) -> Index:
+    """The entries of every split. A trajectory that ``suite`` has on test has no labels, wherever it lies.
+
+    ``suite`` is the one that is served where the dataset was built for it, else None. Raises what pyarrow
+    raises for a damaged file.
+    """
+    return Index.of(
+        _entry(row, split, suite) for split in dataset.splits("trajectories") for row in _rows(dataset, split)
+    )
+
+
+def _rows(dataset: PublishedDataset, split: str) -> Iterator[dict[str, Any]]:
+    columns = [*_TEXT_COLUMNS, *(LABEL_COLUMNS if split == DEV else ())]
+    for batch in dataset.table("trajectories", split, columns).to_batches():
+        yield from batch.to_pylist()
+
+
+def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> Entry:
+    known = suite.find(row["trajectory_id"]) if suite else None
+    split = known.split if known else split
+    has_labels = split == DEV and "success" in row
+    return Entry(
+        trajectory_id=row["trajectory_id"],
+        split=split,
+        benchmark=row["benchmark"] or "",
+        agent=row["agent"] or "",
+        task=task_key(row["task_id"] or ""),
+        goal=row["goal"] or "",
+        n_actions=max(0, (row["n_steps"] or 0) - 1),
+        labels=labels_of(row) if has_labels else None,
+    )
+
+
+def labels_of(row: Mapping[str, Any]) -> Labels:
+    """The answers in a row of `trajectories` or `annotations`: 1 is yes, 0 is no, null is unsure."""
+    answers = {name: None if row[name] is None else bool(row[name]) for name in LABELS}
+    return Labels(**answers, optimality=row["optimality"])
+
+
+def _order(entry: Entry) -> tuple:
+    known = entry.benchmark in BENCHMARKS
+    place = BENCHMARKS.index(entry.benchmark) if known else len(BENCHMARKS)
+    return place, entry.benchmark, natural(entry.task), entry.agent, entry.trajectory_id
+
+
+def natural(text: str) -> tuple[tuple[str, int], ...]:
+    """A key under which ``webarena.9`` comes before ``webarena.24``."""
+    parts: list[tuple[str, int]] = []
+    word, digits = "", ""
+    for character in [*text, " "]:
+        if character.isdecimal():
+            digits += character
+            continue
+        if digits:
+            parts.append((word, int(digits[:18])))
+            word, digits = "", ""
+        word += character
+    return (*parts, (word, -1))
+
+
+RULE_BASED: Final = "functional"
+"""The rule-based judge, as the published judgments spell it; `rewards` holds its verdict too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """Verdicts on one trajectory's success; ``silent`` judges gave none that can be read."""
+
+    yes: int = 0
+    no: int = 0
+    silent: int = 0
+
+    @property
+    def cast(self) -> int:
+        """How many judges said yes or no."""
+        return self.yes + self.no
+
+    @property
+    def fewer(self) -> int:
+        """How many are on the smaller side."""
+        return min(self.yes, self.no)
+
+    @property
+    def disagreement(self) -> float:
+        """The share of the smaller side, from 0 to 0.5; -1 where nobody voted."""
+        return self.fewer / self.cast if self.cast else -1.0
+
+
+NOBODY: Final = Votes()
+
+
+@dataclass(frozen=True)
+class VoteCounts:
+    """The votes on every trajectory that has any."""
+
+    by_id: Mapping[str, Votes]
+
+    def votes(self, trajectory_id: str) -> Votes:
+        """The votes on one trajectory."""
+        return self.by_id.get(trajectory_id, NOBODY)
+
+    @property
+    def most(self) -> int:
+        """The greatest number of judges that voted on one trajectory."""
+        return max((votes.cast for votes in self.by_id.values()), default=0)
+
+
+def published_votes(dataset: PublishedDataset) -> dict[str, Votes]:
+    """The votes of the judges whose verdicts the dataset carries; the rule-based one counts once."""
+    counts: _Counts = {}
+    has_rule_based: set[str] = set()
+    for split in dataset.splits("judgments"):
+        table = dataset.table("judgments", split, ["trajectory_id", "judge", "success"])
+        for trajectory_id, judge, success in zip(*table.to_pydict().values(), strict=True):
+            _count(counts, trajectory_id, success)
+            if judge == RULE_BASED:
+                has_rule_based.add(trajectory_id)
+    for split in dataset.splits("rewards"):
+        table = dataset.table("rewards", split, ["trajectory_id", "rule_based"])
+        for trajectory_id, success in zip(*table.to_pydict().values(), strict=True):
+            if success is not None and trajectory_id not in has_rule_based:
+                _count(counts, trajectory_id, success)
+    return {trajectory_id: Votes(*found) for trajectory_id, found in counts.items()}
+
+
+def with_submitted(published: Mapping[str, Votes], judges: Sequence["SubmittedJudge"]) -> VoteCounts:
+    """The published votes and those of judges whose files were scored here."""
+    counts: _Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
+    for judge in judges:
+        for trajectory_id, success in zip(
+            judge.trajectory_ids, judge.answers["success"].tolist(), strict=True
+        ):
+            _count(counts, trajectory_id, success)
+    return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
+
+
+_Counts = dict[str, list[int]]
+_YES, _NO, _SILENT = range(3)
+
+
+def _count(counts: _Counts, trajectory_id: str, success: int | None) -> None:
+    """Count one verdict: 1 is yes, 0 is no, null and below 0 none."""
+    found = counts.setdefault(trajectory_id, [0, 0, 0])
+    found[_SILENT if success is None or success < 0 else _YES if success else _NO] += 1

@@ -1,0 +1,267 @@
+"""The trajectories explorer: what can be browsed, one trajectory as a story, its pictures and verdicts.
+
+The trajectories page: what an agent was asked, saw, thought and did, step by step, and what judges said.
+
+Everything that the page shows follows from its address; ``static/trajectories.js`` asks for the next part
+when a reader moves on.
+
+The trajectories page's content as HTML, from a query string: the list, or a story.
+
+The explorer's answers: pictures, trees, and what judges wrote.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from markupsafe import Markup
+
+from space.pages.labels import DisputeForm, dispute_form
+from space.pages.trajectories.dataset import Explorer, Form, Kind, Shown, TrajectoriesUnavailable
+from space.pages.trajectories.filters import (
+    PATH,
+    BrowseView,
+    Choice,
+    browse,
+    choose,
+    given_in,
+    known_values,
+    refused,
+)
+from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
+from space.pages.trajectories.index import Entry
+from space.pages.trajectories.story_view import view_story
+from space.pages.trajectories.verdicts import reasoning_in
+from space.services import Services
+from space.web.frame import PageFrame, render
+from space.web.responses import CachedResponse
+
+UNAVAILABLE = (
+    "The trajectories cannot be read now.",
+    "Try again in a minute; whoever runs this Space finds the reason in its log.",
+)
+UNKNOWN = (
+    "There is no such trajectory.",
+    "The address may be cut off, or the run is not in the dataset that is shown here.",
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the page with its title, and the status of the answer that carries it."""
+
+    html: Markup
+    status: int = 200
+    title: str = ""
+
+
+def story_id(query: str) -> str:
+    """The trajectory that an address names; empty when it names none."""
+    return given_in(query).get("id", "")
+
+
+def browse_part(explorer: Explorer, query: str) -> Part:
+    """The whole list with its form."""
+    try:
+        view, shown = _browsed(explorer, query)
+    except TrajectoriesUnavailable:
+        return _problem(503, *UNAVAILABLE)
+    unknown = refused(query, _known(explorer, shown))
+    html = render(
+        "trajectories/trajectories_browse.html", view=view, is_sample=shown.is_sample, unknown=unknown
+    )
+    return Part(Markup(html))
+
+
+def story_part(explorer: Explorer, query: str) -> Part:
+    """The story that an address names, at its step, with its neighbours in the list of its choice."""
+    try:
+        trajectory_id = story_id(query)
+        shown = explorer.holding(trajectory_id)
+        choice = _choice(explorer, shown, query)
+        vote_counts = explorer.vote_counts(shown)
+        chosen = choose(shown.index.entries, choice, vote_counts)
+        view = view_story(
+            explorer.story(trajectory_id), choice, chosen, vote_counts, given_in(query).get("step", "")
+        )
+    except KeyError:
+        return _problem(404, *UNKNOWN)
+    except TrajectoriesUnavailable:
+        return _problem(503, *UNAVAILABLE)
+    dispute = _dispute(explorer, shown, view.story.entry)
+    html = render("trajectories/trajectories_story.html", view=view, story=view.story, dispute=dispute)
+    return Part(Markup(html), title=view.title)
+
+
+def _dispute(explorer: Explorer, shown: Shown, entry: Entry) -> DisputeForm | None:
+    """The form to dispute a label; None where the suite that is served does not have the run."""
+    suite = explorer.served
+    known = suite.find(entry.trajectory_id) if shown.suite == suite.name else None
+    if known is None:
+        return None
+    return dispute_form(known.trajectory_id, known.split, entry.labels, suite.labels_are_public)
+
+
+def _browsed(explorer: Explorer, query: str) -> tuple[BrowseView, Shown]:
+    shown = explorer.of_suite(given_in(query).get("suite", ""))
+    choice = _choice(explorer, shown, query)
+    suites = [dataset.suite for dataset in explorer.datasets()]
+    return browse(shown.index, choice, explorer.vote_counts(shown), suites, shown.version), shown
+
+
+def _choice(explorer: Explorer, shown: Shown, query: str) -> Choice:
+    """The choice of an address, its suite left out where it is the one that is shown unasked."""
+    choice = Choice.of_query(query, _known(explorer, shown))
+    return replace(choice, suite="" if shown.suite == explorer.of_suite().suite else shown.suite)
+
+
+def _known(explorer: Explorer, shown: Shown) -> Mapping[str, Collection[str]]:
+    return known_values([dataset.suite for dataset in explorer.datasets()], shown.index)
+
+
+def _problem(status: int, title: str, advice: str) -> Part:
+    return Part(
+        Markup(render("trajectories/trajectories_problem.html", title=title, advice=advice)), status, title
+    )
+
+
+TITLE: Final = "Trajectories"
+TEMPLATE: Final = "trajectories/trajectories.html"
+
+
+def build_trajectories_router(services: Services, pages: PageFrame) -> APIRouter:
+    """The route: the list, or the story that the address names."""
+    router, explorer = APIRouter(), services.trajectories
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def trajectories(request: Request) -> Response:
+        query = request.url.query
+        part = story_part(explorer, query) if story_id(query) else browse_part(explorer, query)
+        if part.status != 200:
+            return pages.answer(TEMPLATE, TITLE, PATH, part.status, part=part)
+        return pages.cached(request, part.html, TEMPLATE, part.title or TITLE, PATH, lambda: {"part": part})
+
+    return router
+
+
+FOR_GOOD = "public, max-age=31536000, immutable"
+ASK_AGAIN = "no-cache"
+HTML = "text/html; charset=utf-8"
+Id = Annotated[str, Query(max_length=300)]
+Version = Annotated[str, Query(max_length=64, description="The dataset's version; then cached forever.")]
+Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
+
+
+def build_explorer_router(explorer: Explorer) -> APIRouter:
+    """Routes over an explorer. Answers about one version of the dataset may be kept for good."""
+    router = APIRouter()
+
+    @router.get("/api/screenshot", summary="The screenshot of a step of a published trajectory")
+    def screenshot(
+        request: Request, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
+    ) -> Response:
+        """``num`` is a step's number, or ``last``: that answers 204 where no screenshot was recorded."""
+        return picture_answer(explorer, request, "step", trajectory_id, num, width, v)
+
+    @router.get("/api/goal_image", summary="A picture that belongs to the goal of a published trajectory")
+    def goal_image(
+        request: Request, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
+    ) -> Response:
+        return picture_answer(explorer, request, "goal", trajectory_id, num, width, v)
+
+    @router.get("/api/tree", summary="The accessibility tree of a step of a published trajectory")
+    def tree(request: Request, trajectory_id: Id, num: int, form: Form = "full", v: Version = "") -> Response:
+        return tree_answer(explorer, request, trajectory_id, num, form, v)
+
+    @router.get("/trajectories/reasoning", include_in_schema=False)
+    def reasoning(request: Request, trajectory_id: Id, judge: Id) -> Response:
+        try:
+            text = explorer.reasoning(trajectory_id, judge)
+        except KeyError:
+            return PlainTextResponse("There is no such trajectory.", status_code=404)
+        except TrajectoriesUnavailable:
+            return PlainTextResponse("The dataset cannot be read now.", status_code=503)
+        html = render("trajectories/trajectories_reasoning.html", text=reasoning_in(text or ""))
+        return CachedResponse.of(html.encode(), HTML).answer(request)
+
+    return router
+
+
+_SAFE = {"X-Content-Type-Options": "nosniff"}
+
+
+def tree_answer(
+    explorer: Explorer,
+    request: Request,
+    trajectory_id: str,
+    num: int,
+    form: Form,
+    v: str,
+    for_good: str = FOR_GOOD,
+) -> Response:
+    """A tree as text; ``for_good`` is how long it keeps under an address that names the dataset's version."""
+    try:
+        version = explorer.holding(trajectory_id).version
+        text = explorer.tree(trajectory_id, num, form)
+    except KeyError:
+        return _rest_problem(404, "there is no such tree")
+    except TrajectoriesUnavailable as reason:
+        return _rest_problem(503, str(reason))
+    answer = CachedResponse.of(text.encode(), "text/plain; charset=utf-8")
+    return answer.answer(request, {"Cache-Control": _keeping(v, version, for_good), **_SAFE})
+
+
+def picture_answer(
+    explorer: Explorer,
+    request: Request,
+    kind: Kind,
+    trajectory_id: str,
+    num: str,
+    width: int | None,
+    v: str,
+    for_good: str = FOR_GOOD,
+) -> Response:
+    """A picture, as `tree_answer` gives a tree."""
+    is_last = num == "last" and kind == "step"
+    if width not in (None, *WIDTHS) or not (is_last or (num.isascii() and num.isdigit() and len(num) < 7)):
+        wanted = "a number of a step, or last" if kind == "step" else "a number from 0"
+        return _rest_problem(
+            422, f"num is {wanted}; width is one of {', '.join(map(str, WIDTHS))}, or absent"
+        )
+    try:
+        version = explorer.holding(trajectory_id).version
+        headers = {
+            "ETag": _tag(version, kind, trajectory_id, num, width),
+            "Cache-Control": _keeping(v, version, for_good),
+            **_SAFE,
+        }
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        found = explorer.picture(kind, trajectory_id, None if is_last else int(num), width)
+    except NoPicture:
+        return Response(status_code=204) if is_last else _rest_problem(404, "there is no such picture")
+    except KeyError:
+        return _rest_problem(404, "there is no such trajectory")
+    except BrokenPicture as reason:
+        return _rest_problem(404, f"the picture cannot be shown: {reason}")
+    except TrajectoriesUnavailable as reason:
+        return _rest_problem(503, str(reason))
+    return Response(found.content, media_type=found.media_type, headers=headers)
+
+
+def _keeping(asked: str, version: str, for_good: str) -> str:
+    """For good under an address that names this version; another address is asked again each time."""
+    return for_good if asked == version else ASK_AGAIN
+
+
+def _tag(*names: object) -> str:
+    """A tag from what names the content: known before the picture is read."""
+    return f'"{hashlib.sha256(repr(names).encode()).hexdigest()[:32]}"'
+
+
+def _rest_problem(status: int, message: str) -> JSONResponse:
+    return JSONResponse({"error": message}, status_code=status)

@@ -1,0 +1,209 @@
+"""One trajectory as a story: its goal, and step by step what the agent saw, thought and did. Pure.
+
+An error that the browser reports belongs to the action of the step before: the released data stores it with
+the observation that follows, and here it stands with the action that failed.
+
+An action in words: what it does, to which element of the page, and what it tells the user. Pure.
+"""
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
+
+from dataset_script.sources.axtree import acted_on
+
+_CALL: Final = re.compile(r"\s*([A-Za-z_]\w{0,40})\(")
+_MESSAGES: Final = ("send_msg_to_user", "report_infeasible")
+_QUOTED: Final = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
+_LONGEST_NAME: Final = 90
+_LONGEST_CALL: Final = 20_000
+
+_VERBS: Final = {
+    "click": "Click",
+    "dblclick": "Double-click",
+    "hover": "Point at",
+    "fill": "Fill in",
+    "press": "Press a key in",
+    "focus": "Focus",
+    "clear": "Clear",
+    "select_option": "Select in",
+    "check": "Check",
+    "uncheck": "Uncheck",
+    "drag_and_drop": "Drag",
+    "upload_file": "Upload to",
+    "scroll": "Scroll",
+    "goto": "Go to an address",
+    "go_back": "Go back",
+    "go_forward": "Go forward",
+    "new_tab": "Open a tab",
+    "tab_close": "Close the tab",
+    "tab_focus": "Change the tab",
+    "noop": "Wait",
+    "send_msg_to_user": "Answer the user",
+    "report_infeasible": "Report that it cannot be done",
+    "keyboard_press": "Press a key",
+    "keyboard_type": "Type",
+    "mouse_click": "Click at a place",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ActionWords:
+    """``title`` says what is done, ``element`` to what (empty when to nothing), ``message`` what is told.
+
+    ``bid`` is the id of the element that the action names.
+    """
+
+    title: str
+    element: str
+    message: str
+    bid: str | None
+
+
+def describe_action(action: str | None, *trees: str | None) -> ActionWords | None:
+    """The words of an action; None when there is none. ``trees`` are searched for the element, in order."""
+    if not action:
+        return None
+    called = _CALL.match(action)
+    name = called[1] if called else ""
+    bid = acted_on(action)
+    found = (element_in(tree, bid) for tree in trees if tree and bid)
+    return ActionWords(
+        title=_VERBS.get(name, "Act"),
+        element=next(filter(None, found), ""),
+        message=_message(action) if name in _MESSAGES else "",
+        bid=bid,
+    )
+
+
+def element_in(tree: str, bid: str) -> str:
+    """Role and name of an element as a tree gives them: ``link “Cycling”``; empty where it is not there."""
+    line = re.search(rf"^[ \t]*\[{re.escape(bid)}\] ([^\n]*)", tree, re.MULTILINE)
+    if line is None:
+        return ""
+    named = re.match(rf"(\S+) {_QUOTED}", line[1])
+    if named is None:
+        return line[1].split(",")[0][:_LONGEST_NAME]
+    role = "text" if named[1] == "StaticText" else named[1]
+    name = " ".join(str(_literal(named[2]) or "").split())
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}…"
+    return f"{role} “{name}”" if name else role
+
+
+def _message(action: str) -> str:
+    """The first text that a call is given, as the user would read it; empty when it cannot be told."""
+    call = _literal_call(action)
+    if call is None:
+        return ""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    value = given[0].value if given and isinstance(given[0], ast.Constant) else ""
+    return value if isinstance(value, str) else ""
+
+
+def _literal_call(action: str) -> ast.Call | None:
+    tree = _parsed(action)
+    return tree if isinstance(tree, ast.Call) else None
+
+
+def _literal(quoted: str) -> object:
+    tree = _parsed(quoted)
+    return tree.value if isinstance(tree, ast.Constant) else ""
+
+
+def _parsed(text: str) -> ast.expr | None:
+    """The expression that an agent or a page wrote, parsed and never run; None when it is none."""
+    if len(text) > _LONGEST_CALL:
+        return None
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+STEP_COLUMNS: Final = (
+    "num",
+    "url",
+    "action",
+    "reasoning",
+    "last_action_error",
+    "axtree_pruned",
+    "screenshot",
+    "box",
+)
+"""What a story needs of `steps`."""
+
+Size = tuple[int, int]
+"""Width and height of a picture in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The element acted on, as percentages of the screenshot's width and height."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step as the page shows it. ``place`` counts from 1; ``num`` is its number in the dataset.
+
+    ``error`` is what was wrong with this step's action. Without a screenshot ``size`` and ``outline`` are
+    None; ``is_outside`` tells that the element acted on lies outside the picture.
+    """
+
+    place: int
+    num: int
+    url: str
+    action: str | None
+    words: ActionWords | None
+    reasoning: str
+    error: str
+    size: Size | None
+    outline: Outline | None
+    is_outside: bool
+
+    @property
+    def says(self) -> str:
+        """The reasoning, unless it only repeats the action."""
+        return "" if self.reasoning.strip() == (self.action or "").strip() else self.reasoning.strip()
+
+
+def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size]) -> tuple[Step, ...]:
+    """The steps of a trajectory from its rows in `steps`; ``sizes`` are its screenshots', by number."""
+    return tuple(
+        _step(place, row, following, sizes.get(row["num"]))
+        for place, (row, following) in enumerate(zip_longest(rows, rows[1:]), start=1)
+    )
+
+
+def _step(place: int, row: Mapping[str, Any], following: Mapping[str, Any] | None, size: Size | None) -> Step:
+    outline = outline_of(row["box"], size) if row["box"] and size else None
+    return Step(
+        place=place,
+        num=row["num"],
+        url=row["url"] or "",
+        action=row["action"],
+        words=describe_action(row["action"], row["axtree_pruned"]),
+        reasoning=row["reasoning"] or "",
+        error=(following["last_action_error"] or "").strip() if following else "",
+        size=size,
+        outline=outline,
+        is_outside=bool(row["box"]) and size is not None and outline is None,
+    )
+
+
+def outline_of(box: Sequence[float], size: Size) -> Outline | None:
+    """Where a box lies on a picture, cut at its edges; None when none of it is on the picture."""
+    left, top = max(0.0, box[0]), max(0.0, box[1])
+    right, bottom = min(float(size[0]), box[0] + box[2]), min(float(size[1]), box[1] + box[3])
+    if right - left < 1 or bottom - top < 1:
+        return None
+    across, down = 100 / size[0], 100 / size[1]
+    return Outline(left * across, top * down, (right - left) * across, (bottom - top) * down)

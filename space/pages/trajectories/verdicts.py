@@ -1,0 +1,252 @@
+"""What experts and judges said of one trajectory, beside each other. Experts only on dev.
+
+The judges whose files were scored here, as far as a trajectory's page may show what they said.
+
+Only where the suite's labels are public: a suite with hidden labels does not publish the verdict files that
+were sent to it, because a judge's figures and its verdicts together would tell labels.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from core.vocabulary import LABELS
+from dataset_script.sources.published import PublishedDataset
+from leaderboard.board.board import BoardRow
+from leaderboard.paper.published import read_published_files
+from space.pages.trajectories.index import DEV, RULE_BASED, Entry, Labels, labels_of
+from submissions.scoring.verdicts import VerdictsUnavailable
+from submissions.service import SubmissionService
+
+logger = logging.getLogger(__name__)
+
+MOST_JUDGES: Final = 20
+"""So many judges, best first, are shown on a trajectory: their columns stay in memory."""
+
+ANSWERS: Final = (*LABELS, "optimality")
+
+
+@dataclass(frozen=True, eq=False)
+class SubmittedJudge:
+    """A judge's verdicts on the test split, a place for each of ``trajectory_ids``.
+
+    ``answers`` holds int8 columns: 1 yes, 0 no, -1 no verdict; optimality 1 to 4. A column may be absent.
+    """
+
+    submission_id: str
+    judge: str
+    account: str
+    model: str
+    inputs: str
+    trajectory_ids: tuple[str, ...]
+    places: Mapping[str, int]
+    answers: Mapping[str, np.ndarray]
+    states: tuple[str | None, ...] | None
+    has_reasoning: bool
+
+
+class SubmittedJudges:
+    """The best submission of each judge on the board, read once for each board. Safe for threads."""
+
+    def __init__(self, service: SubmissionService) -> None:
+        self._service = service
+        self._lock = threading.Lock()
+        self._known: tuple[str, tuple[SubmittedJudge, ...]] = ("", ())
+
+    def of_suite(self, suite_name: str) -> tuple[SubmittedJudge, ...]:
+        """The judges of the board, if this is the suite that is served and its labels are public."""
+        suite = self._service.suite
+        if suite.name != suite_name or not suite.labels_are_public:
+            return ()
+        board = self._service.board()
+        with self._lock:
+            if self._known[0] != board.digest:
+                before = {judge.submission_id: judge for judge in self._known[1]}
+                found = (before.get(row.id) or self._read(row) for row in _best(board.ranking("success")))
+                self._known = (board.digest, tuple(judge for judge in found if judge is not None))
+            return self._known[1]
+
+    def reasoning(self, suite_name: str, submission_id: str, trajectory_id: str) -> str | None:
+        """What a judge of ``of_suite`` wrote on a trajectory; None where it wrote nothing."""
+        shown = {judge.submission_id: judge for judge in self.of_suite(suite_name)}
+        judge = shown.get(submission_id)
+        if judge is None or trajectory_id not in judge.places:
+            return None
+        try:
+            texts = self._service.verdicts(submission_id).reasoning
+        except (KeyError, VerdictsUnavailable):
+            return None
+        return texts[judge.places[trajectory_id]] if texts else None
+
+    def _read(self, row: BoardRow) -> SubmittedJudge | None:
+        try:
+            verdicts = self._service.verdicts(row.id)
+        except (KeyError, VerdictsUnavailable) as reason:
+            logger.warning("the verdicts of %s are not shown with trajectories: %s", row.id, reason)
+            return None
+        return SubmittedJudge(
+            submission_id=row.id,
+            judge=row.judge,
+            account=row.account,
+            model=row.model,
+            inputs=row.inputs,
+            trajectory_ids=verdicts.trajectory_ids,
+            places={name: place for place, name in enumerate(verdicts.trajectory_ids)},
+            answers={name: found for name in ANSWERS if (found := getattr(verdicts, name)) is not None},
+            states=verdicts.state,
+            has_reasoning=verdicts.reasoning is not None and any(verdicts.reasoning),
+        )
+
+
+def _best(rows: tuple[BoardRow, ...]) -> list[BoardRow]:
+    """The rows that stand for their judges, best first, as many as are shown."""
+    best = [row for row in rows if row.provenance == "scored" and row.labels["success"]["best"]]
+    return best[:MOST_JUDGES]
+
+
+NO_VERDICT: Final = Labels(None, None, None, None)
+_ANSWERS: Final = (*LABELS, "optimality")
+
+STATES: Final = MappingProxyType(
+    {
+        "unsure": "was unsure",
+        "unparsed": "gave no answer that can be read",
+        "refused": "refused",
+        "truncated": "was cut off",
+        "too_long": "could not read so much",
+        "error": "failed",
+    }
+)
+"""Why a judge gave no verdict, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expert:
+    """An annotation of a dev trajectory; the first is the one that judges are scored on."""
+
+    annotation: int
+    said: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeVerdict:
+    """A judge's verdict. ``key`` names it to the route that gives its reasoning; ``row_id`` is its page's.
+
+    ``differs`` tells on dev whether it contradicts the experts on success; None where that is not known.
+    """
+
+    key: str
+    name: str
+    about: str
+    row_id: str | None
+    said: Labels
+    state: str
+    has_reasoning: bool
+    differs: bool | None
+
+
+def experts_of(dataset: PublishedDataset, entry: Entry) -> tuple[Expert, ...]:
+    """The annotations of a dev trajectory, the primary one first; none for any other."""
+    if entry.split != DEV or entry.labels is None:
+        return ()
+    rows = dataset.rows_of("annotations", entry.trajectory_id, ["annotation", *_ANSWERS])
+    found = sorted((Expert(row["annotation"], labels_of(row)) for row in rows), key=lambda e: e.annotation)
+    return tuple(found) or (Expert(1, entry.labels),)
+
+
+def judges_of(
+    dataset: PublishedDataset,
+    entry: Entry,
+    submitted: Sequence[SubmittedJudge],
+    rows_of_board: Collection[str],
+) -> tuple[JudgeVerdict, ...]:
+    """The verdicts that the dataset carries, the rule-based one first, then those of files scored here.
+
+    ``rows_of_board`` are the judges that have a page.
+    """
+    columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *_ANSWERS]
+    rows = dataset.rows_of("judgments", entry.trajectory_id, columns)
+    found = [_published(row, entry) for row in sorted(rows, key=lambda row: row["judge"] != RULE_BASED)]
+    if all(row["judge"] != RULE_BASED for row in rows):
+        rewards = dataset.rows_of("rewards", entry.trajectory_id, ["rule_based"])
+        found[:0] = [
+            _rule_based(row["rule_based"], entry) for row in rewards if row["rule_based"] is not None
+        ]
+    found += [_submitted(judge, entry) for judge in submitted if entry.trajectory_id in judge.places]
+    return tuple(
+        verdict if verdict.row_id in rows_of_board else replace(verdict, row_id=None) for verdict in found
+    )
+
+
+def _published(row: Mapping[str, Any], entry: Entry) -> JudgeVerdict:
+    name, row_id = judge_names().get(row["judge"], (row["judge"], None))
+    seen = [word for word, key in (("screenshot", "has_screenshot"), ("tree", "has_axtree")) if row[key]]
+    said = labels_of(row)
+    return JudgeVerdict(
+        key=row["judge"],
+        name=name,
+        about=" · ".join(filter(None, (row["judge_model"] or "", " and ".join(seen)))),
+        row_id=row_id,
+        said=said,
+        state=row["state"] or "ok",
+        has_reasoning=row["judge"] != RULE_BASED,
+        differs=_differs(said, entry),
+    )
+
+
+def _rule_based(success: int, entry: Entry) -> JudgeVerdict:
+    said = Labels(bool(success), None, None, None)
+    name, row_id = judge_names().get(RULE_BASED, ("Rule-based", None))
+    return JudgeVerdict(
+        RULE_BASED, name, "the benchmark's own rules", row_id, said, "ok", False, _differs(said, entry)
+    )
+
+
+def _submitted(judge: SubmittedJudge, entry: Entry) -> JudgeVerdict:
+    place = judge.places[entry.trajectory_id]
+    answers = {name: int(judge.answers[name][place]) if name in judge.answers else -1 for name in _ANSWERS}
+    said = Labels(
+        *(None if answers[name] < 0 else bool(answers[name]) for name in LABELS),
+        optimality=answers["optimality"] if answers["optimality"] > 0 else None,
+    )
+    state = judge.states[place] if judge.states else None
+    return JudgeVerdict(
+        key=judge.submission_id,
+        name=judge.judge,
+        about=" · ".join(filter(None, (judge.model, judge.inputs, f"sent by {judge.account}"))),
+        row_id=judge.submission_id,
+        said=said,
+        state=state or ("ok" if said.success is not None else "unparsed"),
+        has_reasoning=judge.has_reasoning,
+        differs=_differs(said, entry),
+    )
+
+
+def _differs(said: Labels, entry: Entry) -> bool | None:
+    if entry.labels is None or entry.labels.success is None or said.success is None:
+        return None
+    return said.success is not entry.labels.success
+
+
+def reasoning_in(reply: str) -> str:
+    """What a reply says besides its verdict: the text in its tag of reasoning, else the whole reply."""
+    tagged = re.search(r"<(reasoning|think|thinking)>(.*?)</\1>", reply, re.DOTALL | re.IGNORECASE)
+    return (tagged[2] if tagged and tagged[2].strip() else reply).strip()
+
+
+@lru_cache(maxsize=1)
+def judge_names() -> Mapping[str, tuple[str, str]]:
+    """The name and the row on the board of each published judge, by the folder of its judgments."""
+    names: dict[str, tuple[str, str]] = {}
+    for judge in read_published_files().judges:
+        inputs = {"tree": " (A)", "screenshot": " (S)"}.get(", ".join(judge.inputs), "")
+        shown = f"{judge.judge}{inputs if judge.kind == 'Simplified' else ''}"
+        names.update(dict.fromkeys(judge.aliases, (shown, judge.row_id)))
+    return MappingProxyType(names)

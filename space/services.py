@@ -1,0 +1,35 @@
+"""What routes and pages of the Space read from, built once."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from space.auth.auth import Auth
+from space.operations.rate_limit import CheckLimit
+from space.pages.errors.columns import JudgeColumns
+from space.pages.trajectories.dataset import Explorer
+from submissions.labels.annotation_service import LabellingDesk
+from submissions.service import SubmissionService
+
+
+@dataclass(frozen=True)
+class Services:
+    """Every service; without ``checks`` as many files are checked as are sent."""
+
+    submissions: SubmissionService
+    trajectories: Explorer
+    checks: CheckLimit | None = None
+
+    @cached_property
+    def auth(self) -> Auth:
+        """Who is acting."""
+        return Auth(self.submissions.settings)
+
+    @cached_property
+    def labelling(self) -> LabellingDesk:
+        """Annotations and what was decided of them."""
+        return LabellingDesk(self.submissions)
+
+    @cached_property
+    def judge_columns(self) -> JudgeColumns:
+        """The verdicts whose errors may be seen."""
+        return JudgeColumns(self.submissions, self.trajectories)

@@ -1,0 +1,76 @@
+"""Style and scripts of the pages, named by their content, so that browsers keep them for good.
+
+A template names what it needs beyond the common files::
+
+    {% set assets = ["htmx", "sheet", "judge"] %}
+
+and gets ``static/sheet.css`` and ``static/judge.css`` as one file, and ``static/judge.js`` where it exists.
+"""
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from space.web.responses import CachedResponse
+
+STATIC: Final = Path(__file__).parents[1] / "static"
+COMMON: Final = ("tokens", "style", "theme", "account")
+HTMX: Final = "htmx"
+_HTMX_SCRIPTS: Final = ("vendor/htmx.min.js", "forms.js")
+FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+
+
+class StaticAssets:
+    """The files in ``static/``, joined for the pages that ask for them. Safe for threads."""
+
+    def __init__(self, folder: Path = STATIC) -> None:
+        self._folder, self._lock = folder, threading.Lock()
+        self._answers: dict[str, CachedResponse] = {}
+        self._addresses: dict[tuple[str, ...], str | None] = {}
+
+    def styles(self, assets: Sequence[str] = ()) -> list[str]:
+        """The addresses of the style files of a page: the common one and its own."""
+        own = [name for name in assets if name not in COMMON]
+        return self._found([COMMON, own], "css")
+
+    def scripts(self, assets: Sequence[str] = ()) -> list[str]:
+        """The addresses of the scripts of a page: the common one, HTMX where it is asked for, its own."""
+        found = self._found([COMMON], "js")
+        if HTMX in assets:
+            found += filter(None, [self._address(_HTMX_SCRIPTS)])
+        return found + self._found([[name for name in assets if name not in (*COMMON, HTMX)]], "js")
+
+    def _found(self, groups: Sequence[Sequence[str]], suffix: str) -> list[str]:
+        addresses = [self._address(tuple(f"{name}.{suffix}" for name in group)) for group in groups]
+        return [address for address in addresses if address]
+
+    def _address(self, names: tuple[str, ...]) -> str | None:
+        """Where these files are served as one; None where none of them is there."""
+        with self._lock:
+            if names not in self._addresses:
+                files = [self._folder / name for name in names]
+                texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+                self._addresses[names] = self._add(texts, names[0].rpartition(".")[2]) if texts else None
+            return self._addresses[names]
+
+    def _add(self, texts: Sequence[str], suffix: str) -> str:
+        body = "\n".join(texts).encode()
+        path = f"/look/{hashlib.sha256(body).hexdigest()[:16]}.{suffix}"
+        self._answers[path] = CachedResponse.of(body, MEDIA_TYPES[suffix])
+        return path
+
+    def router(self) -> APIRouter:
+        """The route that serves them; an address is known once a page that names it was made."""
+        router = APIRouter()
+
+        @router.get("/look/{name}", include_in_schema=False)
+        def look(name: str, request: Request) -> Response:
+            found = self._answers.get(f"/look/{name}")
+            return found.answer(request, FOR_GOOD) if found else Response(status_code=404)
+
+        return router

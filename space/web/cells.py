@@ -1,0 +1,171 @@
+"""Cells of a table of figures: what is shown, what it sorts by, what hovering tells. Pure.
+
+What a row of the board is called where several of them stand together.
+
+What is said of a row besides its figures: maintainers' marks, and the noise its counts carry. Pure.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from core.console import percent
+from leaderboard.board.board import Board, BoardRow
+
+FEW: Final = 20
+"""Cells whose metric rests on fewer trajectories than this are marked."""
+
+CALLED: Final = MappingProxyType(
+    {
+        "success": "called successful",
+        "side_effect": "said to have a side effect",
+        "repetition": "said to repeat",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A metric as a table shows it: text, number to sort by, words on hover, whether it rests on little."""
+
+    text: str
+    value: float | None
+    hover: str = ""
+    is_few: bool = False
+
+
+def metric_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell:
+    """One figure, with the counts it rests on as hover text."""
+    if cell is None or cell.get(figure) is None:
+        return Cell("–", None, _hover(cell, label) or "not known")
+    value = cell[figure]
+    return Cell(percent(value), value, _hover(cell, label), _rests_on(cell, figure) < FEW)
+
+
+def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
+    if cell is None:
+        return ""
+    positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
+    if cell["tp"] is None:
+        return f"{positives}; {cell.get('note') or 'counts not known'}"
+    hover = f"{cell['tp']} of {cell['tp'] + cell['fp']} {CALLED[label]} are; {positives}"
+    if "noise" in cell:
+        hover += f"; ± {cell['noise']['tp_sd']:g} true positives of noise"
+    if cell["no_verdict"]:
+        hover += f"; {cell['no_verdict']} without a verdict"
+    return f"{hover}; {cell['note']}" if cell.get("note") else hover
+
+
+def _rests_on(cell: Mapping[str, Any], figure: str) -> int:
+    """How many trajectories the metric's denominator has; for F1 and kappa the smaller of their parts."""
+    if figure == "accuracy":
+        return cell["n"]
+    if cell["tp"] is None:  # printed figures without counts
+        return cell["positives"]
+    tp, fp, fn, tn = (cell[name] for name in ("tp", "fp", "fn", "tn"))
+    return {
+        "precision": tp + fp,
+        "recall": tp + fn,
+        "f1": min(tp + fp, tp + fn),
+        "kappa": min(tp + fn, fp + tn),
+        "npv": tn + fn,
+        "tnr": tn + fp,
+    }[figure]
+
+
+def cost_cell(cost: Mapping[str, float | int] | None) -> Cell:
+    """Dollars for 1,000 trajectories, where the judge's file gave what its rows cost."""
+    if not cost:
+        return Cell("", None)
+    dollars, rows, of = (cost[name] for name in ("usd_per_1000", "rows", "of"))
+    known = "every row" if rows == of else f"{rows:,} of {of:,} rows"
+    return Cell(f"{dollars:,.2f}", dollars, f"US dollars for 1,000 trajectories, from {known} of its file")
+
+
+ORIGINS: Final = MappingProxyType(
+    {"published": "paper", "self-reported": "self-reported", "reference": "reference"}
+)
+
+
+def short_name(row: BoardRow) -> str:
+    """The judge and what it sees: ``GPT-4o (tree)``."""
+    return f"{row.judge} ({row.inputs})" if row.inputs else row.judge
+
+
+def origin(row: BoardRow) -> str:
+    """Where a row comes from, in two words at most: who submitted it, or ``paper``."""
+    return f"by {row.account}" if row.provenance == "scored" else ORIGINS[row.provenance]
+
+
+def distinct_names(rows: Sequence[BoardRow]) -> tuple[str, ...]:
+    """A name for each row that no other of them has: as short as may be, by id where nothing else differs."""
+    spellings = [
+        [short_name(row), f"{short_name(row)}, {origin(row)}",
+         f"{short_name(row)}, {origin(row)}, {row.date[:10]}", f"{short_name(row)}, {row.id}"]
+        for row in rows
+    ]  # fmt: skip
+    counts = [Counter(spelled) for spelled in zip(*spellings, strict=True)]
+    return tuple(
+        next((name for name, seen in zip(spelled, counts, strict=True) if seen[name] == 1), spelled[-1])
+        for spelled in spellings
+    )
+
+
+def choices_of(board: Board) -> list[tuple[str, str]]:
+    """Every row for a list to choose from, as (words, id), in the order of the success ranking.
+
+    The words tell the judge, what it sees, where it comes from, and the day where it was sent more than once.
+    """
+    tries = Counter((row.account, row.judge) for row in board.rows if row.provenance == "scored")
+    found = []
+    for row in board.rows:
+        words = f"{short_name(row)} · {origin(row)}"
+        if tries[row.account, row.judge] > 1:
+            words += f" · {row.date[:10]} · {row.id[:6]}"
+        found.append((words, row.id))
+    return found
+
+
+def rows_by_id(board: Board) -> Mapping[str, BoardRow]:
+    """The rows of a board by their ids."""
+    return MappingProxyType({row.id: row for row in board.rows})
+
+
+MARKS: Final = MappingProxyType(
+    {
+        "verified": "a maintainer ran it again, or saw it run, and found the same",
+        "labels exposed": "a maintainer found that test labels got into how it was made",
+    }
+)
+
+
+def describe_marks(row: BoardRow) -> str:
+    """The marks of a row, each with what it means; empty where it has none."""
+    return "; ".join(f"{mark}: {MARKS.get(mark, 'set by a maintainer')}" for mark in row.marks)
+
+
+def noise_of(found: Mapping[str, Any] | None) -> float | None:
+    """The standard deviation of the noise on the overall true positives of a label; None where exact."""
+    noise = found and found["overall"].get("noise")
+    return noise["tp_sd"] if noise else None
+
+
+def describe_noise(found: Mapping[str, Any] | None) -> str:
+    """How noisy the counts of a label of a row are, and what ranks come from; empty where they are exact."""
+    overall = noise_of(found)
+    if found is None or overall is None:
+        return ""
+    parts = {cell["noise"]["tp_sd"] for cell in found["by_benchmark"].values() if "noise" in cell}
+    apart = f", ± {max(parts):g} in each benchmark" if parts else ""
+    ranks = found.get("ranked_by") or "the same noisy figures and their intervals"
+    return (
+        f"The labels of this suite are private: counts carry noise of ± {overall:g} true positives{apart} "
+        f"(standard deviations), which intervals hold too; ranks come from {ranks}."
+    )
+
+
+def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
+    """The same for a table of rows, from the first that is noisy."""
+    return next((told for row in rows if (told := describe_noise(row.labels.get(label)))), "")

@@ -1,0 +1,159 @@
+"""The frame of every page: style, menu, title and policy around a template that extends ``plain.html``.
+
+Templates: every value that goes into a page is escaped, whoever wrote it; filters format it.
+
+``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``,
+``{{ row.date | day }}``, and ``link_to("/judge", id=row.id)`` are known to every template.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from core.console import interval, percent
+from space.operations.security import POLICY, content_policy, script_hashes
+from space.web.assets import StaticAssets
+from space.web.cache import ByteCache
+from space.web.query import link_to
+from space.web.responses import CachedResponse, size_of
+
+FOLDER = Path(__file__).parents[1] / "templates"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": percent, "interval": interval, "thousands": _thousands, "day": _day}
+    environment.globals["link_to"] = link_to
+    return environment
+
+
+def _thousands(number: float) -> str:
+    return f"{number:,}"
+
+
+def _day(date: str) -> str:
+    """The day of an ISO date with a time."""
+    return date[:10]
+
+
+def render(template: str, **values) -> str:
+    """The HTML of a template in ``templates/`` with these values, all of them escaped."""
+    return _environment().get_template(template).render(**values)
+
+
+NAME: Final = "AgentRewardBench"
+DESCRIPTION: Final = (
+    "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
+)
+KEPT_BYTES: Final = 64_000_000
+HTML: Final = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class MenuEntry:
+    """A page as the menu names it."""
+
+    title: str
+    path: str
+    in_menu: bool = True
+
+
+PAGES: Final = (
+    MenuEntry("Leaderboard", "/"),
+    MenuEntry("Compare", "/compare"),
+    MenuEntry("Judge", "/judge", in_menu=False),
+    MenuEntry("Success rates", "/rates"),
+    MenuEntry("Trajectories", "/trajectories"),
+    MenuEntry("Errors", "/errors"),
+    MenuEntry("Labels", "/labels"),
+    MenuEntry("Disputes", "/disputes"),
+    MenuEntry("Paper", "/paper"),
+    MenuEntry("About", "/about"),
+    MenuEntry("Submit", "/submit"),
+)
+"""Every page, in the order of the menu."""
+
+
+@dataclass(frozen=True)
+class CachedPage:
+    """A page as bytes, with the policy for the scripts in it."""
+
+    prepared: CachedResponse
+    policy: str
+
+
+class PageFrame:
+    """Makes whole pages from templates that extend ``plain.html``. Safe for threads."""
+
+    def __init__(self, static: StaticAssets, on_space: bool = False) -> None:
+        self._static, self._on_space = static, on_space
+        self._cache: ByteCache[CachedPage] = ByteCache(KEPT_BYTES, lambda page: size_of(page.prepared))
+
+    def html(self, template: str, title: str, path: str, **values: Any) -> str:
+        """The text of a page; ``path`` is the menu's entry that is marked as the current one."""
+        return render(
+            template, **{"description": title, **self._frame(path), "title": f"{title} · {NAME}", **values}
+        )
+
+    def answer(self, template: str, title: str, path: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """A page that is another one for every reader, so that no cache keeps it."""
+        html = self.html(template, title, path, **values)
+        return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: self._policy(html)})
+
+    def cached(
+        self,
+        request: Request,
+        key: Hashable,
+        template: str,
+        title: str,
+        path: str,
+        values: Callable[[], Mapping[str, Any]],
+        evaluates: bool = False,
+    ) -> Response:
+        """A page that is the same for every reader: packed and tagged once for each ``key``.
+
+        ``key`` must differ where the content does (the board's digest and the query); ``values`` is called
+        only when the page is not in the cache. The answer has an ETag and is 304 where the reader has it.
+        ``evaluates`` is for the page with Gradio's form, see `content_policy`.
+        """
+
+        def make() -> CachedPage:
+            html = self.html(template, title, path, **values())
+            return CachedPage(CachedResponse.of(html.encode(), HTML), self._policy(html, evaluates))
+
+        page = self._cache.get((template, title, path, key), make)
+        return page.prepared.answer(request, {POLICY: page.policy})
+
+    def refusal(self, heading: str, said: str, path: str, status: int) -> HTMLResponse:
+        """A page that says why there is nothing to see, and how to sign in."""
+        return self.answer("frame/plain_refusal.html", heading, path, status, heading=heading, said=said)
+
+    def problem(self, heading: str, said: str, status: int, path: str = "") -> HTMLResponse:
+        """A page that says what is wrong (404, 500), with the ways on from there."""
+        if status == 404 and heading.casefold() == said.rstrip(".").casefold():  # nobody said more
+            heading, said = (
+                "There is no such page",
+                "The address may be mistyped, or what it showed was removed.",
+            )
+        return self.answer("frame/plain_problem.html", heading, path, status, heading=heading, said=said)
+
+    def _frame(self, path: str) -> dict[str, Any]:
+        menu = [page for page in PAGES if page.in_menu]
+        return {"static": self._static, "name": NAME, "menu": menu, "current": {"path": path}}
+
+    def _policy(self, html: str, evaluates: bool = False) -> str:
+        # Whatever people wrote is escaped, so that the scripts in it are ours.
+        return content_policy(self._on_space, script_hashes(html), evaluates)

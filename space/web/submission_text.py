@@ -1,0 +1,148 @@
+"""What is left to an account today and this year, as data and in a sentence. Pure.
+
+A submission to take along and to read: its receipt as a link, its metrics as tables.
+
+The status of a submission, in words for its owner and for maintainers. Pure.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from core.console import interval, percent
+from core.suite import SuiteRules
+from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from space.web.frame import render
+from submissions.intake.accounts import Quota
+from submissions.intake.receipts import Receipt, Status
+from submissions.records.statuses import SubmissionStatus
+
+
+def rules_sentence(rules: SuiteRules) -> str:
+    """What everybody may: so many files a day and a year."""
+    return (
+        f"An account may have {_files(rules.files_a_day)} scored on test in 24 hours and "
+        f"{rules.files_a_year} in a year, over all its judges and under each version of the labels. Checking "
+        "and rehearsing on dev are free."
+    )
+
+
+def allowance_sentence(left: Quota, rules: SuiteRules) -> str:
+    """What is left, and when the next file may come where none may now."""
+    if left.next_at is None:
+        return (
+            f"You have left: {left.left_today} of {_files(rules.files_a_day)} today, "
+            f"{left.left_this_year} of {rules.files_a_year} this year."
+        )
+    if left.next_at.year >= 9999:
+        return "This suite accepts no test files now."
+    used = "this year's files are used" if not left.left_this_year else "today's files are used"
+    return (
+        f"You have none left now: {used}. You may submit the next file from "
+        f"{left.next_at:%Y-%m-%d %H:%M} UTC; {left.left_this_year} of {rules.files_a_year} are left this "
+        "year."
+    )
+
+
+def allowance_json(left: Quota | None, rules: SuiteRules) -> dict[str, Any]:
+    """The same as data; without labels nothing can be said of what is left."""
+    return {
+        "files_a_day": rules.files_a_day,
+        "files_a_year": rules.files_a_year,
+        "left_today": left and left.left_today,
+        "left_this_year": left and left.left_this_year,
+        "next_at": left.next_at.isoformat() if left and left.next_at else None,
+        "told": allowance_sentence(left, rules) if left else "",
+    }
+
+
+def _files(count: int) -> str:
+    return f"{count} file" if count == 1 else f"{count} files"
+
+
+def receipt_link(receipt: Receipt) -> str:
+    """The signed receipt as an address that holds it: what a link with ``download`` saves."""
+    text = json.dumps(receipt.to_json(), indent=2, ensure_ascii=False) + "\n"
+    return f"data:application/json;charset=utf-8,{quote(text)}"
+
+
+def report_html(report: Mapping[str, Any]) -> str:
+    """The metrics of a score report by benchmark, a table a label."""
+    labels = {label: report["labels"][label] for label in LABELS if label in report["labels"]}
+    return render(
+        "submit/report.html",
+        report={"labels": labels},
+        titles=BENCHMARK_TITLES,
+        label_titles=LABEL_TITLES,
+        percent=percent,
+        interval=interval,
+    )
+
+
+WAITING: Final = "It is recorded here and waits to be stored permanently; its page says when it is accepted."
+UNSCORED: Final = "It is recorded and has no score yet; the maintainers of this Space take care of it."
+
+
+class StatusText(NamedTuple):
+    """A word for a status, and what it means."""
+
+    word: str
+    sentence: str
+
+
+def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
+    """What the status of a receipt means; ``reasons`` are those for holding it."""
+    match status:
+        case "accepted":
+            return "It is accepted and stored permanently."
+        case "waiting":
+            return WAITING
+        case "held":
+            why = "; ".join(reason.rstrip(".") for reason in reasons if reason) or "no reason was recorded"
+            return f"It is held until a maintainer has reviewed it, and is scored after that: {why}."
+
+
+def describe_status(
+    standing: SubmissionStatus,
+    *,
+    is_scored: bool,
+    lasts: bool = True,
+    is_private: bool = False,
+    appears_at: datetime | None = None,
+    now: datetime | None = None,
+    reasons: Mapping[str, str] = MappingProxyType({}),
+) -> StatusText:
+    """The status of a submission; the first that applies, from the most to the least final.
+
+    ``appears_at`` is when a row of a private suite appears that was made public; ``reasons`` are those of the
+    last act of each kind.
+    """
+    if standing.is_withdrawn:
+        why = _why(reasons, "withdrawn")
+        return StatusText("withdrawn", f"It was withdrawn from the board for good{why}; its record stays.")
+    if standing.is_rejected:
+        return StatusText("rejected", f"A maintainer rejected it{_why(reasons, 'rejected')}.")
+    if standing.is_held:
+        return StatusText("held", status_sentence("held", [reasons.get("held", "")]))
+    if not lasts:
+        return StatusText("waiting", WAITING)
+    if standing.is_hidden:
+        return StatusText("hidden", f"A maintainer took it off the board{_why(reasons, 'hidden')}.")
+    if not is_scored:
+        return StatusText("not scored", UNSCORED)
+    if not is_private:
+        return StatusText("on the board", "It is accepted, scored, and on the board.")
+    if appears_at is None:
+        return StatusText("scored", "It is accepted and scored; only its owner and maintainers see it.")
+    if now is not None and appears_at <= now:
+        return StatusText("on the board", f"It is on the board since {appears_at:%Y-%m-%d}.")
+    return StatusText(
+        "public soon", f"Its row appears on the board with the next round, on {appears_at:%Y-%m-%d}."
+    )
+
+
+def _why(reasons: Mapping[str, str], kind: str) -> str:
+    return f": {reasons[kind].rstrip('.')}" if reasons.get(kind) else ""

@@ -1,0 +1,383 @@
+"""The commands over the records on this machine: verify, rescore, receipt, export, restore.
+
+``python -m submissions export-labels``: a published label set as a file again.
+
+A check's result for a terminal: the findings as a table, then the file in figures.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from core.cli import JsonOption, plain_console, read_settings, read_suite, stop
+from core.console import percent, text_table
+from core.vocabulary import BENCHMARK_TITLES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from core.predictions.check import CheckResult
+    from core.predictions.findings import Finding
+    from submissions.service import SubmissionService
+
+HUB_SECONDS = 120.0
+"""How long a command waits until the Hub has what it recorded."""
+
+OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="The folder to write.")]
+
+
+def verify(as_json: JsonOption = False) -> None:
+    """Check every record: the chain, the kept files, each score made again, and the board.
+
+    Exit code 1 when anything is not as it was written. Changes nothing.
+    """
+    from rich.progress import Progress
+
+    from submissions.records.integrity import verify as check
+
+    service = _service()
+    with Progress(console=_stderr(), transient=True) as shown:
+        task = shown.add_task("scores made again", total=None)
+        found = check(service, lambda done, of: shown.update(task, completed=done, total=of))
+    if as_json:
+        print(json.dumps({**vars(found), "problems": list(found.problems)}))
+    else:
+        others = found.scores_of_other_versions
+        typer.echo(
+            f"{found.records:,} records, {found.files:,} files, {found.scores:,} scores made again"
+            + (f", {others:,} of other label versions left as they are" if others else "")
+        )
+        for problem in found.problems:
+            typer.echo(f"problem: {problem}")
+        if not found.problems:
+            typer.echo(f"all as it was written; board {found.board_digest}")
+    raise typer.Exit(1 if found.problems else 0)
+
+
+def rescore(
+    as_json: JsonOption = False,
+    maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+) -> None:
+    """Score every submission under the labels as they are now, and show ranks before and after.
+
+    Old scores stay, under their label version. Stopped, it goes on where it was.
+    """
+
+    from submissions.errors import SubmissionError
+    from submissions.intake.accounts import Actor
+    from submissions.scoring.rescore import rescore as score_again
+
+    try:
+        with _writing() as service:
+            found = score_again(service, Actor(maintainer, is_maintainer=True))
+    except SubmissionError as problem:
+        stop(str(problem), code=1)
+    if as_json:
+        print(json.dumps(found.to_json()))
+        return
+    typer.echo(f"labels {found.before or 'none'} -> {found.after}: {found.scored:,} submissions scored")
+    table = text_table("Judge", "Account", "Place before", "Place after")
+    for change in found.changes:
+        before, after = ("–" if place is None else str(place) for place in (change.before, change.after))
+        table.add_row(change.judge, change.account, before, after)
+    if found.changes:
+        plain_console().print(table)
+
+
+def publish_labels(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Released CSV, or our Parquet.")],
+    why: Annotated[str, typer.Option(help="What changed and why; kept with the version, and shown.")],
+    maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+) -> None:
+    """Make a file the suite's newest label set; ARB_LABELS=records serves it, `rescore` scores everything.
+
+    Old sets stay: ARB_LABELS=records:VERSION serves one again.
+    """
+    from submissions.errors import SubmissionError
+    from submissions.intake.accounts import Actor
+    from submissions.scoring.rescore import publish_file
+
+    try:
+        with _writing() as service:
+            found = publish_file(service, file, Actor(maintainer, is_maintainer=True), why)
+    except SubmissionError as problem:
+        stop(str(problem), code=1)
+    except OSError as problem:
+        stop(f"{file.name!r} cannot be read: {problem.strerror or type(problem).__name__}")
+    _say_version(found)
+
+
+def label_versions(as_json: JsonOption = False) -> None:
+    """The suite's label sets, oldest first: what changed, when, by whom and why. No label is shown."""
+    from submissions.labels.versions import published_versions
+
+    service = _service()
+    found = published_versions(service.engine, service.suite.name)
+    if as_json:
+        print(json.dumps([{**vars(v), "at": v.at.isoformat(), "changes": dict(v.changes)} for v in found]))
+        return
+    if not found:
+        typer.echo(f"no label set was published for {service.suite.name}; `publish-labels` does it")
+    for version in found:
+        _say_version(version)
+
+
+def _say_version(version) -> None:
+    changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
+    typer.echo(
+        f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
+        f"({version.labelled:,} with a success label; labels that changed: {changes or 'none'})"
+    )
+
+
+def receipt(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A receipt, as JSON.")],
+    key: Annotated[str, typer.Option(help="The server's public key, from its About page.")],
+) -> None:
+    """Check a receipt's signature, without asking the server."""
+    from submissions.intake.receipts import problem_of
+
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(said, dict):
+            raise ValueError("not an object")
+    except (OSError, ValueError, RecursionError) as problem:
+        stop(f"{file.name!r} is not a receipt in JSON ({type(problem).__name__}); save it as it was given", 1)
+    if problem := problem_of(said, key):
+        stop(f"{file.name!r}: {problem}", code=1)
+    typer.echo(
+        f"{said['submission_id']}: {said['judge']!r} of {said['account']!r}, file {said['file_sha256']}, "
+        f"submitted {said['submitted_at']}, record {said['record']}: the signature holds"
+    )
+
+
+def export(
+    out: OutOption,
+    static: Annotated[
+        bool, typer.Option("--static", help="A read-only site of the board instead of the records.")
+    ] = False,
+) -> None:
+    """Write everything to a folder: records, files and board, to restore from; or a static site.
+
+    Without --static the folder holds hidden figures: keep it as private as the labels.
+    """
+    from leaderboard.board.export import FolderTaken, write_static_site
+    from submissions.records.backup import BackupError, export_to_folder
+
+    service = _service()
+    try:
+        if static:
+            number = write_static_site(service.board(), out)
+            typer.echo(f"{number} files in {out}: open {out / 'index.html'}, or serve the folder as it is")
+        else:
+            found = export_to_folder(service, out)
+            typer.echo(f"{found.records:,} records and {found.files:,} files in {out}")
+            _name_missing(found.missing)
+    except (FolderTaken, BackupError) as problem:
+        stop(str(problem), code=1)
+    except OSError as problem:
+        stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}", code=1)
+
+
+def restore(
+    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="What `export` wrote.")],
+) -> None:
+    """Bring the records and files of an export back, into an empty ARB_STATE_DIR or DATABASE_URL."""
+    from submissions.records.backup import BackupError, restore_from_folder
+    from submissions.records.database import DatabaseUnavailable
+
+    try:
+        found = restore_from_folder(read_settings(), folder)
+    except (BackupError, DatabaseUnavailable) as problem:
+        stop(str(problem), code=1)
+    typer.echo(f"{found.records:,} records and {found.files:,} files restored; `verify` checks them")
+    _name_missing(found.missing)
+
+
+def _name_missing(missing: tuple[str, ...]) -> None:
+    for sha256 in missing:
+        typer.echo(f"missing: the kept file {sha256}; what was submitted with it cannot be scored", err=True)
+
+
+def _service() -> SubmissionService:
+    """The service over this machine's records; a database that cannot be opened ends the command."""
+    from submissions.records.database import DatabaseUnavailable
+    from submissions.service import SubmissionService
+
+    settings = read_settings()
+    read_suite(None, settings)
+    service = SubmissionService(settings)
+    try:
+        service.engine  # noqa: B018 - opened here, so that its trouble is told here
+    except DatabaseUnavailable as problem:
+        stop(str(problem))
+    return service
+
+
+@contextmanager
+def _writing() -> Iterator[SubmissionService]:
+    """The same for a command that adds records: where the Hub keeps them, they are there when it ends."""
+    from submissions.records.database import DatabaseUnavailable, snapshot
+    from submissions.records.event_log import number_of_events
+    from submissions.startup import InvalidRepositoryName, open_service
+
+    settings = read_settings()
+    if not settings.records_repo:
+        yield _service()
+        return
+    read_suite(None, settings)
+    try:
+        service = open_service(settings)
+    except (DatabaseUnavailable, InvalidRepositoryName) as problem:
+        stop(str(problem))
+    try:
+        if reason := service.durability.closed:
+            stop(f"nothing was done: {reason}", code=1)
+        yield service
+        with snapshot(service.engine) as session:
+            last = number_of_events(session)
+        if not service.durability.wait(last, HUB_SECONDS):
+            stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
+    finally:
+        service.close()
+
+
+def _stderr():
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def export_labels(
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The CSV file to write; a new one.")],
+    version: Annotated[str | None, typer.Option(help="A version; the newest if left out.")] = None,
+) -> None:
+    """Write a published label set to a file in the released format, as it was published.
+
+    It holds test labels: only its owner may read it, and it belongs to no public folder.
+    """
+    from submissions.labels.versions import published_versions
+    from submissions.records.database import DatabaseUnavailable
+    from submissions.service import SubmissionService
+
+    settings = read_settings()
+    read_suite(None, settings)
+    if out.exists():
+        stop(f"{out} is there already and is not written over; name a new file")
+    service = SubmissionService(settings)
+    try:
+        known = published_versions(service.engine, service.suite.name)
+    except DatabaseUnavailable as problem:
+        stop(str(problem))
+    found = next((each for each in reversed(known) if version in (None, each.version)), None)
+    if found is None:
+        there = ", ".join(each.version for each in known) or "none; `publish-labels` publishes one"
+        stop(f"no label set {version or ''} of {service.suite.name}: there are {there}".replace("  ", " "), 1)
+    try:
+        content = service.files.read(found.file_sha256)
+        out.touch(mode=0o600, exist_ok=False)
+        out.write_bytes(content)
+    except ValueError as problem:
+        stop(str(problem), code=1)
+    except OSError as problem:
+        stop(f"{out} cannot be written: {problem.strerror or type(problem).__name__}", code=1)
+    typer.echo(f"{out.name}: label version {found.version} of {service.suite.name}")
+
+
+_ROWS_LISTED = 6
+_WIDE = 110
+_STYLES = {"error": "bold red", "warning": "yellow"}
+
+
+def print_report(result: CheckResult, console: Console) -> None:
+    """Print the findings (if any), the rows by benchmark, and the verdict on the file.
+
+    Everything goes in as Text, so that brackets in a user's file are brackets and no markup.
+    """
+    from rich.text import Text
+
+    if result.findings:
+        is_wide = console.width >= _WIDE
+        console.print(_findings_table(result.findings) if is_wide else _narrow_table(result.findings))
+    console.print(_summary_table(result))
+    console.print(Text(_conclusion(result), style="bold green" if result.acceptable else "bold red"))
+
+
+def _findings_table(findings: Sequence[Finding]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_lines=True)
+    for heading in ("level", "code", "column", "rows"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("message", overflow="fold", ratio=1, min_width=30)
+    for finding in findings:
+        table.add_row(
+            Text(finding.level, style=_STYLES[finding.level]),
+            Text(finding.code),
+            Text(finding.column or ""),
+            Text(_rows(finding)),
+            Text(finding.message),
+        )
+    return table
+
+
+def _narrow_table(findings: Sequence[Finding]) -> Table:
+    """The same with everything but the message in one column, so that the message keeps its width."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("finding", show_lines=True)
+    table.add_column("message", overflow="fold", ratio=1)
+    for finding in findings:
+        parts = (finding.code, finding.column, f"row {_rows(finding)}" if finding.rows else None)
+        about = Text(finding.level, style=_STYLES[finding.level])
+        about.append("".join(f"\n{part}" for part in parts if part), style="default")
+        table.add_row(about, Text(finding.message))
+    return table
+
+
+def _rows(finding: Finding) -> str:
+    listed = ", ".join(map(str, finding.rows[:_ROWS_LISTED]))
+    more = finding.count - _ROWS_LISTED
+    return f"{listed} and {more:,} more" if finding.rows and more > 0 else listed
+
+
+def _summary_table(result: CheckResult) -> Table:
+    from rich.text import Text
+
+    table = text_table("benchmark", figures=("expected", "rows", "coverage", "success"))
+    for name, part in result.by_benchmark.items():
+        cells = (
+            f"{part.expected:,}",
+            f"{part.rows:,}",
+            percent(part.coverage, "%"),
+            percent(part.success_share, "%"),
+        )
+        table.add_row(Text(BENCHMARK_TITLES.get(name, name)), *cells)
+    table.add_section()
+    expected = sum(part.expected for part in result.by_benchmark.values())
+    table.add_row(
+        "all",
+        f"{expected:,}",
+        f"{result.rows:,}",
+        percent(result.coverage, "%"),
+        percent(result.success_share, "%"),
+    )
+    return table
+
+
+def _conclusion(result: CheckResult) -> str:
+    levels = Counter(finding.level for finding in result.findings)
+    said = [f"{n} {level}{'' if n == 1 else 's'}" for level, n in sorted(levels.items())]
+    verdict = "acceptable" if result.acceptable else "not acceptable"
+    counts = f" ({', '.join(said)})" if said else ""
+    return f"{result.file_name or 'the file'} is {verdict} for {result.suite}, {result.split}{counts}"

@@ -1,0 +1,125 @@
+"""Who submits or moderates, and from which day on an account may submit. Pure: no Hub, no clock.
+
+How many test files an account may have scored: by day and by year, for each label version.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Literal
+
+from core.suite import SuiteRules
+
+How = Literal["local", "session", "token"]
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Somebody who acts, as the server knows them.
+
+    ``since`` is the day on which the account was made, None where nobody can say. ``how`` they were known:
+    ``local``, a name said on the machine itself; ``session``, signed in with Hugging Face; ``token``, a
+    bearer token that the Hub confirmed.
+    """
+
+    name: str
+    is_maintainer: bool = False
+    since: date | None = None
+    how: How = "local"
+
+
+def is_same_name(name: str, other: str) -> bool:
+    """Whether two names are of one account: the Hub's names differ by more than their capitals."""
+    return name.casefold() == other.casefold()
+
+
+def is_age_exempt(actor: Actor, rules: SuiteRules) -> bool:
+    """Whether the age of the account does not count.
+
+    So where the suite asks for none, for maintainers, for accounts the suite exempts, and for names said on
+    the machine itself: these have no age.
+    """
+    return (
+        rules.account_age_days == 0
+        or actor.is_maintainer
+        or actor.how == "local"
+        or any(is_same_name(actor.name, name) for name in rules.age_exempt)
+    )
+
+
+def qualifies_on(actor: Actor, rules: SuiteRules, today: date) -> date | None:
+    """The first day on which the account may submit, ``today`` where it may already.
+
+    None where it is not known when the account was made, so that no day can be named.
+    """
+    if is_age_exempt(actor, rules):
+        return today
+    if actor.since is None:
+        return None
+    return max(today, actor.since + timedelta(days=rules.account_age_days))
+
+
+def age_problem(actor: Actor, rules: SuiteRules, today: date) -> str | None:
+    """Why the account may not submit yet, from when it may, and what else to do; None where it may."""
+    day = qualifies_on(actor, rules, today)
+    if day == today:
+        return None
+    asked = f"an account has to be {rules.account_age_days} days old to submit to this suite"
+    if day is None:
+        return (
+            f"{asked}, and the Hub did not say when yours was made; sign in again or try later, or ask a "
+            "maintainer to exempt it (age_exempt in the suite's rules)"
+        )
+    return f"{asked}; yours, made on {actor.since}, may from {day}"
+
+
+DAY = timedelta(hours=24)
+YEAR = timedelta(days=365)
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What is left to an account; ``next_at`` is when the next file may come, None where one may come now."""
+
+    left_today: int
+    left_this_year: int
+    next_at: datetime | None
+
+
+def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> Quota:
+    """What rules leave to an account that submitted at these moments (those that count, in any order).
+
+    A day is the 24 hours before now, a year the 365 days; a file leaves the window at the very moment.
+    """
+    left_today, next_today = _left(submitted_at, DAY, rules.files_a_day, now)
+    left_this_year, next_this_year = _left(submitted_at, YEAR, rules.files_a_year, now)
+    waits = [moment for moment in (next_today, next_this_year) if moment is not None]
+    return Quota(min(left_today, left_this_year), left_this_year, max(waits, default=None))
+
+
+def _left(
+    submitted_at: Sequence[datetime], window: timedelta, most: int, now: datetime
+) -> tuple[int, datetime | None]:
+    """How many files fit into the window still, and when the next one does where none does now."""
+    inside = sorted(moment for moment in submitted_at if moment > now - window)
+    left = max(0, most - len(inside))
+    if left:
+        return left, None
+    if most == 0:  # never: the far end of the calendar says so
+        return 0, datetime.max.replace(tzinfo=now.tzinfo)
+    return 0, inside[len(inside) - most] + window
+
+
+def limit_message(found: Quota, rules: SuiteRules) -> str:
+    """Why no file is taken now, and when the next one will be. ``found.next_at`` is not None."""
+    if found.next_at is None:
+        raise ValueError("the account may submit, so there is no limit to report")
+    used = (
+        f"{rules.files_a_year} in a year" if not found.left_this_year else f"{rules.files_a_day} in 24 hours"
+    )
+    when = (
+        "this suite takes none"
+        if found.next_at.year >= 9999
+        else f"the next one can be sent from {found.next_at:%Y-%m-%d %H:%M} UTC"
+    )
+    return f"the limit of scored test files is reached ({used}, over all judges of an account); {when}"

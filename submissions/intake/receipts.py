@@ -1,0 +1,178 @@
+"""Receipts: what a submitter gets, signed, so that anyone can check one without asking the server.
+
+The signature is Ed25519 (RFC 8032) over the receipt's facts as canonical JSON; the private key is made from
+the server's secret, the public one stands on the About page.
+
+The server's secret, and the keys that are made from it: one for each purpose.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from core.settings import Settings
+from submissions.records.event_log import Event, canonical
+
+Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half"]
+FILE_NAME: Final = "secret"
+FEWEST_CHARACTERS: Final = 16
+
+
+class SecretUnavailable(Exception):
+    """No secret can be had; the message says why and what to do, and never repeats one."""
+
+
+@dataclass(frozen=True)
+class ServerSecret:
+    """What nobody else knows. Losing it makes old receipts uncheckable and draws other noise."""
+
+    _value: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, settings: Settings) -> "ServerSecret":
+        """ARB_SECRET, else a file of the state folder that only its owner reads, made on first need.
+
+        Raises SecretUnavailable: on a Space, whose disk does not last, the secret has to be set.
+        """
+        if settings.secret is not None:
+            value = settings.secret.get_secret_value().strip()
+            if len(value) < FEWEST_CHARACTERS:
+                raise SecretUnavailable(
+                    f"ARB_SECRET is shorter than {FEWEST_CHARACTERS} characters; make one with "
+                    "`python -c 'import secrets; print(secrets.token_urlsafe(32))'`"
+                )
+            return cls(value.encode())
+        if not settings.disk_is_lasting:
+            raise SecretUnavailable(
+                "ARB_SECRET is not set and the disk does not last: set it among the Space's secrets, to "
+                "what `python -c 'import secrets; print(secrets.token_urlsafe(32))'` prints"
+            )
+        try:
+            return cls(_kept(settings.state_dir / FILE_NAME))
+        except OSError as error:
+            raise SecretUnavailable(
+                f"the secret cannot be kept in ARB_STATE_DIR ({error.strerror or type(error).__name__}); "
+                "set ARB_SECRET, or ARB_STATE_DIR to a folder that this user may write"
+            ) from error
+
+    def key(self, purpose: Purpose) -> bytes:
+        """32 bytes for one purpose: HMAC-SHA256 of its name under the secret."""
+        return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
+
+
+def _kept(path: Path) -> bytes:
+    """The content of the file, made whole and only once: of two processes that start, one is first."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # made readable by its owner only
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(secrets.token_urlsafe(32).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(FileExistsError):  # another process was first: its secret holds
+                os.link(part, path)
+        finally:
+            Path(part).unlink()
+    return path.read_bytes()
+
+
+SIGNED: Final = (
+    "submission_id", "suite", "split", "account", "judge", "file_sha256", "submitted_at", "label_version",
+    "record", "record_hash",
+)  # fmt: skip
+"""The facts that are signed: they never change."""
+
+Status = Literal["accepted", "waiting", "held"]
+"""``accepted``: the record lasts. ``waiting``: it is written here and waits for the place that lasts.
+``held``: it lasts, and a maintainer looks at the file before it is scored."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a submitter gets. ``record`` and ``record_hash`` are the place in the chain of records."""
+
+    submission_id: str
+    suite: str
+    split: str
+    account: str
+    judge: str
+    file_sha256: str
+    submitted_at: datetime
+    label_version: str
+    record: int
+    record_hash: str
+    is_new: bool
+    status: Status
+    signature: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The receipt as JSON: what is signed, the signature, and how things stand at the moment."""
+        return {
+            **_facts(self),
+            "signature": self.signature,
+            "is_new": self.is_new,
+            "status": self.status,
+        }
+
+
+class Signer:
+    """Signs receipts with a key of the server's secret."""
+
+    def __init__(self, secret: ServerSecret) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        self._key = Ed25519PrivateKey.from_private_bytes(secret.key("receipts"))
+
+    @property
+    def public_key(self) -> str:
+        """What receipts are checked with: 64 hexadecimal digits."""
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def signature(self, receipt: Receipt) -> str:
+        """The signature of a receipt's facts, hexadecimal."""
+        return self._key.sign(canonical(_facts(receipt))).hex()
+
+
+def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -> Receipt:
+    """The receipt of a submission, from the record by which it came."""
+    body = submitted.body
+    facts = {name: body[name] for name in SIGNED if name in body}
+    receipt = Receipt(
+        **facts, submitted_at=submitted.at, record=submitted.sequence, record_hash=submitted.hash,
+        is_new=is_new, status=status,
+    )  # fmt: skip
+    return replace(receipt, signature=signer.signature(receipt))
+
+
+def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:
+    """What is wrong with a receipt in JSON, in a sentence; None where its signature holds."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    absent = [name for name in (*SIGNED, "signature") if name not in receipt]
+    if absent:
+        return f"the receipt has no {', '.join(absent)}"
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
+    except ValueError:
+        return "that is not a public key: 64 hexadecimal digits, from the Space's About page"
+    try:
+        signed = canonical({name: receipt[name] for name in SIGNED})
+        key.verify(bytes.fromhex(receipt["signature"]), signed)
+    except (InvalidSignature, ValueError, TypeError):
+        return "the signature does not fit: the receipt was changed, or another server's key made it"
+    return None
+
+
+def _facts(receipt: Receipt) -> dict[str, Any]:
+    facts = {name: getattr(receipt, name) for name in SIGNED}
+    return {**facts, "submitted_at": receipt.submitted_at.isoformat(timespec="microseconds")}

@@ -1,1 +1,0 @@
-"""Annotation of a suite: assignments, answers and decisions, all of them events."""

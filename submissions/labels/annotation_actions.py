@@ -1,0 +1,193 @@
+"""Annotation of a suite: assignments, answers and decisions, all of them events.
+
+Actions of annotation, each an event. Nothing is overwritten: the newest event counts.
+
+What an annotator sends: answers, partial ones too, checked before they become a record. Pure.
+
+Problems name questions and fields, never what was answered.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from leaderboard.labels.annotations import ANSWERS, COMMENT_LENGTH, QUESTION_TITLES, QUESTIONS, UNSURE
+from submissions.errors import PermissionDenied, SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.intake.declaration import NAME_LENGTH
+from submissions.labels.annotation_state import AnnotationState, AnnotationStateCache, open_questions
+from submissions.labels.assignment import new_assignments
+from submissions.moderation.actions import Actions, checked_line, is_utf8, require_maintainer
+from submissions.records.database import transaction
+from submissions.records.event_log import Event, lock_event_log
+
+LONGEST_SECONDS: Final = 7 * 24 * 3600.0
+
+
+class SavedElsewhere(SubmissionError):
+    """The annotation was changed from another window or device since this one read it."""
+
+    def __init__(self) -> None:
+        super().__init__("this annotation was changed in another window or on another device; load it again")
+
+
+@dataclass(frozen=True, repr=False)
+class Draft:
+    """Answers on one trajectory as they are now, by question; one without an answer may be left out."""
+
+    answers: Mapping[str, str | None] = field(default_factory=dict)
+    comment: str = ""
+    seconds: float = 0.0
+    is_done: bool = False
+
+    def __repr__(self) -> str:
+        return "Draft()"  # without its answers: it may stand in a log
+
+    def body(self) -> dict[str, Any]:
+        """What a record keeps of it. Raises SubmissionError with every problem."""
+        if problems := self._problems():
+            raise SubmissionError("; ".join(problems))
+        return {
+            "answers": {question: self.answers.get(question) for question in QUESTIONS},
+            "comment": self.comment.strip(),
+            "seconds": round(float(self.seconds), 1),
+            "is_done": self.is_done,
+        }
+
+    def _problems(self) -> list[str]:
+        problems = []
+        if self.answers.keys() - set(QUESTIONS):
+            problems.append(f"there is an unknown question; use {', '.join(QUESTIONS)}")
+        problems += [
+            f"{question}: write {', '.join(ANSWERS[question])}, {UNSURE} or nothing"
+            for question in QUESTIONS
+            if self.answers.get(question) not in (None, UNSURE, *ANSWERS[question])
+        ]
+        if len(self.comment) > COMMENT_LENGTH:
+            problems.append(f"comment: is over {COMMENT_LENGTH:,} characters; shorten it")
+        if not is_utf8(self.comment):
+            problems.append("comment: contains invalid Unicode; write it again")
+        if not (math.isfinite(self.seconds) and 0 <= self.seconds <= LONGEST_SECONDS):
+            problems.append("seconds: write a number from 0 to those of a week")
+        missing = [QUESTION_TITLES[question] for question in QUESTIONS if not self.answers.get(question)]
+        if self.is_done and missing:
+            problems.append(f"not answered yet: {', '.join(missing)}; answer, or choose Unsure")
+        return problems
+
+
+REASON_LENGTH: Final = 1_000
+NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
+
+
+@dataclass(frozen=True)
+class AnnotationActions(Actions):
+    """What annotators and maintainers do.
+
+    Every method raises PermissionDenied for an actor who may not, SubmissionError where the act makes no sense as
+    things stand. No message holds an answer.
+    """
+
+    state_cache: AnnotationStateCache
+
+    def invite(self, account: str, actor: Actor) -> str:
+        """Let an account annotate; gives its opaque id, the one it had before where it was invited once."""
+        require_maintainer(actor)
+        name = account.strip()
+        if not name or len(name) > NAME_LENGTH or not name.isprintable():
+            raise SubmissionError(f"name the account, in up to {NAME_LENGTH} characters on one line")
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            if state.annotator_of(name) is not None:
+                raise SubmissionError(f"{name} is already invited")
+            annotator = state.id_of(name) or f"annotator-{len(state.accounts) + 1}"
+            self._add(session, "invited", actor, {"account": name, "annotator": annotator})
+            return annotator
+
+    def uninvite(self, account: str, actor: Actor) -> Event:
+        """End it; what the account finished stays, what it did not can be assigned to others."""
+        require_maintainer(actor)
+        with transaction(self.engine) as session:
+            annotator = self._state(session).annotator_of(account.strip())
+            if annotator is None:
+                raise SubmissionError("this account is not invited")
+            name = self._state(session).accounts[annotator]
+            return self._add(session, "uninvited", actor, {"account": name})
+
+    def assign(self, trajectories: Iterable[str], share: float, seed: int, actor: Actor) -> int:
+        """Assign trajectories to those who are invited; how many assignments were added. See `assigning`."""
+        require_maintainer(actor)
+        if not 0 <= share <= 1:
+            raise SubmissionError("the share of second annotations is a number from 0 to 1")
+        found = [self.suite.find(name) for name in trajectories]
+        if None in found:
+            raise SubmissionError("some of these trajectories are not in the suite")
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            if not state.active:
+                raise SubmissionError("nobody is invited yet: invite annotators first")
+            finished = {key for key, given in state.given.items() if given.is_done}
+            people = sorted(state.active)
+            ids = [trajectory.trajectory_id for trajectory in found if trajectory]
+            assignments = new_assignments(ids, people, state.assigned, finished, share, seed)
+            if assignments:
+                self._add(session, "assigned", actor, {"assignments": [list(each) for each in assignments]})
+            return len(assignments)
+
+    def save(self, trajectory_id: str, draft: Draft, seen: int, actor: Actor) -> int:
+        """Keep somebody's answers on a trajectory of theirs; gives the sequence of the record that stands.
+
+        ``seen`` is the sequence of the answers that the draft was made from, 0 where there were none. Raises
+        SavedElsewhere where others came between. Saving what stands already adds nothing.
+        """
+        body = draft.body()
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            annotator = state.annotator_of(actor.name)
+            if annotator is None or not state.is_assigned(trajectory_id, annotator):
+                raise PermissionDenied(NOT_YOURS)
+            before = state.given.get((trajectory_id, annotator))
+            if before is not None:
+                if _is_same(before.answers, before.comment, before.is_done, body):
+                    return before.sequence
+                if before.sequence != seen:
+                    raise SavedElsewhere
+                if state.is_closed(trajectory_id, annotator):
+                    raise SubmissionError(
+                        "this annotation is closed: others' answers are visible; continue in the discussion"
+                    )
+            whole = {"trajectory_id": trajectory_id, "annotator": annotator, **body}
+            return self._add(session, "annotated", actor, whole).sequence
+
+    def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
+        """Decide a question of a trajectory; an earlier decision stays in the records.
+
+        For those who may see the answers; annotators decide what is open, maintainers whatever was annotated.
+        """
+        if question not in QUESTIONS or answer not in (UNSURE, *ANSWERS[question]):
+            raise SubmissionError("use one of the questions, and one of its answers or unsure")
+        why = checked_line(reason, f"give a reason, in up to {REASON_LENGTH:,} characters", REASON_LENGTH)
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            annotator = state.annotator_of(actor.name)
+            if not state.may_see_answers(trajectory_id, annotator, actor.is_maintainer):
+                raise PermissionDenied(NOT_YOURS)
+            if not state.finished(trajectory_id):
+                raise SubmissionError("nobody has annotated this trajectory yet")
+            is_open = question in open_questions(state, trajectory_id)
+            if not (actor.is_maintainer or is_open):
+                raise SubmissionError("this question is not open")
+            body = {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
+            return self._add(session, "resolved", actor, body)
+
+    def _state(self, session: Session) -> AnnotationState:
+        lock_event_log(session)
+        return self.state_cache.within(session)
+
+
+def _is_same(answers: Mapping[str, str], comment: str, is_done: bool, body: Mapping[str, Any]) -> bool:
+    """Whether a record would say nothing new; the seconds alone are not worth one."""
+    said = {question: answer for question, answer in body["answers"].items() if answer}
+    return (dict(answers), comment, is_done) == (said, body["comment"], body["is_done"])

@@ -1,0 +1,119 @@
+"""What pages and commands need for annotation: its state, its actions, agreement and publishing.
+
+The label set as labelling stands: the annotations of this suite, ready to be published.
+
+Trajectories that nobody has annotated here keep what the label set before says of them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+from leaderboard.labels.agreement import AgreementReport, agreement_report
+from leaderboard.labels.annotations import Annotation, write_released
+from leaderboard.labels.labels import LabelsInvalid, load_annotations
+from leaderboard.labels.source import LabelsUnavailable
+from submissions.errors import PermissionDenied, SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.labels.annotation_actions import AnnotationActions
+from submissions.labels.annotation_state import AnnotationState, AnnotationStateCache, finished_annotations
+from submissions.labels.versions import LabelVersion, published_versions, serves_records
+from submissions.scoring.rescore import publish
+from submissions.service import SubmissionService
+
+EARLIER: Final = "earlier-"
+"""Before the id of an annotator of an earlier label set: they are other people than those invited here."""
+
+
+def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
+    """All primary annotations with decisions applied, then the second ones as they were given.
+
+    The first row of a trajectory is the one that judges are scored on. ``before`` are the annotations of the
+    label set before, for trajectories without a finished annotation here.
+    """
+    given = finished_annotations(state)
+    annotated = {annotation.trajectory_id for annotation in given}
+    kept = _with_opaque_ids(each for each in before if each.trajectory_id not in annotated)
+    primary, others = _primary_first([*given, *kept])
+    decided = []
+    for annotation in primary:
+        answers = state.decided(annotation.trajectory_id) if annotation.trajectory_id in annotated else {}
+        decided.append(replace(annotation, **{question: d.answer for question, d in answers.items()}))
+    return (*decided, *others)
+
+
+def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
+    """The annotations of the newest published label set, else of the labels that the settings name.
+
+    Empty where there are none yet. Raises SubmissionError where there should be some that cannot be read.
+    """
+    known = published_versions(service.engine, service.suite.name)
+    if not known and (serves_records(service.settings) or service.settings.labels == "none"):
+        return ()
+    file = service.files.path(known[-1].file_sha256) if known else None
+    try:
+        return load_annotations(service.suite, service.settings, file=file)
+    except (LabelsUnavailable, LabelsInvalid):
+        raise SubmissionError(
+            "the previous label set cannot be read, and publishing now would lose its labels; restore its "
+            "file first"
+        ) from None
+
+
+def _with_opaque_ids(annotations: Iterable[Annotation]) -> list[Annotation]:
+    """The same with ids of annotators that are nobody's here, numbered as they appear; no name is kept."""
+    ids: dict[str, str] = {}
+    found = []
+    for annotation in annotations:
+        name = (annotation.annotator or "").strip()
+        opaque = ids.setdefault(name, f"{EARLIER}{len(ids) + 1}") if name else None
+        found.append(replace(annotation, annotator=opaque))
+    return found
+
+
+def _primary_first(annotations: Iterable[Annotation]) -> tuple[list[Annotation], list[Annotation]]:
+    """The first annotation of each trajectory by id, and the others, in their order."""
+    first: dict[str, Annotation] = {}
+    others = []
+    for annotation in annotations:
+        if first.setdefault(annotation.trajectory_id, annotation) is not annotation:
+            others.append(annotation)
+    return [first[name] for name in sorted(first)], others
+
+
+class LabellingDesk:
+    """Annotation of the suite of a service. One instance a process; safe for threads."""
+
+    def __init__(self, service: SubmissionService) -> None:
+        self.service = service
+
+    @cached_property
+    def _state_cache(self) -> AnnotationStateCache:
+        return AnnotationStateCache(self.service.engine, self.service.suite)
+
+    @cached_property
+    def actions(self) -> AnnotationActions:
+        return AnnotationActions(
+            self.service.engine, self.service.suite, self.service.clock, self._state_cache
+        )
+
+    def now(self) -> AnnotationState:
+        return self._state_cache.now()
+
+    def is_annotator(self, account: str) -> bool:
+        return self.now().annotator_of(account) is not None
+
+    def agreement(self) -> AgreementReport:
+        """How far annotators agree, by the answers they gave and not by what was decided later."""
+        return agreement_report(finished_annotations(self.now()))
+
+    def publish(self, actor: Actor, why: str) -> LabelVersion:
+        """Publish the label set as it stands as a new version. Raises PermissionDenied, SubmissionError."""
+        if not actor.is_maintainer:
+            raise PermissionDenied("only maintainers may publish labels")
+        state = self.now()
+        if not any(given.is_done for given in state.given.values()):
+            raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
+        annotations = label_set(state, annotations_before(self.service))
+        return publish(self.service, write_released(annotations).encode(), actor, why)

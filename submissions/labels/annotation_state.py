@@ -1,0 +1,276 @@
+"""The state of annotation: people, assignments, answers, decisions. A pure fold over their events.
+
+Answers are in it, so that its parts show none in a repr.
+
+The current state of annotation, folded from the events since the last call.
+
+What there is to talk about: answers that differ, and every Unsure; and what was decided. Pure.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from core.suite import Suite
+from leaderboard.labels.agreement import OpenItem, open_items
+from leaderboard.labels.annotations import QUESTIONS, Annotation
+from submissions.intake.accounts import is_same_name
+from submissions.records.database import snapshot
+from submissions.records.event_log import ANNOTATION_KINDS, Event, events_after, number_of_events
+
+FIRST, SECOND = 1, 2
+"""The places of an assignment: whose annotation is the primary one, and whose measures agreement."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SavedAnswers:
+    """The answers of one annotator on one trajectory, as saved last.
+
+    ``answers`` has the questions that are answered so far, ``seconds`` how long it took in all, ``sequence``
+    the number of the record: whoever saves names the one that they saw last.
+    """
+
+    answers: Mapping[str, str]
+    comment: str
+    seconds: float
+    is_done: bool
+    at: datetime
+    sequence: int
+
+    def __repr__(self) -> str:
+        return f"Given(sequence={self.sequence}, is_done={self.is_done})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Decision:
+    """What was decided of a question, by whom (an account), when and why."""
+
+    answer: str
+    reason: str
+    by: str
+    at: datetime
+
+    def __repr__(self) -> str:
+        return f"Decision(by={self.by!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedTask:
+    """A trajectory in somebody's queue, with their answers so far."""
+
+    trajectory_id: str
+    place: int
+    given: SavedAnswers | None
+
+    @property
+    def is_done(self) -> bool:
+        return self.given is not None and self.given.is_done
+
+
+@dataclass(frozen=True, repr=False)
+class AnnotationState:
+    """Everything at one moment.
+
+    ``accounts`` maps every annotator's opaque id to the account, ``active`` has the ids of those invited now.
+    ``assigned`` maps a trajectory to the annotator at each place, ``given`` a trajectory and annotator to the
+    answers, ``decisions`` a trajectory and question to all that was decided of it, the newest last.
+    """
+
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    active: frozenset[str] = frozenset()
+    assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    given: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
+    decisions: Mapping[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Labelling({len(self.active)} annotators, {len(self.assigned)} trajectories)"
+
+    def id_of(self, account: str) -> str | None:
+        """The opaque id that an account has or had; None where it was never invited."""
+        return next((who for who, name in self.accounts.items() if is_same_name(name, account)), None)
+
+    def annotator_of(self, account: str) -> str | None:
+        """The same where the account is invited now, else None."""
+        found = self.id_of(account)
+        return found if found in self.active else None
+
+    def is_assigned(self, trajectory_id: str, annotator: str) -> bool:
+        """Whether a trajectory is in somebody's queue."""
+        return annotator in self.assigned.get(trajectory_id, {}).values()
+
+    def is_done(self, trajectory_id: str, annotator: str) -> bool:
+        """Whether somebody has finished a trajectory."""
+        found = self.given.get((trajectory_id, annotator))
+        return found is not None and found.is_done
+
+    def is_closed(self, trajectory_id: str, annotator: str) -> bool:
+        """Whether an annotation may change no more: it is done, and others' answers can be seen now."""
+        others = {who for who, _ in self.finished(trajectory_id)} - {annotator}
+        is_seen = bool(others) or any((trajectory_id, question) in self.decisions for question in QUESTIONS)
+        return self.is_done(trajectory_id, annotator) and is_seen
+
+    def queue(self, annotator: str) -> tuple[AssignedTask, ...]:
+        """What is assigned to somebody, in the order of assigning."""
+        return tuple(
+            AssignedTask(trajectory_id, place, self.given.get((trajectory_id, annotator)))
+            for trajectory_id, places in self.assigned.items()
+            for place, who in places.items()
+            if who == annotator
+        )
+
+    def finished(self, trajectory_id: str) -> tuple[tuple[str, SavedAnswers], ...]:
+        """The finished annotations of a trajectory: the first place, the second, then any earlier ones."""
+        places = self.assigned.get(trajectory_id, {})
+        people = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
+        return tuple(
+            (who, self.given[trajectory_id, who])
+            for who in people
+            if who and self.is_done(trajectory_id, who)
+        )
+
+    def decided(self, trajectory_id: str) -> Mapping[str, Decision]:
+        """The decision that stands for each question of a trajectory that has one."""
+        found = ((question, self.decisions.get((trajectory_id, question))) for question in QUESTIONS)
+        return {question: decisions[-1] for question, decisions in found if decisions}
+
+    def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
+        """Whether somebody may see what others answered: never before they have answered themselves."""
+        if annotator is not None and self.is_assigned(trajectory_id, annotator):
+            return self.is_done(trajectory_id, annotator)
+        has_done = annotator is not None and self.is_done(trajectory_id, annotator)
+        return is_maintainer or has_done
+
+
+def fold_annotations(
+    before: AnnotationState,
+    records: Iterable[Event],
+    knows: Callable[[str], bool] = lambda trajectory_id: True,
+) -> AnnotationState:
+    """What follows from a state and the records behind it, in their order; other kinds are passed by.
+
+    ``knows`` says whether a trajectory is one of the suite's: the rest belongs to another suite.
+    """
+    accounts, active = dict(before.accounts), set(before.active)
+    assigned, given, decisions = dict(before.assigned), dict(before.given), dict(before.decisions)
+    for record in records:
+        body = record.body
+        match record.kind:
+            case "invited":
+                accounts[body["annotator"]] = body["account"]
+                active.add(body["annotator"])
+            case "uninvited":
+                active -= {who for who, name in accounts.items() if is_same_name(name, body["account"])}
+            case "assigned":
+                for trajectory_id, annotator, place in body["assignments"]:
+                    if knows(trajectory_id):
+                        assigned[trajectory_id] = {**assigned.get(trajectory_id, {}), place: annotator}
+            case "annotated" if knows(body["trajectory_id"]):
+                given[body["trajectory_id"], body["annotator"]] = _given(record)
+            case "resolved" if knows(body["trajectory_id"]):
+                key = (body["trajectory_id"], body["question"])
+                decision = Decision(body["answer"], body["reason"], record.actor, record.at)
+                decisions[key] = (*decisions.get(key, ()), decision)
+    return AnnotationState(accounts, frozenset(active), assigned, given, decisions)
+
+
+def _given(record: Event) -> SavedAnswers:
+    body = record.body
+    answers = {question: body["answers"][question] for question in QUESTIONS if body["answers"].get(question)}
+    return SavedAnswers(
+        answers=MappingProxyType(answers),
+        comment=body["comment"],
+        seconds=body["seconds"],
+        is_done=body["is_done"],
+        at=record.at,
+        sequence=record.sequence,
+    )
+
+
+class AnnotationStateCache:
+    """Caches the state of a suite. Safe for threads; other processes' events are seen at the next call."""
+
+    def __init__(self, engine: Engine, suite: Suite) -> None:
+        self._engine, self._suite = engine, suite
+        self._lock = threading.Lock()
+        self._known: tuple[int, AnnotationState] = (0, AnnotationState())
+
+    def now(self) -> AnnotationState:
+        """The state as the records are at the call."""
+        with snapshot(self._engine) as session:
+            return self.within(session)
+
+    def within(self, session: Session) -> AnnotationState:
+        """The state at the session's moment, or a later one; in a transaction: before it adds a record."""
+        last = number_of_events(session)
+        with self._lock:
+            sequence, state = self._known
+            if last > sequence:
+                state = fold_annotations(
+                    state, events_after(session, sequence, kinds=ANNOTATION_KINDS), self._is_known
+                )
+                self._known = (last, state)
+            return state
+
+    def _is_known(self, trajectory_id: str) -> bool:
+        return self._suite.find(trajectory_id) is not None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DiscussionItem:
+    """A trajectory in the discussion. ``open`` are the questions that wait for a decision.
+
+    ``decisions`` maps a question to all that was decided of it, the newest last; ``comments`` are the
+    annotators', in the order of ``item.annotators``.
+    """
+
+    item: OpenItem
+    open: tuple[str, ...]
+    comments: tuple[str, ...]
+    decisions: Mapping[str, tuple[Decision, ...]]
+
+    def __repr__(self) -> str:
+        return f"Talk({self.item.trajectory_id!r})"
+
+
+def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
+    """The finished annotations as they were given, first ones before second ones of each trajectory."""
+    ids = sorted({name for name, _ in state.given}) if trajectory_id is None else [trajectory_id]
+    return tuple(
+        Annotation(name, who, **given.answers, comment=given.comment, at=given.at, seconds=given.seconds)
+        for name in ids
+        for who, given in state.finished(name)
+    )
+
+
+def discussion_items(
+    state: AnnotationState, annotator: str | None, is_maintainer: bool
+) -> tuple[DiscussionItem, ...]:
+    """The discussion as far as somebody may see it: never answers on what they have yet to answer."""
+    return tuple(
+        _talk(state, item)
+        for item in open_items(finished_annotations(state))
+        if state.may_see_answers(item.trajectory_id, annotator, is_maintainer)
+    )
+
+
+def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...]:
+    """The questions of a trajectory that wait for a decision."""
+    items = open_items(finished_annotations(state, trajectory_id))
+    return _open(state, items[0]) if items else ()
+
+
+def _open(state: AnnotationState, item: OpenItem) -> tuple[str, ...]:
+    asked = {*item.disagreeing, *item.unsure} - set(state.decided(item.trajectory_id))
+    return tuple(question for question in QUESTIONS if question in asked)
+
+
+def _talk(state: AnnotationState, item: OpenItem) -> DiscussionItem:
+    name = item.trajectory_id
+    comments = tuple(state.given[name, who].comment for who in item.annotators if who is not None)
+    decisions = {q: state.decisions[name, q] for q in QUESTIONS if (name, q) in state.decisions}
+    return DiscussionItem(item, _open(state, item), comments, decisions)

@@ -1,0 +1,194 @@
+"""Label sets of a suite, one after another: each is a file with a hash, a version, and a reason for it.
+
+Published sets are records (``labels_published``) and their files lie among the uploaded ones. ``ARB_LABELS``
+set to ``records`` serves the newest, ``records:VERSION`` an older one: both can be scored at any time.
+
+The labels of a suite, read once: those of test for the scorer, those of dev for rehearsals.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from sqlalchemy import Engine
+
+from core.settings import Settings
+from core.suite import Suite
+from leaderboard.labels.annotations import QUESTIONS
+from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_labels
+from leaderboard.labels.source import LabelsUnavailable
+from submissions.intake.receipts import SecretUnavailable, ServerSecret
+from submissions.records.database import snapshot
+from submissions.records.event_log import Event, events_after
+from submissions.records.files import FileStore
+
+SOURCE: Final = "records"
+"""What ARB_LABELS says, before a colon and a version, where the labels are those published here."""
+
+
+@dataclass(frozen=True)
+class LabelVersion:
+    """A published label set. ``changes`` counts trajectories by question: no label, and no id, is in it."""
+
+    version: str
+    file_sha256: str
+    at: datetime
+    by: str
+    why: str
+    labelled: int
+    changes: Mapping[str, int]
+
+
+def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
+    """The label sets of a suite in the order in which they were published."""
+    with snapshot(engine) as session:
+        return versions_in(events_after(session, kinds=["labels_published"]), suite)
+
+
+def versions_in(records: Sequence[Event], suite: str) -> list[LabelVersion]:
+    """The same from the records."""
+    return [
+        LabelVersion(
+            version=record.body["version"],
+            file_sha256=record.body["file_sha256"],
+            at=record.at,
+            by=record.actor,
+            why=record.body["why"],
+            labelled=record.body["labelled"],
+            changes=MappingProxyType(record.body["changes"]),
+        )
+        for record in records
+        if record.body["suite"] == suite
+    ]
+
+
+def serves_records(settings: Settings) -> bool:
+    """Whether the labels are those published among the records."""
+    return settings.labels.partition(":")[0] == SOURCE
+
+
+def resolved_settings(settings: Settings, suite: str, engine: Engine, files: FileStore) -> Settings:
+    """Settings that name the file of the label set that is served. Raises LabelsUnavailable."""
+    _, _, wanted = settings.labels.partition(":")
+    known = published_versions(engine, suite)
+    found = [each for each in known if wanted in ("", each.version)]
+    if not found:
+        said = f"; there are {', '.join(each.version for each in known)}" if known else ""
+        raise LabelsUnavailable(
+            f"no label set {wanted or 'at all'} was published for {suite}{said}: publish one with "
+            "`python -m submissions publish-labels FILE --why …`"
+        )
+    return _naming(settings, files.path(found[-1].file_sha256))
+
+
+def load_set(suite: Suite, settings: Settings, path: Path, version_key: bytes | None) -> LabelSet:
+    """The test labels of a file. Raises LabelsInvalid naming every bad row, LabelsUnavailable."""
+    return load_labels(suite, "test", _naming(settings, path), fetch=False, version_key=version_key)
+
+
+def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
+    """How many trajectories have another label than before, by question; all that have one where none was."""
+    return {
+        question: int(np.count_nonzero(after.primary[question] != _column(before, after, question)))
+        for question in QUESTIONS
+    }
+
+
+def _column(before: LabelSet | None, after: LabelSet, question: str) -> np.ndarray:
+    if before is not None:
+        return before.primary[question]
+    nothing = 0 if question == "optimality" else -1
+    return np.full_like(after.primary[question], nothing)
+
+
+def publication_body(
+    suite: str, found: LabelSet, before: LabelSet | None, file_sha256: str, why: str
+) -> dict[str, Any]:
+    """The body of the record by which a set is published."""
+    return {
+        "suite": suite,
+        "version": found.version,
+        "file_sha256": file_sha256,
+        "why": why,
+        "labelled": int((found.primary["success"] >= 0).sum()),
+        "changes": changes_between(before, found),
+    }
+
+
+def _naming(settings: Settings, path: Path) -> Settings:
+    return settings.model_copy(update={"labels": f"csv:{path}"})
+
+
+logger = logging.getLogger(__name__)
+PUBLIC_SOURCES = ("wheel", "none")
+"""Label sources whose troubles anyone may read of; those of a private one are for the log."""
+
+NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
+
+
+class LabelStore:
+    """Label sets, or the reason why there are none. Safe for threads.
+
+    ``resolved_settings`` gives the settings that name the file, asked at the first reading.
+    """
+
+    def __init__(
+        self, suite: Suite, settings: Settings, resolved_settings: Callable[[], Settings] | None = None
+    ) -> None:
+        self._suite, self._settings = suite, settings
+        self._resolved_settings = resolved_settings or (lambda: settings)
+        self._reading = threading.RLock()
+
+    @cached_property
+    def _test(self) -> LabelSet | NoLabels:
+        with self._reading:
+            return self._load("test")
+
+    @cached_property
+    def _dev(self) -> LabelSet | NoLabels:
+        with self._reading:
+            return self._load("dev")
+
+    @property
+    def test(self) -> LabelSet | None:
+        """The test labels; None where they cannot be had."""
+        return self._test if isinstance(self._test, LabelSet) else None
+
+    @property
+    def dev(self) -> LabelSet | None:
+        """The dev labels; None where they cannot be had."""
+        return self._dev if isinstance(self._dev, LabelSet) else None
+
+    def why_none(self, split: str) -> str | None:
+        """Why there are no labels of a split, in words that anyone may read; None where there are."""
+        found = self._test if split == "test" else self._dev
+        if isinstance(found, LabelSet):
+            return None
+        # Nothing of a private source: neither its place nor what its rows hold.
+        if isinstance(found, LabelsUnavailable) and self._settings.labels in PUBLIC_SOURCES:
+            return str(found)
+        return (
+            f"the labels of {self._suite.name} cannot be read; whoever runs this Space finds the reason "
+            "in its log"
+        )
+
+    def _load(self, split: str) -> LabelSet | NoLabels:
+        try:
+            key = self.version_key(split)
+            return load_labels(self._suite, split, self._resolved_settings(), version_key=key)
+        except (LabelsUnavailable, LabelsInvalid, SecretUnavailable) as reason:
+            logger.warning("%s labels of %s cannot be used: %s", split, self._suite.name, reason)
+            return reason
+
+    def version_key(self, split: str) -> bytes | None:
+        """What keys the version of hidden labels, since a plain hash would confirm a guess; else None."""
+        if split != "test" or self._suite.labels_are_public:
+            return None
+        return ServerSecret.of(self._settings).key("label-version")

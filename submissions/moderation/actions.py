@@ -1,0 +1,195 @@
+"""Actions of owners and maintainers on submissions, judges and accounts; each is an event."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from core.suite import Suite
+from submissions.errors import PermissionDenied, SubmissionError
+from submissions.intake.accounts import YEAR, Actor, is_same_name
+from submissions.intake.declaration import judge_name
+from submissions.records.database import transaction
+from submissions.records.event_log import Event, Kind, events_after, lock_event_log
+from submissions.records.models import Submission
+from submissions.records.projection import add_event, find_judge
+from submissions.records.queries import current_statuses
+from submissions.records.statuses import SubmissionStatus
+
+Decision = Literal["hidden", "shown", "verified", "rejected", "released", "label_exposed"]
+REASON_LENGTH: Final = 500
+
+
+@dataclass(frozen=True)
+class Actions:
+    """What adds events to the log of a suite in somebody's name; `moderation` and `labels` have its kinds."""
+
+    engine: Engine
+    suite: Suite
+    clock: Callable[[], datetime]
+
+    def _add(self, session: Session, kind: Kind, actor: Actor, body: Mapping[str, Any]) -> Event:
+        return add_event(session, kind, actor.name, self.clock(), dict(body))
+
+
+def require_maintainer(actor: Actor) -> None:
+    """Raises PermissionDenied for anybody else."""
+    if not actor.is_maintainer:
+        raise PermissionDenied("only maintainers may do this")
+
+
+def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
+    """A text as an event holds it. Raises SubmissionError, with ``if_empty`` unless that is None."""
+    text = text.strip()
+    if not text and if_empty is not None:
+        raise SubmissionError(if_empty)
+    if len(text) > max_length:
+        raise SubmissionError(f"the text is over {max_length:,} characters; shorten it")
+    if not is_utf8(text):
+        raise SubmissionError("the text contains invalid Unicode; write it again")
+    return text
+
+
+def checked_line(text: str, if_empty: str | None, max_length: int) -> str:
+    """The same on one line, with single spaces."""
+    return checked_text(" ".join(text.split()), if_empty, max_length)
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can encode it: JSON may name halves of a character, which no event can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class SubmissionActions(Actions):
+    """What owners and maintainers do with submissions, judges and accounts.
+
+    Every method returns the event, and raises KeyError for what is not in the log, PermissionDenied for an actor
+    who may not do it, SubmissionError where the status does not allow it.
+    """
+
+    def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Event:
+        """Take a submission off the board for good; its record and its share of the limits stay."""
+        with transaction(self.engine) as session:
+            submission, standing = self._of(session, submission_id, owner=actor)
+            if standing.is_withdrawn:
+                raise SubmissionError("this submission is withdrawn already")
+            body = {"submission_id": submission.id, "reason": _reason(reason, if_empty=None)}
+            return self._add(session, "withdrawn", actor, body)
+
+    def rename(self, account: str, judge: str, to: str, actor: Actor) -> Event:
+        """Give a judge another name; ``judge`` is the one it has now. Its submissions stay its own."""
+        with transaction(self.engine) as session:
+            lock_event_log(session)
+            found = current_statuses(session)
+            first = found.first_name_of(account, judge)
+            owner = find_judge(session, account, first)
+            if owner is None or found.name_of(account, first) != judge:
+                raise KeyError(judge)
+            _require_owner(owner.account.name, actor)
+            name = judge_name(to)
+            if name == judge:
+                raise SubmissionError("the judge already has this name")
+            taken = find_judge(session, account, found.first_name_of(account, name))
+            if taken is not None and taken.id != owner.id:
+                raise SubmissionError(f"{account} already has a judge with that name; choose another")
+            return self._add(session, "renamed", actor, {"account": account, "judge": first, "to": name})
+
+    def publish(self, submission_id: str, actor: Actor) -> Event:
+        """Make the row of a submission public, where a suite's labels are private: so many a year."""
+        if self.suite.labels_are_public:
+            raise SubmissionError("rows of this suite are public from the start")
+        with transaction(self.engine) as session:
+            submission, standing = self._of(session, submission_id, owner=actor)
+            if standing.published_at is not None:
+                raise SubmissionError("this row is already public, or will be in the next round")
+            if not standing.is_on_the_board:
+                raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
+            owner, most = submission.judge.account.name, self.suite.rules.public_rows_a_year
+            if self._published_this_year(session, owner) >= most:
+                raise SubmissionError(f"an account may make {most} rows public in a year, and yours has")
+            return self._add(session, "published", actor, {"submission_id": submission.id})
+
+    def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Event:
+        """A maintainer's decision on a submission. Rejecting one that was held gives the file back."""
+        require_maintainer(actor)
+        with transaction(self.engine) as session:
+            submission, standing = self._of(session, submission_id)
+            if problem := _conflict(decision, standing):
+                raise SubmissionError(problem)
+            body = {"submission_id": submission.id, "reason": _reason(reason)}
+            record = self._add(session, decision, actor, body)
+            if decision == "rejected" and standing.is_held and not standing.is_refunded:
+                back = {"submission_id": submission.id, "reason": "rejected before it was scored"}
+                self._add(session, "refunded", actor, back)
+            return record
+
+    def ban(self, account: str, actor: Actor, reason: str) -> Event:
+        """Close an account to submissions; what it submitted stays as it is."""
+        return self._close(account, actor, reason, "banned")
+
+    def unban(self, account: str, actor: Actor, reason: str) -> Event:
+        return self._close(account, actor, reason, "unbanned")
+
+    def _close(self, account: str, actor: Actor, reason: str, kind: Literal["banned", "unbanned"]) -> Event:
+        require_maintainer(actor)
+        if not account.strip():
+            raise SubmissionError("name the account")
+        with transaction(self.engine) as session:
+            lock_event_log(session)
+            is_banned = account in current_statuses(session).banned
+            if is_banned == (kind == "banned"):
+                raise SubmissionError(f"the account {account} is {'' if is_banned else 'not '}banned")
+            return self._add(session, kind, actor, {"account": account, "reason": _reason(reason)})
+
+    def _of(
+        self, session: Session, submission_id: str, owner: Actor | None = None
+    ) -> tuple[Submission, SubmissionStatus]:
+        """A submission and where it stands; nobody else adds a record until the transaction ends."""
+        lock_event_log(session)
+        submission = session.get(Submission, submission_id)
+        if submission is None or submission.suite != self.suite.name:
+            raise KeyError(submission_id)
+        if owner is not None:
+            _require_owner(submission.judge.account.name, owner)
+        return submission, current_statuses(session).of(submission_id)
+
+    def _published_this_year(self, session: Session, account: str) -> int:
+        since, count = self.clock() - YEAR, 0
+        for record in events_after(session, kinds=["published"]):
+            submission = session.get_one(Submission, record.body["submission_id"])
+            is_of_the_account = is_same_name(submission.judge.account.name, account)
+            count += is_of_the_account and submission.suite == self.suite.name and record.at > since
+        return count
+
+
+def _require_owner(account: str, actor: Actor) -> None:
+    if not (actor.is_maintainer or is_same_name(account, actor.name)):
+        raise PermissionDenied("only its owner and maintainers may do this")
+
+
+def _conflict(decision: Decision, standing: SubmissionStatus) -> str | None:
+    already = {
+        "hidden": standing.is_hidden,
+        "shown": not standing.is_hidden,
+        "verified": standing.is_verified,
+        "rejected": standing.is_rejected,
+        "label_exposed": standing.is_label_exposed,
+    }
+    if decision == "released":
+        return None if standing.is_held else "this submission is not held"
+    if already[decision]:
+        return f"this submission is {decision.replace('_', ' ')} already"
+    if standing.is_withdrawn:
+        return "this submission is withdrawn"
+    return None
+
+
+def _reason(text: str, if_empty: str | None = "give a reason: it is stored with the action") -> str:
+    return checked_line(text, if_empty, REASON_LENGTH)

@@ -1,0 +1,183 @@
+"""Submissions in lists: an account's own, and all of them for maintainers.
+
+The records as maintainers read them: newest first, and nothing of what was made from labels.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, joinedload
+
+from submissions.intake.accounts import is_same_name
+from submissions.intake.review import Flag, ListedSubmission, flags_of
+from submissions.records.database import snapshot
+from submissions.records.event_log import (
+    STATUS_KINDS,
+    Event,
+    events_after,
+    events_before,
+    events_of_submission,
+)
+from submissions.records.models import Account, Judge, Score, Submission
+from submissions.records.queries import current_statuses
+from submissions.records.statuses import SubmissionStatuses
+from submissions.scoring.scorer import POLICY
+from submissions.service import SubmissionService
+
+DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_exposed")
+"""Kinds of records by which a maintainer has looked at a submission."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What maintainers look after: submissions as they came, what asks for a look, closed accounts."""
+
+    submissions: tuple[ListedSubmission, ...]
+    flags: tuple[Flag, ...]
+    banned: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ModerationAction:
+    """What was decided of a submission, when, by whom, and why."""
+
+    kind: str
+    at: datetime
+    actor: str
+    reason: str
+
+
+def own_submissions(service: SubmissionService, account: str) -> list[ListedSubmission]:
+    """The submissions of an account, newest first."""
+    with snapshot(service.engine) as session:
+        names = [name for name in session.scalars(select(Account.name)) if is_same_name(name, account)]
+        return _listed(service, session, current_statuses(session), names)[::-1]
+
+
+def overview(service: SubmissionService) -> Overview:
+    """All submissions, and which of them a maintainer should look at."""
+    with snapshot(service.engine) as session:
+        found = current_statuses(session)
+        listed = _listed(service, session, found)
+        looked_at = {
+            record.body["submission_id"]: record.at for record in events_after(session, kinds=DECIDED)
+        }
+        named_at = {
+            (record.body["account"], record.body["judge"]): record.at
+            for record in events_after(session, kinds=["renamed"])
+        }
+    return Overview(tuple(listed), tuple(flags_of(listed, looked_at, named_at)), found.banned)
+
+
+def actions_on(service: SubmissionService, submission_id: str) -> list[ModerationAction]:
+    """Everything that was decided of a submission since it came, in order."""
+    with snapshot(service.engine) as session:
+        records = events_of_submission(session, submission_id)
+    return [
+        ModerationAction(record.kind, record.at, record.actor, _reason(record.body))
+        for record in records
+        if record.kind in STATUS_KINDS
+    ]
+
+
+def exact_figures(service: SubmissionService, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The exact overall CELL of each label, by submission: for maintainers only where labels are private."""
+    wanted = select(Score.submission_id, Score.report).where(
+        Score.submission_id.in_(ids),
+        Score.label_version == (service.label_version or ""),
+        Score.policy == POLICY,
+    )
+    with snapshot(service.engine) as session:
+        return {
+            submission_id: {
+                label: found and found["overall"] for label, found in report["labels"].items()
+            }
+            for submission_id, report in session.execute(wanted)
+        }  # fmt: skip
+
+
+def _listed(
+    service: SubmissionService,
+    session: Session,
+    found: SubmissionStatuses,
+    accounts: Sequence[str] | None = None,
+) -> list[ListedSubmission]:
+    """Submissions in the order they came; only those of some accounts where these are said."""
+    version = service.label_version or ""
+    scored = set(
+        session.scalars(
+            select(Score.submission_id).where(Score.label_version == version, Score.policy == POLICY)
+        )
+    )
+    wanted = (
+        select(Submission)
+        .join(Judge)
+        .join(Account)
+        .where(Submission.suite == service.suite.name)
+        .options(joinedload(Submission.judge).joinedload(Judge.account))
+        .order_by(Submission.submitted_at, Submission.id)
+    )
+    if accounts is not None:
+        wanted = wanted.where(Account.name.in_(accounts))
+    return [_one(each, found, each.id in scored) for each in session.scalars(wanted)]
+
+
+def _reason(body: Mapping[str, Any]) -> str:
+    return "; ".join(reason.rstrip(".") for reason in body.get("reasons") or [body.get("reason") or ""])
+
+
+def _one(submission: Submission, found: SubmissionStatuses, is_scored: bool) -> ListedSubmission:
+    account, first_name = submission.judge.account.name, submission.judge.name
+    return ListedSubmission(
+        id=submission.id,
+        account=account,
+        judge=found.name_of(account, first_name),
+        first_name=first_name,
+        submitted_at=submission.submitted_at,
+        content_hash=submission.content_hash,
+        status=found.of(submission.id),
+        is_scored=is_scored,
+    )
+
+
+MOST: Final = 200
+PUBLIC_FIELDS: Final = MappingProxyType(
+    {
+        "scored": ("submission_id", "label_version", "policy"),
+        "annotated": ("trajectory_id", "annotator", "is_done"),
+        "resolved": ("trajectory_id", "question"),
+        "disputed": ("dispute_id", "trajectory_id", "question", "split"),
+        "dispute_decided": ("dispute_id",),
+        "error_tagged": ("judge", "trajectory_id"),
+    }
+)
+"""Kinds of records that hold labels, or what tells them (counts by task): what is told of them is named."""
+
+
+def read_log(
+    service: SubmissionService, before: int | None = None, kind: str | None = None, most: int = 50
+) -> list[dict[str, Any]]:
+    """At most ``most`` records before a sequence, newest first; of one kind, where that is said."""
+    kinds = None if kind is None else [kind]
+    with snapshot(service.engine) as session:
+        return [
+            event_to_response(record) for record in events_before(session, before, kinds, min(most, MOST))
+        ]
+
+
+def event_to_response(record: Event) -> dict[str, Any]:
+    """A record as JSON, without anything that labels went into."""
+    told = PUBLIC_FIELDS.get(record.kind, tuple(record.body))
+    body = {name: record.body[name] for name in told}
+    return {
+        "sequence": record.sequence,
+        "kind": record.kind,
+        "at": record.at.isoformat(timespec="microseconds"),
+        "actor": record.actor,
+        "body": body,
+        "hash": record.hash,
+    }

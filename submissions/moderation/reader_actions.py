@@ -1,0 +1,126 @@
+"""Actions of any signed-in reader: disputes of labels, tags of judges' errors.
+
+Both are bounded for an account by day, and closed to accounts that are closed to submissions.
+"""
+
+from typing import Final, get_args
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from core.suite import Trajectory
+from leaderboard.errors import ErrorTag, make_tag, may_see_errors
+from leaderboard.labels.annotations import QUESTIONS
+from submissions.errors import PermissionDenied, RateLimited, SubmissionError
+from submissions.intake.accounts import DAY, Actor, is_same_name
+from submissions.moderation.actions import Actions, checked_text
+from submissions.records.database import snapshot, transaction
+from submissions.records.event_log import DISPUTE_KINDS, Event, Kind, events_after, lock_event_log
+from submissions.records.models import EventRow
+from submissions.records.projection import add_event
+from submissions.records.queries import current_statuses
+from submissions.records.statuses import Decision, Dispute, disputes_in
+
+DISPUTES_A_DAY: Final = 20
+TAGS_A_DAY: Final = 500
+TEXT_LENGTH: Final = 2_000
+REASON_LENGTH: Final = 1_000
+
+
+class ReaderActions(Actions):
+    """Adds these events to the log of a suite, and reads them.
+
+    Every action raises KeyError for an unknown trajectory or dispute, PermissionDenied for an actor who may not do
+    it, RateLimited at the limit of the day, SubmissionError where the state does not allow it.
+    """
+
+    def disputes(self) -> list[Dispute]:
+        """Every dispute, in the order in which they were filed."""
+        with snapshot(self.engine) as session:
+            return list(self._disputes(session).values())
+
+    def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Event:
+        """Ask for a second look at the answer to a question on a trajectory."""
+        trajectory = self._trajectory(trajectory_id)
+        if question not in QUESTIONS:
+            raise SubmissionError(f"question: use one of {', '.join(QUESTIONS)}")
+        said = checked_text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
+        with transaction(self.engine) as session:
+            self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
+            known = self._disputes(session)
+            asked = (trajectory.trajectory_id, question)
+            for other in known.values():
+                is_open = other.decided is None and is_same_name(other.by, actor.name)
+                if is_open and (other.trajectory_id, other.question) == asked:
+                    raise SubmissionError(
+                        f"you already have an open dispute of this (dispute {other.dispute_id})"
+                    )
+            body = {
+                "dispute_id": str(1 + len(events_after(session, kinds=["disputed"]))),
+                "suite": self.suite.name,
+                "split": trajectory.split,
+                "trajectory_id": trajectory.trajectory_id,
+                "question": question,
+                "text": said,
+            }
+            return self._add(session, "disputed", actor, body)
+
+    def decide(self, dispute_id: str, decision: Decision, reason: str, actor: Actor) -> Event:
+        """A maintainer's decision, with its reason; a later one counts in place of an earlier one."""
+        if not actor.is_maintainer:
+            raise PermissionDenied("only maintainers may decide on disputes")
+        if decision not in get_args(Decision):
+            raise SubmissionError(f"decision: use one of {', '.join(get_args(Decision))}")
+        said = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
+        with transaction(self.engine) as session:
+            lock_event_log(session)
+            found = self._disputes(session)[dispute_id]
+            if found.decided is not None and found.decided.decision == decision:
+                raise SubmissionError(f"this dispute is {decision} already")
+            body = {"dispute_id": dispute_id, "decision": decision, "reason": said}
+            return self._add(session, "dispute_decided", actor, body)
+
+    def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
+        """Say of which kind an error of a judge is. Raises ErrorTagInvalid too.
+
+        Whether there is such an error is for the caller to find out; the labels are not read here.
+        """
+        trajectory = self._trajectory(trajectory_id)
+        if not may_see_errors(self.suite, trajectory.split):
+            raise PermissionDenied("the test labels of this suite are hidden: tag errors on dev")
+        now = self.clock()
+        tag = make_tag(
+            trajectory_id=trajectory.trajectory_id, judge=judge, tagger=actor.name,
+            category=category, note=note, at=now,
+        )  # fmt: skip
+        with transaction(self.engine) as session:
+            self._may_add(session, actor, "error_tagged", TAGS_A_DAY, "tags")
+            body = {"suite": self.suite.name, "split": trajectory.split}
+            body |= tag.model_dump(include={"judge", "trajectory_id", "category", "note"})
+            add_event(session, "error_tagged", actor.name, now, body)
+        return tag
+
+    def _trajectory(self, trajectory_id: str) -> Trajectory:
+        found = self.suite.find(trajectory_id)
+        if found is None:
+            raise KeyError(trajectory_id)
+        return found
+
+    def _disputes(self, session: Session) -> dict[str, Dispute]:
+        return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.suite.name)
+
+    def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
+        """Let the actor add one more record of a kind; nobody else adds any until the transaction ends."""
+        lock_event_log(session)
+        if any(is_same_name(name, actor.name) for name in current_statuses(session).banned):
+            raise PermissionDenied(f"the account {actor.name} is closed; ask a maintainer why")
+        same = select(EventRow.at).where(
+            EventRow.kind == kind,
+            func.lower(EventRow.actor) == actor.name.lower(),
+            EventRow.at > self.clock() - DAY,
+        )
+        newest = session.scalars(same.order_by(EventRow.at.desc()).limit(most)).all()
+        if len(newest) >= most:
+            next_at = newest[-1] + DAY
+            when = f"the next one can be sent from {next_at:%Y-%m-%d %H:%M} UTC"
+            raise RateLimited(f"{most} {what} in 24 hours is the limit of an account; {when}", next_at)

@@ -1,0 +1,227 @@
+"""What a suite with private labels tells of a scored file, so that the labels stay in: pure functions.
+
+What each audience sees of a score where the test labels are private.
+
+The exact report stays in the records; maintainers see it. Everybody else sees a report of the same shape
+whose true positives carry noise, from which all other figures follow:
+
+- The owner of a file sees its overall figures for each label, with ``private_noise``.
+- The public sees the overall figures with ``public_noise``, and each benchmark with the larger of the two.
+- Nobody sees figures by agent, counts by task or an interval from the exact counts.
+
+So the attacks decided (`tests/attacks`; the strongest one, by five accounts in a year, on 60 generated label
+sets). With noise of 6 and 3 true positives it gains 2.3 points of precision from overall figures alone, 2.6
+with benchmarks at 6, 2.7 with benchmarks at 3; with 5 and 3 it is 2.9 and 3.2, so the default is 6.
+Benchmarks of every private file would be five more figures of as many fewer unknowns each.
+
+What is not noisy follows from the file and from constants of the label version: how many trajectories of a
+cell are labelled, and how many are labelled positive. A label that is all positive or all negative in some
+benchmark would be told by that: then its benchmarks are all withheld (the others and the sum would give the
+missing one away), and a label that is so overall is not shown.
+
+95 % intervals of a cell whose counts carry noise: from the noisy counts alone.
+
+The ends of the bootstrap over tasks move with the exact counts, so they cannot be shown beside noisy ones.
+
+Noise that nobody can average away: drawn from a secret and from what is shown, not from a generator.
+
+A draw is a pure function of the server's key, the label version and the figure, so that the same verdicts
+show the same figure for as long as the labels stay. The label version is part of it: with the same noise
+before and after a correction the difference of two figures would be the exact effect of the correction.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from math import hypot, sqrt
+from statistics import NormalDist
+from typing import Any, Final, Literal, Protocol
+
+from leaderboard.board.board import DESIGN_EFFECTS
+from leaderboard.judge_precision.confusion import figures
+from leaderboard.judge_precision.intervals import approximate_interval
+from submissions.privacy.ranking_half import OVERALL, CellDigest, Digests, benchmark_cell
+
+_NORMAL_QUANTILE = 1.959963984540054
+
+
+def noisy_intervals(tp: int, fp: int, fn: int, tp_sd: float) -> dict[str, list[float] | None]:
+    """``precision_ci``, ``recall_ci`` and ``f1_ci`` of noisy counts, as [low, high], None where undefined.
+
+    Two errors that know nothing of each other are added in squares on either side: that of the sample of
+    tasks (Wilson's interval with the design effects of published rows) and that of the noise, whose standard
+    deviation is ``tp_sd`` true positives. TP + FP and TP + FN are not noisy, so on precision = TP / (TP + FP)
+    the noise is tp_sd / (TP + FP), on recall tp_sd / (TP + FN), on F1 = 2 TP / (2 TP + FP + FN) it is
+    2 tp_sd / (2 TP + FP + FN).
+    """
+    predicted, positives, either = tp + fp, tp + fn, tp + fp + fn
+    shares = {"precision": (tp, predicted), "recall": (tp, positives), "f1": (tp, either)}
+    found: dict[str, list[float] | None] = {}
+    for figure, (hits, total) in shares.items():
+        interval = approximate_interval(hits, total, DESIGN_EFFECTS[figure])
+        if interval is None:
+            found[f"{figure}_ci"] = None
+            continue
+        value, noise = hits / total, tp_sd / total
+        if figure == "f1":  # F1 = 2 J / (1 + J) of the share J = TP / (TP + FP + FN)
+            value, *interval = (2 * end / (1 + end) for end in (value, *interval))
+            noise = 2 * tp_sd / (predicted + positives)
+        found[f"{figure}_ci"] = _widened(value, interval, noise)
+    return found
+
+
+def _widened(value: float, interval: list[float], noise: float) -> list[float]:
+    low, high = interval
+    margin = _NORMAL_QUANTILE * noise
+    return [max(0.0, value - hypot(value - low, margin)), min(1.0, value + hypot(high - value, margin))]
+
+
+_STANDARD: Final = NormalDist()
+_BITS: Final = 53
+LARGEST_DRAW: Final = -_STANDARD.inv_cdf(0.5**_BITS / 2)
+"""No draw is further from 0 than this many standard deviations: 8.3, which one draw in 10**16 would pass."""
+
+
+def keyed_normal(key: bytes, *what: str) -> float:
+    """A standard normal draw that only ``key`` and the words of ``what`` decide.
+
+    The first 53 bits of HMAC-SHA256 (RFC 2104) of the words as a JSON list, as a share of (0, 1), through the
+    inverse of the normal distribution. A JSON list, so that no two lists of words have the same bytes.
+    """
+    digest = hmac.new(key, json.dumps(what).encode(), hashlib.sha256).digest()
+    whole = int.from_bytes(digest[:8], "big") >> (64 - _BITS)
+    return _STANDARD.inv_cdf((whole + 0.5) / 2**_BITS)
+
+
+def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: float, audience: str) -> float:
+    """Noise of standard deviation ``wanted`` on a figure for an audience; nobody sees less than ``finest``.
+
+    ``figure`` names label version, label, cell and digest. Independent noise for each audience could be
+    averaged by one who is both: of 5 and 3 counts 2.6 would be left. So all share one draw of standard
+    deviation ``finest``, and a coarser audience gets a second one on top, of sqrt(wanted^2 - finest^2): to
+    have both figures says no more than the finer one alone. Raises ValueError where ``wanted`` is below
+    ``finest``.
+    """
+    if wanted < finest:
+        raise ValueError(f"noise of {wanted} was asked for, where the finest is {finest}")
+    shared = finest * keyed_normal(key, "everyone", *figure)
+    if wanted == finest:
+        return shared
+    return shared + sqrt(wanted**2 - finest**2) * keyed_normal(key, audience, *figure)
+
+
+def noisy_count(count: int, noise: float, least: int, most: int) -> int:
+    """A count with noise, as a whole number from ``least`` to ``most``.
+
+    Rounding and clamping look at the noisy count and at bounds that do not depend on the labels of single
+    trajectories: they tell nothing that the noisy count did not.
+    """
+    return min(max(round(count + noise), least), most)
+
+
+Audience = Literal["owner", "public", "maintainer"]
+POLICY: Final = "strict"
+_KEPT: Final = ("suite", "split", "label_version", "policy", "coverage", "cost")
+"""What is taken over as it is: the file or the suite says it. Named, so that nothing new slips out."""
+
+
+class NoiseRules(Protocol):
+    """The part of a suite's rules that disclosure needs: standard deviations, in true positives."""
+
+    @property
+    def private_noise(self) -> float:
+        """For the overall figures that a file's owner sees."""
+
+    @property
+    def public_noise(self) -> float:
+        """For the overall figures of a public row."""
+
+
+def cell_noise(rules: NoiseRules) -> float:
+    """The standard deviation for one benchmark of a public row."""
+    return max(rules.private_noise, rules.public_noise)
+
+
+def disclose(
+    report: Mapping[str, Any], digests: Digests, rules: NoiseRules, key: bytes, audience: Audience
+) -> dict[str, Any]:
+    """The score report of product.md as ``audience`` may see it; for "maintainer" the exact one.
+
+    A noisy CELL has ``"noise": {"tp_sd": …}`` beside its figures. ``digests`` are those of the report's file,
+    ``key`` is the server's for the purpose "noise". Raises ValueError for an unknown audience, and for
+    another policy than "strict": elsewhere rows without a verdict change how many positives are counted, so
+    that a count that nobody blurs would tell labels.
+    """
+    if audience == "maintainer":
+        return dict(report)
+    if audience not in ("owner", "public"):
+        raise ValueError(f"there is no audience {audience!r}: use owner, public or maintainer")
+    if report["policy"] != POLICY:
+        raise ValueError(f"policy {report['policy']!r} cannot be disclosed: only {POLICY!r} can")
+    blurred = _Blur(rules, key, report["label_version"], audience)
+    return {
+        **{name: report[name] for name in _KEPT if name in report},
+        "labels": {
+            label: found and blurred.label(label, found, digests[label])
+            for label, found in report["labels"].items()
+        },
+    }
+
+
+class _Blur:
+    """The noise of one label version for one audience."""
+
+    def __init__(self, rules: NoiseRules, key: bytes, label_version: str, audience: Audience) -> None:
+        self._rules, self._key, self._label_version, self._audience = rules, key, label_version, audience
+
+    def label(
+        self, label: str, exact: Mapping[str, Any], digests: Mapping[str, CellDigest]
+    ) -> dict[str, Any] | None:
+        """One label of the report; None where all its labels are alike."""
+        if _is_told_by_constants(exact["overall"]):
+            return None
+        is_public = self._audience == "public"
+        wanted = self._rules.public_noise if is_public else self._rules.private_noise
+        finest = min(self._rules.public_noise, self._rules.private_noise)
+        by_benchmark = {}
+        if is_public and not any(map(_is_told_by_constants, exact["by_benchmark"].values())):
+            sd = cell_noise(self._rules)
+            for name, cell in exact["by_benchmark"].items():
+                key = benchmark_cell(name)
+                by_benchmark[name] = self._cell(label, key, cell, digests[key], sd, sd)
+        return {
+            "overall": self._cell(label, OVERALL, exact["overall"], digests[OVERALL], finest, wanted),
+            "by_benchmark": by_benchmark,
+            "by_agent": {},
+        }
+
+    def _cell(
+        self, label: str, name: str, exact: Mapping[str, Any], said: CellDigest, finest: float, wanted: float
+    ) -> dict[str, Any]:
+        n, positives = exact["n"], exact["positives"]
+        predicted, no_verdict = (
+            _share_of(n, said[count], said["rows"]) for count in ("positives", "no_verdict")
+        )
+        figure = (self._label_version, label, name, said["digest"])
+        noise = layered_noise(self._key, figure, finest, wanted, self._audience)
+        tp = noisy_count(exact["tp"], noise, max(0, predicted + positives - n), min(predicted, positives))
+        fp, fn = predicted - tp, positives - tp
+        return {
+            **figures(tp, fp, fn, n - positives - fp, no_verdict, policy=POLICY),
+            **noisy_intervals(tp, fp, fn, wanted),
+            "noise": {"tp_sd": wanted},
+        }
+
+
+def _is_told_by_constants(cell: Mapping[str, Any]) -> bool:
+    """Whether the counts that carry no noise already say the label of every trajectory of the cell."""
+    return cell["positives"] in (0, cell["n"])
+
+
+def _share_of(n: int, count: int, rows: int) -> int:
+    """``count`` of ``rows`` scaled to the ``n`` labelled ones, rounded to a whole number.
+
+    The exact count over labelled rows would say of a single trajectory whether its label is "unsure".
+    """
+    return (2 * count * n + rows) // (2 * rows)

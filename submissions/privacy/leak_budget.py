@@ -1,0 +1,126 @@
+"""The leak budget: how many noisy figures were shown, and what they can have told of one label.
+
+The account is that of differential privacy for the Gaussian mechanism. Two label sets are neighbours when one
+label differs, or two of one cell that keep its number of positives, which is no secret: a count of true
+positives differs by at most 1. With noise of standard deviation sd a figure then costs
+
+    rho = 1 / (2 sd^2)
+
+of zero-concentrated differential privacy (Bun and Steinke 2016, proposition 1.6), and costs add up over
+figures (their lemma 1.7), also where the next file was made from the last answer. A budget rho means
+
+    epsilon = rho + 2 sqrt(rho ln(1 / delta))
+
+at delta (their proposition 1.3): whatever is seen is at most e^epsilon times as likely under one label set as
+under its neighbour, but for a chance of delta. That is a bound over all attacks and all that an attacker may
+know beforehand; what real attacks gain is far less, and is measured in `tests/attacks`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, log, sqrt
+from typing import Any, Final, NamedTuple
+
+from submissions.privacy.ranking_half import OVERALL, Digests, benchmark_cell
+
+DELTA: Final = 1e-6
+
+
+class Disclosure(NamedTuple):
+    """One noisy figure that somebody was shown: the true positives of a cell, all others following."""
+
+    account: str
+    judge: str
+    label_version: str
+    label: str
+    cell: str
+    digest: str
+    tp_sd: float
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What disclosures have told: ``figures`` distinct ones, and what they can say of one label.
+
+    ``rho`` and ``epsilon`` are infinite where a figure carried no noise.
+    """
+
+    figures: int = 0
+    rho: float = 0.0
+
+    @property
+    def epsilon(self) -> float:
+        """The bound at DELTA, see the module."""
+        return self.rho + 2 * sqrt(self.rho * log(1 / DELTA)) if self.rho < inf else inf
+
+
+def disclosures_in(
+    disclosed: Mapping[str, Any], digests: Digests, account: str, judge: str
+) -> list[Disclosure]:
+    """The noisy figures of a disclosed report; none for an exact one.
+
+    A cell of which the file calls nothing positive, or everything, is left out: its figures follow from
+    constants.
+    """
+    found = []
+    for label, shown in disclosed["labels"].items():
+        if not shown:
+            continue
+        cells = {OVERALL: shown["overall"]}
+        cells |= {benchmark_cell(name): cell for name, cell in shown["by_benchmark"].items()}
+        for name, cell in cells.items():
+            said = digests[label][name]
+            if "noise" in cell and 0 < said["positives"] < said["rows"]:
+                version, sd = disclosed["label_version"], cell["noise"]["tp_sd"]
+                found.append(Disclosure(account, judge, version, label, name, said["digest"], sd))
+    return found
+
+
+def leak_of(disclosures: Iterable[Disclosure]) -> Leak:
+    """What all of them together have told.
+
+    A digest counts once for a cell, however often and to whomever it was shown, at the finest noise: the
+    coarser figure is a blur of the finer one (`noise.layered_noise`). Figures of several label versions add
+    up: most labels outlive a correction. A label of one trajectory is part of the overall cell and of one
+    benchmark, so the dearest benchmark counts; success, side effects and repetition are labels apart, so the
+    dearest of them counts.
+    """
+    finest: dict[tuple[str, str, str, str], float] = {}
+    for found in disclosures:
+        key = (found.label_version, found.label, found.cell, found.digest)
+        finest[key] = min(found.tp_sd, finest.get(key, inf))
+    costs: dict[str, dict[str, float]] = {}
+    for (_, label, cell, _), sd in finest.items():
+        of_label = costs.setdefault(label, {})
+        of_label[cell] = of_label.get(cell, 0.0) + _rho(sd)
+    return Leak(len(finest), max(map(_worst, costs.values()), default=0.0))
+
+
+def _rho(sd: float) -> float:
+    return 1 / (2 * sd * sd) if sd else inf
+
+
+def _worst(cells: Mapping[str, float]) -> float:
+    return cells.get(OVERALL, 0.0) + max((rho for cell, rho in cells.items() if cell != OVERALL), default=0.0)
+
+
+def leak_by_account(disclosures: Iterable[Disclosure]) -> dict[str, Leak]:
+    """What each account has been shown over all its judges, by name."""
+    return _leak_by(disclosures, lambda found: found.account)
+
+
+def leak_by_judge(disclosures: Iterable[Disclosure]) -> dict[tuple[str, str], Leak]:
+    """What was shown of each judge, by account and judge."""
+    return _leak_by(disclosures, lambda found: (found.account, found.judge))
+
+
+def leak_by_label_version(disclosures: Iterable[Disclosure]) -> dict[str, Leak]:
+    """What was shown under each label version; `leak_of` everything is what counts for labels that stayed."""
+    return _leak_by(disclosures, lambda found: found.label_version)
+
+
+def _leak_by(disclosures: Iterable[Disclosure], group) -> dict:
+    groups: dict[Any, list[Disclosure]] = {}
+    for found in disclosures:
+        groups.setdefault(group(found), []).append(found)
+    return {name: leak_of(found) for name, found in sorted(groups.items())}

@@ -1,0 +1,192 @@
+"""The event log: append-only, each event holding the hash of the one before. Nothing is edited."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal, get_args
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from submissions.records.models import EventRow
+
+Kind = Literal[
+    "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
+    "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored", "labels_published",
+    "invited", "uninvited", "assigned", "annotated", "resolved", "disputed", "dispute_decided",
+    "error_tagged",
+]  # fmt: skip
+KINDS: Final = frozenset(get_args(Kind))
+STATUS_KINDS: Final = frozenset(
+    (
+        "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden", "shown", "verified",
+        "rejected", "banned", "unbanned", "label_exposed",
+    )
+)  # fmt: skip
+"""What the statuses of submissions, names of judges and closed accounts are folded from."""
+ANNOTATION_KINDS: Final = frozenset(("invited", "uninvited", "assigned", "annotated", "resolved"))
+DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
+ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
+KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
+"""No board depends on these, so that it is not made anew when annotators save."""
+NO_HASH: Final = "0" * 64
+"""What the first record names as the one before."""
+
+_FIELDS: Final = frozenset(("sequence", "kind", "at", "actor", "body", "previous", "hash"))
+_APPENDING: Final = 20261121
+"""Of PostgreSQL's advisory locks, the one that is held while a record is added."""
+
+
+class EventLogBroken(Exception):
+    """Events that differ from what was written; the message names the first."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened (``kind``), when, by whom, and its facts (``body``, JSON)."""
+
+    sequence: int
+    kind: str
+    at: datetime
+    actor: str
+    body: Mapping[str, Any] = field(repr=False)  # answers of annotators are in some
+    previous: str
+    hash: str
+
+    @property
+    def file_sha256(self) -> str | None:
+        """The stored file that the event is about: a submission's or a label set's; mostly None."""
+        return self.body.get("file_sha256")
+
+    def line(self) -> bytes:
+        """The record as a line of canonical JSON, without the line's end."""
+        return canonical({**_hashed(self), "hash": self.hash})
+
+
+def append(session: Session, kind: Kind, actor: str, at: datetime, body: Mapping[str, Any]) -> Event:
+    """Add an event after the last one, in the session's transaction; other writers wait until its end."""
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind of event {kind!r}")
+    lock_event_log(session)
+    sequence, previous = head(session)
+    record = Event(sequence + 1, kind, at, actor, json.loads(canonical(body)), previous, "")
+    record = Event(**{**vars(record), "hash": hash_of(record)})
+    insert(session, record)
+    return record
+
+
+def lock_event_log(session: Session) -> None:
+    """Keep others from adding events until the transaction ends, so that what is counted now stays true."""
+    if session.get_bind().dialect.name == "postgresql":  # SQLite's writing transactions take turns anyway
+        session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
+
+
+def insert(session: Session, record: Event) -> None:
+    """Write a record that has its hash already: one from elsewhere, when the records are restored."""
+    session.add(
+        EventRow(
+            sequence=record.sequence, kind=record.kind, at=record.at, actor=record.actor,
+            body=canonical(record.body).decode(), previous=record.previous, hash=record.hash,
+            subject=record.body.get("submission_id"),
+        )
+    )  # fmt: skip
+    session.flush()
+
+
+def head(session: Session) -> tuple[int, str]:
+    """Sequence and hash of the last record; 0 and 64 zeros where there is none."""
+    last = session.execute(
+        select(EventRow.sequence, EventRow.hash).order_by(EventRow.sequence.desc()).limit(1)
+    ).one_or_none()
+    return (last[0], last[1]) if last is not None else (0, NO_HASH)
+
+
+def number_of_events(session: Session) -> int:
+    """The sequence of the last event; it changes with every event."""
+    return session.scalar(select(func.max(EventRow.sequence))) or 0
+
+
+def events_after(
+    session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
+) -> list[Event]:
+    """The records behind a sequence, in order; of some kinds, and at most so many, where these are said."""
+    wanted = select(EventRow).where(EventRow.sequence > sequence).order_by(EventRow.sequence).limit(most)
+    if kinds is not None:
+        wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
+    return [_record(entry) for entry in session.scalars(wanted)]
+
+
+def events_before(
+    session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
+) -> list[Event]:
+    """The ``most`` records before a sequence, the newest first; None: from the last one on."""
+    wanted = select(EventRow).order_by(EventRow.sequence.desc()).limit(most)
+    if sequence is not None:
+        wanted = wanted.where(EventRow.sequence < sequence)
+    if kinds is not None:
+        wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
+    return [_record(entry) for entry in session.scalars(wanted)]
+
+
+def events_of_submission(session: Session, submission_id: str) -> list[Event]:
+    """Every record about a submission, in order; the first is the one by which it came."""
+    wanted = select(EventRow).where(EventRow.subject == submission_id).order_by(EventRow.sequence)
+    return [_record(entry) for entry in session.scalars(wanted)]
+
+
+def parse_event(line: bytes) -> Event:
+    """The event on a line; raises EventLogBroken where it is none, or its hash does not match."""
+    try:
+        said = json.loads(line)
+        if not isinstance(said, dict) or said.keys() != _FIELDS or not isinstance(said["body"], dict):
+            raise ValueError("not the fields of a record")
+        record = Event(**{**said, "at": datetime.fromisoformat(said["at"])})
+    except (ValueError, TypeError, RecursionError) as error:
+        raise EventLogBroken(f"a line is not a record ({error})") from None
+    if hash_of(record) != record.hash:
+        raise EventLogBroken(f"record {record.sequence}: its content was changed (the hash differs)")
+    return record
+
+
+def check_event_log(records: Sequence[Event]) -> list[str]:
+    """Every problem of a whole log, from event 1; empty when it is as it was written."""
+    problems, previous = [], NO_HASH
+    for place, record in enumerate(records, start=1):
+        if record.sequence != place:
+            return [*problems, f"record {place} is missing: the next one is {record.sequence}"]
+        if record.previous != previous:
+            problems.append(f"record {place}: does not follow record {place - 1} (the hash before differs)")
+        if hash_of(record) != record.hash:
+            problems.append(f"record {place}: its content was changed (the hash differs)")
+        previous = record.hash
+    return problems
+
+
+def hash_of(record: Event) -> str:
+    """SHA-256, hexadecimal, of everything in a record but the hash itself."""
+    return hashlib.sha256(canonical(_hashed(record))).hexdigest()
+
+
+def canonical(value: Mapping[str, Any]) -> bytes:
+    """JSON in its one spelling: keys sorted, no spaces, UTF-8."""
+    said = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return said.encode()
+
+
+def _hashed(record: Event) -> dict[str, Any]:
+    return {
+        "sequence": record.sequence,
+        "kind": record.kind,
+        "at": record.at.isoformat(timespec="microseconds"),
+        "actor": record.actor,
+        "body": record.body,
+        "previous": record.previous,
+    }
+
+
+def _record(entry: EventRow) -> Event:
+    return Event(
+        entry.sequence, entry.kind, entry.at, entry.actor, json.loads(entry.body), entry.previous, entry.hash
+    )

@@ -1,0 +1,186 @@
+"""Questions to the records; what the answers mean is the service's business."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session, joinedload
+
+from leaderboard.board.board import ScoredRecord
+from submissions.records.database import snapshot
+from submissions.records.event_log import (
+    KINDS_OFF_THE_BOARD,
+    STATUS_KINDS,
+    Event,
+    events_after,
+    events_of_submission,
+    number_of_events,
+)
+from submissions.records.models import Account, EventRow, Judge, Score, Submission
+from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
+
+
+def current_statuses(session: Session) -> SubmissionStatuses:
+    """Where everything stands at the session's moment."""
+    return fold_statuses(events_after(session, kinds=STATUS_KINDS))
+
+
+def counted_submissions(
+    session: Session, suite: str, account: str, label_version: str, found: SubmissionStatuses
+) -> list[datetime]:
+    """When an account's test files came that count towards its limits: all but those given back to it."""
+    came = session.execute(
+        select(Submission.id, Submission.submitted_at)
+        .join(Judge)
+        .join(Account)
+        .where(
+            Account.name == account,
+            Submission.suite == suite,
+            Submission.split == "test",
+            Submission.label_version == label_version,
+        )
+    )
+    return [moment for submission_id, moment in came if not found.of(submission_id).is_refunded]
+
+
+def unscored_submissions(engine: Engine, suite: str, label_version: str, policy: str) -> Sequence[Submission]:
+    """The submissions of a suite that have no score under a label version, in the order they came."""
+    scored = select(Score.submission_id).where(Score.label_version == label_version, Score.policy == policy)
+    waiting = (
+        select(Submission)
+        .where(Submission.suite == suite, Submission.id.not_in(scored))
+        .options(joinedload(Submission.judge).joinedload(Judge.account))
+        .order_by(Submission.submitted_at, Submission.id)
+    )
+    with snapshot(engine) as session:
+        return session.scalars(waiting).all()
+
+
+@dataclass(frozen=True)
+class RecordedSubmission:
+    """A submission at one moment of the records. ``last`` is the sequence of the newest record about it,
+    ``judge`` the name that its judge has then."""
+
+    submission: Submission
+    submitted: Event
+    last: int
+    judge: str
+    status: SubmissionStatus
+    score: Score | None
+    is_new: bool = False
+
+
+def recorded_submission(
+    session: Session, submission: Submission, statuses: SubmissionStatuses, label_version: str | None
+) -> RecordedSubmission:
+    """A submission at the session's moment, with its score under a label version or else its newest one."""
+    records = events_of_submission(session, submission.id)
+    body = records[0].body
+    newest_first = select(Score).where(Score.submission_id == submission.id).order_by(Score.id.desc())
+    scores = session.scalars(newest_first).all()
+    of_version = (score for score in scores if score.label_version == label_version)
+    return RecordedSubmission(
+        submission,
+        records[0],
+        records[-1].sequence,
+        statuses.name_of(body["account"], body["judge"]),
+        statuses.of(submission.id),
+        next(of_version, scores[0] if scores else None),
+    )
+
+
+def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
+    """A submission of a suite by its id, with its judge and account; None where the suite has none."""
+    if not re.fullmatch("[0-9a-f]{12}", submission_id):  # PostgreSQL refuses some texts outright
+        return None
+    whole = joinedload(Submission.judge).joinedload(Judge.account)
+    found = session.get(Submission, submission_id, options=[whole])
+    return found if found is not None and found.suite == suite else None
+
+
+def find_score(session: Session, submission_id: str, label_version: str, policy: str) -> Score | None:
+    """The score of a submission under a label version."""
+    return session.scalar(
+        select(Score).where(
+            Score.submission_id == submission_id, Score.label_version == label_version, Score.policy == policy
+        )
+    )
+
+
+def log_version(session: Session) -> int:
+    """What changes with every act: records are only ever added."""
+    return number_of_events(session)
+
+
+def state_of_board(session: Session) -> int:
+    """The same for what a board can depend on: annotators save often, and no board is made anew for it."""
+    last = select(EventRow.sequence).where(EventRow.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
+    return session.scalar(last.order_by(EventRow.sequence.desc()).limit(1)) or 0
+
+
+def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:
+    """What a board stands on while the labels are away: the version with the most scores, then the newest.
+
+    A re-scoring that was broken off has fewer than the version before it.
+    """
+    versions = (
+        select(Score.label_version)
+        .join(Submission)
+        .where(Submission.suite == suite, Score.policy == policy)
+        .group_by(Score.label_version)
+        .order_by(func.count().desc(), func.max(Score.id).desc())
+    )
+    return session.scalar(versions.limit(1))
+
+
+def versions_scored(session: Session, suite: str, policy: str) -> list[str]:
+    """The label versions that submissions of a suite were scored under, in the order of first scores."""
+    versions = (
+        select(Score.label_version)
+        .join(Submission)
+        .where(Submission.suite == suite, Score.policy == policy)
+        .group_by(Score.label_version)
+        .order_by(func.min(Score.id))
+    )
+    return list(session.scalars(versions))
+
+
+def scores_of(session: Session, suite: str, label_version: str | None, policy: str) -> Sequence[Score]:
+    """The scores of a suite's submissions under a label version, in the order that these came."""
+    wanted = (
+        select(Score)
+        .join(Submission)
+        .where(
+            Submission.suite == suite, Score.label_version == (label_version or ""), Score.policy == policy
+        )
+        .options(joinedload(Score.submission).joinedload(Submission.judge).joinedload(Judge.account))
+        .order_by(Submission.submitted_at, Submission.id)
+    )
+    return session.scalars(wanted).all()
+
+
+def scored_record(score: Score, found: SubmissionStatuses) -> ScoredRecord:
+    """A score as the board takes it, under the name that its judge has now."""
+    submission = score.submission
+    account, judge = submission.judge.account.name, submission.judge.name
+    standing = found.of(submission.id)
+    return ScoredRecord(
+        id=submission.id,
+        judge=found.name_of(account, judge),
+        account=account,
+        kind=submission.kind,
+        inputs=submission.inputs,
+        model=submission.model,
+        authors=submission.authors,
+        link=submission.link,
+        test_labels_used=submission.test_labels_used,
+        file_sha256=submission.file_sha256,
+        # To the microsecond: the earlier of two equal submissions ranks first.
+        submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
+        report=score.report,
+        counts_by_task=score.counts_by_task,
+        is_verified=standing.is_verified,
+        is_label_exposed=standing.is_label_exposed,
+    )

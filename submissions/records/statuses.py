@@ -1,0 +1,233 @@
+"""Statuses of submissions, names of judges and banned accounts: a pure fold over events.
+
+Disputes of labels and the decisions on them. A pure fold over events.
+
+`told` gives what a reader may see. Where labels are private, a dispute of a test
+trajectory shows neither its text nor the reason, nor whether the label was changed: whoever knows what was
+asked for would know the label.
+
+Tags of judges' errors among the records: what people said of which error.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, Literal, get_args
+
+from sqlalchemy import Engine
+
+from leaderboard.errors import ErrorTag, make_tag
+from submissions.records.database import snapshot
+from submissions.records.event_log import ERROR_TAG_KINDS, Event, events_after
+
+_CHANGES: Final = MappingProxyType(
+    {
+        "refunded": {"is_refunded": True},
+        "held": {"is_held": True},
+        "released": {"is_held": False},
+        "withdrawn": {"is_withdrawn": True},
+        "hidden": {"is_hidden": True},
+        "shown": {"is_hidden": False},
+        "verified": {"is_verified": True},
+        "rejected": {"is_rejected": True, "is_held": False},
+        "label_exposed": {"is_label_exposed": True},
+    }
+)
+
+
+@dataclass(frozen=True)
+class SubmissionStatus:
+    """The status of one submission; ``reasons`` are those of its events, newest last."""
+
+    is_refunded: bool = False
+    is_held: bool = False
+    is_withdrawn: bool = False
+    is_hidden: bool = False
+    is_verified: bool = False
+    is_rejected: bool = False
+    is_label_exposed: bool = False
+    published_at: datetime | None = None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def is_on_the_board(self) -> bool:
+        """Whether its row may be shown."""
+        return not (self.is_held or self.is_withdrawn or self.is_hidden or self.is_rejected)
+
+
+_INITIAL: Final = SubmissionStatus()
+
+
+@dataclass(frozen=True)
+class SubmissionStatuses:
+    """All statuses at one moment."""
+
+    submissions: Mapping[str, SubmissionStatus] = field(default_factory=dict)
+    banned: frozenset[str] = frozenset()
+    names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(account, the name a judge was first submitted under) to the name that it has now."""
+
+    def of(self, submission_id: str) -> SubmissionStatus:
+        """The status of a submission; the initial one where no event changed it."""
+        return self.submissions.get(submission_id, _INITIAL)
+
+    def name_of(self, account: str, judge: str) -> str:
+        """The name that a judge has now."""
+        return self.names.get((account, judge), judge)
+
+    def first_name_of(self, account: str, shown: str) -> str:
+        """The name that a judge was first submitted under, from the one that it has now."""
+        for (owner, first), now in self.names.items():
+            if owner == account and now == shown:
+                return first
+        return shown
+
+
+def fold_statuses(records: Iterable[Event]) -> SubmissionStatuses:
+    """Statuses from events in their order; events of other kinds are ignored."""
+    submissions: dict[str, SubmissionStatus] = {}
+    banned: set[str] = set()
+    names: dict[tuple[str, str], str] = {}
+    for record in records:
+        body = record.body
+        match record.kind:
+            case "banned":
+                banned.add(body["account"])
+            case "unbanned":
+                banned.discard(body["account"])
+            case "renamed":
+                names[body["account"], body["judge"]] = body["to"]
+            case "published":
+                before = submissions.get(body["submission_id"], _INITIAL)
+                at = before.published_at or record.at
+                submissions[body["submission_id"]] = replace(before, published_at=at)
+            case kind if kind in _CHANGES:
+                before = submissions.get(body["submission_id"], _INITIAL)
+                reasons = (*before.reasons, *_said(body))
+                submissions[body["submission_id"]] = replace(before, **_CHANGES[kind], reasons=reasons)
+    return SubmissionStatuses(submissions, frozenset(banned), names)
+
+
+def _said(body: Mapping) -> tuple[str, ...]:
+    said = body.get("reasons") or [body.get("reason")]
+    return tuple(reason for reason in said if reason)
+
+
+Decision = Literal["corrected", "kept", "declined"]
+Outcome = Literal["open", "decided", "corrected", "kept", "declined"]
+DECISIONS: Final = get_args(Decision)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DisputeDecision:
+    """What a maintainer decided of a dispute: ``corrected`` and ``kept`` speak of the label, ``declined`` of
+    the dispute (nothing in it to look into)."""
+
+    decision: Decision
+    reason: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Dispute:
+    """A dispute as it stands; of several decisions the last one counts."""
+
+    dispute_id: str
+    trajectory_id: str
+    question: str
+    split: str
+    text: str
+    by: str
+    at: datetime
+    decisions: tuple[DisputeDecision, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Dispute({self.dispute_id!r})"  # without what was decided: it may stand in a log
+
+    @property
+    def decided(self) -> DisputeDecision | None:
+        """The decision that counts; None while it is open."""
+        return self.decisions[-1] if self.decisions else None
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeView:
+    """A dispute as a reader may see it. ``text`` and ``reason`` are None where they are kept from them."""
+
+    dispute_id: str
+    trajectory_id: str
+    question: str
+    split: str
+    by: str
+    at: datetime
+    outcome: Outcome
+    text: str | None
+    reason: str | None
+    decided_by: str | None
+    decided_at: datetime | None
+
+    def to_json(self) -> dict[str, Any]:
+        decided_at = self.decided_at and self.decided_at.isoformat()
+        return {**asdict(self), "at": self.at.isoformat(), "decided_at": decided_at}
+
+
+def disputes_in(records: Iterable[Event], suite: str) -> dict[str, Dispute]:
+    """The disputes of a suite by their ids, in the order in which they were filed."""
+    found: dict[str, Dispute] = {}
+    for record in records:
+        body = record.body
+        if record.kind == "disputed" and body["suite"] == suite:
+            asked = {name: body[name] for name in ("trajectory_id", "question", "split", "text")}
+            found[body["dispute_id"]] = Dispute(body["dispute_id"], **asked, by=record.actor, at=record.at)
+        elif record.kind == "dispute_decided" and body["dispute_id"] in found:
+            dispute = found[body["dispute_id"]]
+            decided = DisputeDecision(body["decision"], body["reason"], record.actor, record.at)
+            found[dispute.dispute_id] = replace(dispute, decisions=(*dispute.decisions, decided))
+    return found
+
+
+def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> DisputeView:
+    """What a reader may see; maintainers see all. A text that was declined is for maintainers alone."""
+    decided = dispute.decided
+    hides_labels = dispute.split == "test" and not labels_are_public
+    is_declined = decided is not None and decided.decision == "declined"
+    outcome: Outcome = "open" if decided is None else decided.decision
+    if hides_labels and outcome in ("corrected", "kept") and not is_maintainer:
+        outcome = "decided"
+    return DisputeView(
+        dispute_id=dispute.dispute_id,
+        trajectory_id=dispute.trajectory_id,
+        question=dispute.question,
+        split=dispute.split,
+        by=dispute.by,
+        at=dispute.at,
+        outcome=outcome,
+        text=dispute.text if is_maintainer or not (hides_labels or is_declined) else None,
+        reason=decided.reason if decided and (is_maintainer or not hides_labels) else None,
+        decided_by=decided and decided.by,
+        decided_at=decided and decided.at,
+    )
+
+
+def tags_in(records: Iterable[Event], suite: str) -> list[ErrorTag]:
+    """Every tag of a suite in the order in which it was given; the later one of a person counts."""
+    return [
+        make_tag(
+            trajectory_id=record.body["trajectory_id"],
+            judge=record.body["judge"],
+            tagger=record.actor,
+            category=record.body["category"],
+            note=record.body["note"],
+            at=record.at,
+        )
+        for record in records
+        if record.kind == "error_tagged" and record.body["suite"] == suite
+    ]
+
+
+def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
+    """The same as the records are now."""
+    with snapshot(engine) as session:
+        return tags_in(events_after(session, kinds=ERROR_TAG_KINDS), suite)

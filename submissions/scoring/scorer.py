@@ -1,0 +1,255 @@
+"""Scoring recorded submissions, each once for every label version.
+
+Events that an uploaded file causes: submitted, held, scored, refunded.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Engine, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from core.predictions.table import Predictions
+from core.settings import Settings
+from core.suite import Suite
+from leaderboard.labels.labels import LabelSet
+from leaderboard.report import counts_by_task, score_report, with_cost
+from submissions.errors import PermissionDenied, RateLimited
+from submissions.intake.accounts import limit_message, remaining_quota
+from submissions.intake.declaration import Declaration
+from submissions.intake.upload import Upload, read_upload
+from submissions.privacy.ranking_half import digests_of, halves, labels_of, predictions_of
+from submissions.records.database import snapshot, transaction
+from submissions.records.event_log import lock_event_log, number_of_events
+from submissions.records.files import FileStore
+from submissions.records.models import Score, Submission
+from submissions.records.projection import DECLARED, add_event, find_judge
+from submissions.records.queries import (
+    RecordedSubmission,
+    counted_submissions,
+    current_statuses,
+    find_score,
+    recorded_submission,
+    unscored_submissions,
+)
+
+logger = logging.getLogger(__name__)
+
+THE_SERVER = "the server"
+"""The actor of events that no account causes."""
+
+
+def record_submission(
+    engine: Engine,
+    suite: Suite,
+    upload: Upload,
+    declaration: Declaration,
+    label_version: str,
+    clock: Callable[[], datetime],
+    reasons_to_hold: Sequence[str] = (),
+) -> RecordedSubmission:
+    """The record of a judge's test file, made unless it is there; limits are counted in the same transaction.
+
+    For a new file raises RateLimited at the limit of the account, PermissionDenied where the account is closed; one
+    that is there already is returned as it is.
+    """
+    with transaction(engine) as session:
+        lock_event_log(session)
+        found = current_statuses(session)
+        account = declaration.account
+        judge = found.first_name_of(account, declaration.judge)
+        existing = _existing(session, suite.name, account, judge, upload)
+        if existing is not None:
+            return recorded_submission(session, existing, found, label_version)
+        if account in found.banned:
+            raise PermissionDenied(f"the account {account} is closed to submissions; ask a maintainer why")
+        now = clock()
+        came = counted_submissions(session, suite.name, account, label_version, found)
+        left = remaining_quota(came, suite.rules, now)
+        if left.next_at is not None:
+            raise RateLimited(limit_message(left, suite.rules), left.next_at)
+        body = _body(suite.name, upload, declaration, judge, label_version)
+        submitted = last = add_event(session, "submitted", account, now, body)
+        status = found.of(body["submission_id"])
+        if reasons_to_hold:
+            held = {"submission_id": body["submission_id"], "reasons": list(reasons_to_hold)}
+            last = add_event(session, "held", THE_SERVER, now, held)
+            status = replace(status, is_held=True, reasons=tuple(reasons_to_hold))
+        submission = session.get_one(Submission, body["submission_id"])
+        name = found.name_of(account, judge)
+        return RecordedSubmission(submission, submitted, last.sequence, name, status, None, is_new=True)
+
+
+def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> tuple[Score, int]:
+    """Write a score (the body of a record ``scored``), unless another process wrote it first.
+
+    Gives the score, and a sequence up to which the records hold it.
+    """
+    wanted = (score["submission_id"], score["label_version"], score["policy"])
+    try:
+        with transaction(engine) as session:
+            written = add_event(session, "scored", account, at, score)
+            return find_score(session, *wanted), written.sequence
+    except IntegrityError:
+        with snapshot(engine) as session:
+            found = find_score(session, *wanted)
+            if found is None:
+                raise
+            logger.info("submission %s was scored by another process at the same time", wanted[0])
+            return found, number_of_events(session)
+
+
+def refund_submission(engine: Engine, submission_id: str, reason: str, at: datetime) -> None:
+    """Stop counting a submission towards the limits: it has no score through no fault of its account."""
+    with transaction(engine) as session:
+        lock_event_log(session)
+        if not current_statuses(session).of(submission_id).is_refunded:
+            body = {"submission_id": submission_id, "reason": reason}
+            add_event(session, "refunded", THE_SERVER, at, body)
+
+
+def _existing(session: Session, suite: str, account: str, judge: str, upload: Upload) -> Submission | None:
+    owner = find_judge(session, account, judge)
+    if owner is None:
+        return None
+    return session.scalar(
+        select(Submission).where(
+            Submission.judge_id == owner.id,
+            Submission.suite == suite,
+            Submission.split == upload.check.split,
+            Submission.file_sha256 == upload.sha256,
+        )
+    )
+
+
+def _body(
+    suite: str, upload: Upload, declaration: Declaration, judge: str, label_version: str
+) -> dict[str, Any]:
+    parts = (declaration.account, judge, suite, upload.check.split, upload.sha256)
+    return {
+        "submission_id": hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12],
+        "account": declaration.account,
+        "judge": judge,
+        "suite": suite,
+        "split": upload.check.split,
+        "file_sha256": upload.sha256,
+        "content_hash": upload.check.aligned.content_hash(),
+        "file_name": upload.file_name,
+        "size_bytes": len(upload.content),
+        "rows": upload.check.rows,
+        "coverage": upload.check.coverage,
+        "label_version": label_version,
+        **{name: getattr(declaration, name) for name in DECLARED},
+    }
+
+
+POLICY = "strict"
+FILE_WAIT: Final = timedelta(minutes=10)
+"""So young a submission may have its file at another replica, which scores it."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Writes scores into the records of a suite. ``half_key`` draws the ranking half where there is one."""
+
+    engine: Engine
+    files: FileStore
+    suite: Suite
+    settings: Settings
+    clock: Callable[[], datetime]
+    half_key: bytes | None = None
+
+    def score(self, submission_id: str, account: str, upload: Upload, labels: LabelSet) -> tuple[Score, int]:
+        """Score a submission under ``labels``; see `record_score`."""
+        body = {"submission_id": submission_id, **score_of(upload, labels, self.half_key)}
+        return record_score(self.engine, account, body, self.clock())
+
+    def finish(self, labels: LabelSet) -> int:
+        """Score every recorded submission that has no score under these labels; how many were scored.
+
+        A process killed between recording and scoring leaves such ones. One that cannot be scored (its kept
+        file is damaged) is named in the log, is given back to its account, and keeps nobody else from the
+        board. Held, rejected and withdrawn ones are left alone.
+        """
+        found = unscored_submissions(self.engine, self.suite.name, labels.version, POLICY)
+        with snapshot(self.engine) as session:
+            standing = current_statuses(session)
+        wanted = [
+            record
+            for record in found
+            if not (
+                standing.of(record.id).is_held
+                or standing.of(record.id).is_rejected
+                or standing.of(record.id).is_withdrawn
+            )
+        ]
+        return sum(self._finish(record, labels) for record in wanted)
+
+    def _finish(self, record: Submission, labels: LabelSet) -> bool:
+        """Score one recorded submission from its kept file; whether that was possible."""
+        with snapshot(self.engine) as session:
+            if find_score(session, record.id, labels.version, POLICY) is not None:
+                return True  # another process was here first
+        try:
+            upload = self.stored_upload(record)
+        except (OSError, ValueError):
+            if self.clock() - record.submitted_at < FILE_WAIT:
+                logger.warning("submission %s waits: its file is not here (yet)", record.id)
+                return False
+            logger.error("submission %s cannot be scored: its kept file is missing or damaged", record.id)
+            refund_submission(self.engine, record.id, "its kept file is missing or damaged", self.clock())
+            return False
+        if not upload.check.acceptable:
+            codes = ", ".join(finding.code for finding in upload.check.findings if finding.level == "error")
+            logger.error(
+                "submission %s cannot be scored: its file is not acceptable now (%s)", record.id, codes
+            )
+            refund_submission(
+                self.engine, record.id, "its file does not fit the suite any more", self.clock()
+            )
+            return False
+        self.score(record.id, record.judge.account.name, upload, labels)
+        return True
+
+    def stored_upload(self, record: Submission) -> Upload:
+        """A submission's file, read again. Raises OSError or ValueError where it is missing or damaged."""
+        content = self.files.read(record.file_sha256)
+        # It was within the limit of its day.
+        most = max(len(content), self.settings.max_upload_bytes)
+        settings = self.settings.model_copy(update={"max_upload_bytes": most})
+        return read_upload(content, record.file_name, settings, suite=self.suite, split=record.split)
+
+
+def score_of(upload: Upload, labels: LabelSet, half_key: bytes | None = None) -> dict:
+    """The score of an acceptable upload: what its record says of it beside the submission.
+
+    ``halves`` holds report and digests of the half that is shown and the one that ranks; empty without a key.
+    """
+    aligned = upload.check.aligned
+    return {
+        "label_version": labels.version,
+        "policy": POLICY,
+        **_figures(aligned, labels),
+        "counts_by_task": dict(counts_by_task(aligned, labels)),
+        "halves": {} if half_key is None else _halves(aligned, labels, half_key),
+    }
+
+
+def _figures(aligned: Predictions, labels: LabelSet) -> dict:
+    return {
+        "report": with_cost(score_report(aligned, labels, POLICY), aligned.cost_usd),
+        "digests": digests_of(aligned, labels.trajectories),
+    }
+
+
+def _halves(aligned: Predictions, labels: LabelSet, key: bytes) -> dict:
+    drawn = halves(labels.trajectories, key)
+    return {
+        name: _figures(predictions_of(aligned, rows), labels_of(labels, rows))
+        for name, rows in (("shown", drawn.shown), ("ranked", drawn.ranked))
+    }

@@ -1,0 +1,113 @@
+"""A service with the place where its records last: restored from the Hub, and committing to it."""
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from core.hub import HubRepository, hub_of, is_repo_name
+from core.settings import Settings, variable_of
+from submissions.hub.board_copy import BoardCopy
+from submissions.hub.lease import open_lease
+from submissions.hub.mirror import Committer, HubSync
+from submissions.hub.repository import CommitRateLimiter, RecordsRepository
+from submissions.hub.restore import Restorer, Stopping
+from submissions.records.database import snapshot
+from submissions.records.event_log import number_of_events
+from submissions.service import SubmissionService
+
+logger = logging.getLogger(__name__)
+Service = TypeVar("Service", bound=SubmissionService)
+
+
+class InvalidRepositoryName(ValueError):
+    """ARB_RECORDS_REPO or ARB_BOARD_REPO is no name of a repository; the message says which."""
+
+
+def open_service(
+    settings: Settings,
+    make: Callable[[Settings], Service] = SubmissionService,
+    limiter: CommitRateLimiter | None = None,
+) -> Service:
+    """The service for these settings: records restored, unfinished scoring finished; `close` it at the end.
+
+    Where the Hub keeps the records (ARB_RECORDS_REPO) and is silent, reading goes on with what is here, and
+    what is left to do is done when it answers. Raises InvalidRepositoryName, DatabaseUnavailable.
+    """
+    for field in ("records_repo", "board_repo"):
+        if (name := getattr(settings, field)) and not is_repo_name(name):
+            said = f"{variable_of(field)}: a repository is named OWNER/NAME, and {name!r} is not"
+            raise InvalidRepositoryName(said)
+    service = make(settings)
+    mirror = None
+    if settings.records_repo:
+        mirror = _mirror(service, settings, limiter or CommitRateLimiter())
+        service.durability = mirror
+        mirror.start()
+        service.on_close(mirror.close)
+        mirror.when_open(service.finish_scoring)
+    else:
+        service.finish_scoring()
+    if settings.board_repo:
+        copy = _board_copy(service, settings, mirror)
+        copy.start()
+        service.on_close(copy.close)
+    return service
+
+
+def _mirror(service: SubmissionService, settings: Settings, limiter: CommitRateLimiter) -> HubSync:
+    stop = threading.Event()
+    folder = _private_folder(settings)
+    repository = RecordsRepository(hub_of(settings), settings.records_repo, folder, _say)
+    restorer = Restorer(lambda: service.engine, service.files, repository, service.clock, stop)
+    pause, is_shared = _pause_until(stop), service.engine.dialect.name == "postgresql"
+    committer = Committer(
+        lambda: service.engine, repository, restorer, limiter, service.clock, pause, is_shared
+    )
+    with snapshot(service.engine) as session:
+        is_empty = number_of_events(session) == 0
+    return HubSync(
+        lambda: service.engine,
+        committer,
+        open_lease(lambda: service.engine, settings.state_dir, "records"),
+        stop,
+        disk_is_durable=settings.disk_is_lasting,
+        is_authority=not is_empty and (settings.disk_is_lasting or bool(settings.database_url)),
+        is_shared=is_shared,
+    )
+
+
+def _private_folder(settings: Settings) -> Path:
+    """For what this token fetches: the Hub's client hands what lies in a folder to any other token too."""
+    token = settings.hf_token.get_secret_value() if settings.hf_token else ""
+    return settings.state_dir / "hub" / f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+
+
+def _board_copy(service: SubmissionService, settings: Settings, mirror: HubSync | None) -> BoardCopy:
+    stop = threading.Event()
+    repository = HubRepository(hub_of(settings), settings.board_repo, say=_say, sleep=_pause_until(stop))
+    return BoardCopy(
+        service.board,
+        repository,
+        settings.state_dir / "hub" / "board",
+        stop,
+        open_lease(lambda: service.engine, settings.state_dir, "board"),
+        may=lambda: mirror is None or mirror.closed is None,
+        limiter=CommitRateLimiter(),
+    )
+
+
+def _pause_until(stop: threading.Event) -> Callable[[float], None]:
+    """A pause that the end of the server cuts short."""
+
+    def pause(seconds: float) -> None:
+        if stop.wait(seconds):
+            raise Stopping
+
+    return pause
+
+
+def _say(line: str) -> None:
+    logger.info("the Hub: %s", line)

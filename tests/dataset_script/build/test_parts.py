@@ -1,0 +1,254 @@
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.suite import DevLabels
+from dataset_script.build import parts as module
+from dataset_script.build.blind import Blinding
+from dataset_script.build.parts import PartTask, WorkerError, Workers, make_part
+from dataset_script.sources.released import ReleasedSource
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+def square(number):
+    return number * number
+
+
+def where(_number):
+    return os.getpid()
+
+
+def fail(number):
+    raise OSError(28, f"No space left for {number}")
+
+
+def die(_number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_results_come_in_the_order_of_the_tasks_and_each_is_told():
+    for number in (1, 2):
+        told = []
+        with Workers(number) as workers:
+            assert workers.run_all(square, [3, 1, 2], [0, 9, 5], told.append) == [9, 1, 4]
+        assert sorted(told) == [1, 2, 3]
+
+
+def test_one_worker_is_this_process_and_several_are_others():
+    with Workers(1) as workers:
+        assert set(workers.run_all(where, [1, 2], [0, 0])) == {os.getpid()}
+    with Workers(2) as workers:
+        assert os.getpid() not in workers.run_all(where, [1, 2], [0, 0])
+
+
+def test_large_tasks_are_begun_first():
+    order = []
+    with Workers(1) as workers:
+        workers.run_all(square, [1, 2, 3], [10, 30, 20], order.append)
+    assert order == [2, 3, 1]
+
+
+def test_no_more_is_read_at_once_than_the_memory_allows_but_always_one(monkeypatch):
+    monkeypatch.setattr(module, "BYTES_AT_ONCE", 100)
+    workers = Workers(4)
+    assert workers._has_room(500, [])
+    assert workers._has_room(40, [60])
+    assert not workers._has_room(41, [60])
+    assert not workers._has_room(0, [0] * 8)  # two for each process are enough
+
+
+def test_an_error_of_a_task_ends_the_work_with_it():
+    with pytest.raises(OSError, match="No space left"), Workers(2) as workers:
+        workers.run_all(fail, [1, 2, 3], [0, 0, 0])
+
+
+def test_a_killed_process_is_told_with_what_may_be_done():
+    with pytest.raises(WorkerError, match="run again, it goes on from here"), Workers(2) as workers:
+        workers.run_all(die, [1, 2], [0, 0])
+
+
+def test_an_interruption_does_not_wait_for_what_is_under_way():
+    def interrupt(_task):
+        raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), Workers(2) as workers:
+        workers.run_all(time.sleep, [60, 0], [0, 0], interrupt)
+    assert time.monotonic() - begun < 20
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    code = f"""
+import sys, time
+sys.path.insert(0, {str(REPOSITORY)!r})
+from dataset_script.build.parts import Workers
+if __name__ == "__main__":
+    with Workers(2) as workers:
+        workers.run_all(time.sleep, [0, 0], [0, 0])
+        print(*[p.pid for p in workers._processes()._processes.values()], flush=True)
+        time.sleep(60)
+"""
+    script = tmp_path / "parent.py"
+    script.write_text(code)
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    children = [int(number) for number in parent.stdout.readline().split()]
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while any(map(_alive, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert children and not any(map(_alive, children))
+
+
+def _alive(pid):
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0]
+    except OSError:
+        return False
+
+
+def test_nothing_is_started_before_there_is_work():
+    before = multiprocessing.active_children()
+    with Workers(2):
+        assert multiprocessing.active_children() == before
+
+
+DEV_1 = "shop/GenericAgent-a/shop.1"
+
+
+@pytest.fixture
+def task(source, suite, tmp_path):
+    """A part's task for the files that the source has of a trajectory now."""
+
+    def task_of(trajectory_id=DEV_1, is_judgments=False):
+        released = ReleasedSource(source.path)
+        listed = released.list_judgments() if is_judgments else released.list()
+        files = tuple(f for f in listed.files if f.trajectory_id == trajectory_id)
+        folder = tmp_path / "parts"
+        folder.mkdir(exist_ok=True)
+        return PartTask(folder, released, suite.find(trajectory_id), files, is_judgments=is_judgments)
+
+    return task_of
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Counts the files that are read."""
+    read, real = [], ReleasedSource.read
+
+    def counted(self, file):
+        read.append(file.name)
+        return real(self, file)
+
+    monkeypatch.setattr(ReleasedSource, "read", counted)
+    return read
+
+
+def test_a_part_that_is_there_is_not_made_again(source, task, reads):
+    source.put(DEV_1, goal="")
+    first, second = make_part(task()), make_part(task())
+    assert len(reads) == 1
+    assert (first.folder, first.sizes) == (second.folder, second.sizes)
+    assert [f.code for f in second.notes] == ["no_goal", "no_dev_labels"]  # what was told is told again
+    assert first.table("steps").equals(second.table("steps"))
+
+
+def test_a_part_that_was_not_finished_is_made_again(source, task, reads):
+    source.put(DEV_1)
+    part = make_part(task())
+    part.folder.rename(f"{part.folder}.unfinished")
+    assert make_part(task()).table("trajectories").num_rows == 1
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda task: replace(task, labels=DevLabels(DEV_1, 1, True, None, None, None)),
+        lambda task: replace(task, blinding=Blinding(b"k" * 32)),
+        lambda task: replace(task, trajectory=replace(task.trajectory, split="test")),
+    ],
+)
+def test_whatever_goes_into_a_part_makes_another_one(source, task, change):
+    source.put(DEV_1)
+    assert make_part(task()).folder != make_part(change(task())).folder
+
+
+def test_a_changed_file_a_new_picture_and_changed_code_make_another_part(source, task, monkeypatch):
+    source.put(DEV_1)
+    seen = {make_part(task()).folder}
+    source.put(DEV_1, goal="another goal, of another length")
+    seen.add(make_part(task()).folder)
+    source.picture(DEV_1, 0)
+    seen.add(make_part(task()).folder)
+    monkeypatch.setattr(module, "_code_version", lambda: "another")
+    seen.add(make_part(task()).folder)
+    assert len(seen) == 4
+
+
+def test_files_that_give_nothing_make_a_part_without_tables_that_tells_why(source, task):
+    source.put(DEV_1, b"{")
+    part = make_part(task())
+    assert part.sizes == {}
+    assert [f.code for f in part.left_out] == ["not_json"]
+
+
+def test_a_value_that_no_column_can_hold_is_the_files_fault(source, task, make_step):
+    source.put(DEV_1, steps=[make_step(0)])
+    broken = replace(task(), source=_Giving(task().source, model=7))
+    part = make_part(broken)
+    assert (part.sizes, part.left_out[0].code) == ({}, "not_a_trajectory")
+    assert "trajectories" in part.left_out[0].message
+
+
+def test_a_reader_that_fails_on_a_file_ends_nothing(source, task, monkeypatch):
+    def fail(_self, _file):
+        raise ZeroDivisionError("unheard of")
+
+    source.put(DEV_1)
+    monkeypatch.setattr(ReleasedSource, "read", fail)
+    (finding,) = make_part(task()).left_out
+    assert (finding.code, finding.message) == ("reader_failed", "ZeroDivisionError: unheard of")
+
+
+class _Giving:
+    """A source whose recordings have other values, as a source of somebody else's may."""
+
+    kind = "other"
+
+    def __init__(self, source, **changes):
+        self._source, self._changes = source, changes
+
+    def read(self, file):
+        recording, notes = self._source.read(file)
+        return replace(recording, **self._changes), notes
+
+
+def test_judgments_are_rows_by_judge_and_a_reply_takes_the_place_of_an_error(source, task, table):
+    source.put(DEV_1)
+    source.judge(DEV_1, "nnetnav", "Reward: 4")
+    source.judge(DEV_1, "aer", {"error": "x"}, ending="_error")
+    source.judge(DEV_1, "aer", "Status: failure")
+    source.judge(DEV_1, "gpt-4o-noscreen", {"error": "x"}, ending="_error")
+    source.judge(DEV_1, "claude", b"{")
+    part = make_part(task(is_judgments=True))
+    rows = part.table("judgments").to_pylist()
+    assert [(row["judge"], row["state"], row["success"]) for row in rows] == [
+        ("aer", "ok", 0),
+        ("gpt-4o-noscreen", "error", None),
+        ("nnetnav", "ok", 1),
+    ]
+    assert [(f.code, f.file.split("/")[3:]) for f in part.left_out] == [
+        ("failed_judgment", ["aer", "shop.1_error.json"]),
+        ("not_json", ["claude", "shop.1.json"]),
+    ]
+    assert "CANARY" not in json.dumps(rows)

@@ -1,0 +1,69 @@
+from dataset_script.build.report import LEFT_OUT, NOTES, BuildReport, finding, finding_line, lines
+
+
+def test_counts_are_kept_by_split_and_benchmark():
+    report = BuildReport("own")
+    for split, benchmark in (("dev", "shop"), ("test", "shop"), ("test", "shop"), ("test", "webarena")):
+        report.count(split, benchmark)
+    assert report.counts == {"dev": {"shop": 1}, "test": {"shop": 2, "webarena": 1}}
+    assert (report.built(), report.built("dev"), report.built("test")) == (4, 1, 3)
+    assert next(lines(report)) == "suite own: dev 1, test 3"
+
+
+def test_a_clean_build_says_so():
+    assert list(lines(BuildReport("own")))[1:] == ["left out: nothing", "to know: nothing"]
+
+
+def test_reasons_are_counted_and_names_are_given_with_their_details():
+    report = BuildReport("own")
+    report.left_out = [finding("not_json", "a.json", "cut off"), finding("missing", "x/y/z")]
+    report.notes = [finding("no_goal", "x/y/a")]
+    text = "\n".join(lines(report))
+    assert f"       1  {LEFT_OUT['not_json']}" in text
+    assert "  a.json: cut off" in text
+    assert f"{LEFT_OUT['missing']}:\n  x/y/z" in text
+    assert f"{NOTES['no_goal']}:\n  x/y/a" in text
+
+
+def test_more_than_twenty_names_are_counted_and_the_way_to_all_is_told():
+    report = BuildReport("own")
+    report.left_out = [finding("missing", f"id-{index}") for index in range(25)]
+    text = list(lines(report))
+    assert "      25  in the suite, but not in the source" in text
+    assert sum(line.startswith("  id-") for line in text) == 20
+    assert "  … and 5 more; --report FILE writes every name" in text
+    assert len(report.as_json()["left_out"]) == 25
+
+
+def test_every_damaged_file_has_its_line_however_many_there_are():
+    report = BuildReport("own")
+    report.left_out = [finding("not_json", f"file-{index}.json", "cut off") for index in range(25)]
+    text = list(lines(report))
+    assert sum(line.startswith("  file-") for line in text) == 25
+    assert (report.damaged(), sum("more" in line for line in text)) == (25, 0)
+
+
+def test_only_broken_files_are_damaged():
+    report = BuildReport("own")
+    report.left_out = [finding(code, "x") for code in ("missing", "duplicate", "invalid", "not_in_suite")]
+    assert report.damaged() == 0
+
+
+def test_a_code_without_words_is_told_all_the_same():
+    report = BuildReport("own")
+    report.left_out = [finding("strange", "a.bin", "of another source")]
+    text = "\n".join(lines(report))
+    assert "       1  strange" in text and "  a.bin: of another source" in text
+
+
+def test_a_line_is_kept_short():
+    assert len(finding_line(finding("not_json", "a" * 5_000, "b" * 5_000))) == 400
+
+
+def test_rows_are_told_by_configuration():
+    report = BuildReport("own", rows={"steps": {"dev": 20, "test": 19}})
+    assert list(lines(report))[1] == "  steps: dev 20, test 19"
+
+
+def test_control_characters_in_names_do_not_reach_the_terminal():
+    assert finding_line(finding("not_json", "a\x1b[31m\udcff.json")) == "a\ufffd[31m\ufffd.json"

@@ -1,0 +1,214 @@
+from dataclasses import replace
+
+import pytest
+
+from core.suite import DevLabels, Task
+from dataset_script.build.rows import (
+    ROWS_OF_A_RUN,
+    BrokenImageError,
+    Run,
+    annotation_row,
+    image_bytes,
+    judgment_row,
+    notes_on,
+    reward_row,
+    screenshot_row,
+    step_rows,
+    task_row,
+    trajectory_row,
+    with_images,
+)
+from dataset_script.schema import CONFIGURATIONS
+from dataset_script.sources.base import Judgment, Note, RecordedStep, Recording
+
+DEV, TEST = "shop/GenericAgent-b/shop.resized.1", "shop/GenericAgent-a/shop.2"
+LABELS = DevLabels(DEV, 1, True, False, None, 3)
+
+
+def recorded_step(num, **changes):
+    given = {
+        "action": None,
+        "reasoning": None,
+        "last_action_error": "",
+        "box": None,
+        "screenshot": None,
+    } | changes
+    return RecordedStep(
+        num=num,
+        url=f"http://shop/{num}",
+        focused_element="7",
+        axtree=f"tree {num} in full",
+        axtree_pruned=f"tree {num}",
+        **given,
+    )
+
+
+@pytest.fixture
+def recording() -> Recording:
+    return Recording(
+        trajectory_id=DEV,
+        benchmark_folder="shop",
+        agent="GenericAgent-b",
+        task_id="shop.resized.1",
+        model="model-x",
+        goal="Buy a teapot.\n",
+        goal_images=(),
+        valid=True,
+        cum_reward=0.75,
+        steps=(
+            recorded_step(0, action="click('7')", reasoning="Open it.", box=(1.0, 2.0, 3.0, 4.0)),
+            recorded_step(
+                1, action="send_msg_to_user('Done.')", reasoning="Tell.", last_action_error="TimeoutError"
+            ),
+            recorded_step(2),
+        ),
+    )
+
+
+@pytest.fixture
+def run(suite, recording):
+    return Run(suite.find(DEV), recording, LABELS)
+
+
+def test_every_configuration_gives_the_columns_of_the_schema_in_their_order(run):
+    judgment = Judgment("aer", "m", True, None, "ok", True, None, False, 2, "Status: success")
+    rows = {name: next(make(run)) for name, make in ROWS_OF_A_RUN.items()} | {
+        "judgments": judgment_row(run.trajectory, judgment),
+        "annotations": annotation_row(LABELS),
+        "tasks": task_row(Task("shop.1", "shop", "dev")),
+    }
+    assert {name: list(row) for name, row in rows.items()} == {
+        name: [column.name for column in configuration.columns]
+        for name, configuration in CONFIGURATIONS.items()
+    }
+
+
+def test_a_dev_row_has_its_labels_as_indexes_and_the_released_spelling(run):
+    built = trajectory_row(run)
+    del built["steps"]
+    assert built == {
+        "trajectory_id": DEV,
+        "benchmark": "shop",
+        "agent": "GenericAgent-b",
+        "model": "model-x",
+        "task_id": "shop.resized.1",
+        "goal": "Buy a teapot.",  # without the line end it is released with
+        "n_steps": 3,
+        "final_axtree": "tree 2 in full",  # of the last step, number 2
+        "final_axtree_pruned": "tree 2",
+        "success": 1,
+        "side_effect": 0,
+        "repetition": None,
+        "optimality": 3,
+    }
+    assert trajectory_row(run)["steps"][1] == {
+        "num": 1,
+        "url": "http://shop/1",
+        "action": "send_msg_to_user('Done.')",
+        "reasoning": "Tell.",
+        "last_action_error": "TimeoutError",
+        "focused_element": "7",
+    }
+
+
+def test_a_test_row_has_null_labels_and_labels_for_it_are_refused(suite, recording):
+    built = trajectory_row(Run(suite.find(TEST), recording, None))
+    assert [built[name] for name in ("success", "side_effect", "repetition", "optimality")] == [None] * 4
+    with pytest.raises(ValueError, match="labels of a test trajectory"):
+        Run(suite.find(TEST), recording, DevLabels(TEST, 1, True, True, True, 4))
+
+
+def test_second_level_workarena_is_reported_as_workarena_plus_plus(suite, recording):
+    built = trajectory_row(
+        Run(suite.find("workarena/GenericAgent-a/workarena.servicenow.sort-l2"), recording, None)
+    )
+    assert (built["benchmark"], built["trajectory_id"].split("/")[0]) == ("workarena++", "workarena")
+
+
+def test_only_line_ends_are_taken_off_the_goal(run):
+    changed = replace(run, recording=replace(run.recording, goal="  Say 'a\n b' \n\n"))
+    assert trajectory_row(changed)["goal"] == "  Say 'a\n b' "
+
+
+def test_steps_have_trees_pictures_and_the_box_as_a_list(run, make_png):
+    steps = (replace(run.recording.steps[0], screenshot=make_png(5)), *run.recording.steps[1:])
+    rows = list(step_rows(replace(run, recording=replace(run.recording, steps=steps))))
+    assert rows[0]["box"] == [1.0, 2.0, 3.0, 4.0]
+    assert rows[0]["screenshot"] == {"bytes": make_png(5), "path": None}
+    assert (rows[1]["box"], rows[1]["screenshot"], rows[1]["axtree"]) == (None, None, "tree 1 in full")
+    assert {row["trajectory_id"] for row in rows} == {DEV}
+
+
+def test_the_final_screenshot_is_the_last_steps_and_goal_images_are_kept(run, make_png):
+    steps = (*run.recording.steps[:2], replace(run.recording.steps[2], screenshot=make_png(9)))
+    built = screenshot_row(
+        replace(run, recording=replace(run.recording, steps=steps, goal_images=(make_png(1),)))
+    )
+    assert built["final_screenshot"]["bytes"] == make_png(9)
+    assert [image["bytes"] for image in built["goal_images"]] == [make_png(1)]
+
+
+@pytest.mark.parametrize(("reward", "verdict"), [(0.75, 1), (0.5, 0), (0.0, 0), (None, None)])
+def test_the_rule_based_verdict_is_a_reward_above_one_half(run, reward, verdict):
+    row = reward_row(replace(run, recording=replace(run.recording, cum_reward=reward)))
+    assert row == {"trajectory_id": DEV, "cum_reward": reward, "rule_based": verdict}
+
+
+def test_the_reward_is_in_no_other_row_of_a_run(run):
+    others = [row for name, make in ROWS_OF_A_RUN.items() if name != "rewards" for row in make(run)]
+    assert "0.75" not in repr(others)
+
+
+def codes(run):
+    return [note.code for note in notes_on(run)]
+
+
+def test_a_whole_trajectory_gives_no_note(run):
+    assert codes(run) == []
+
+
+def test_what_is_odd_is_noted_and_kept(run):
+    steps = run.recording.steps
+    last_acts = replace(steps[2], action="noop()", axtree=None)
+    odd = replace(run.recording, goal="\n", steps=(steps[0], replace(steps[1], num=5), last_acts))
+    changed = replace(run, recording=odd, labels=None)
+    assert codes(changed) == [
+        "action_on_last_step",
+        "step_numbers",
+        "no_goal",
+        "no_final_tree",
+        "no_dev_labels",
+    ]
+    assert trajectory_row(changed)["steps"][-1]["action"] == "noop()"
+
+
+def test_missing_labels_are_noted_on_dev_only(suite, recording):
+    assert codes(Run(suite.find(DEV), recording, None)) == ["no_dev_labels"]
+    assert codes(Run(suite.find(TEST), recording, None)) == []
+
+
+def test_pictures_are_read_and_broken_ones_are_named_and_left_out(run, tmp_path, make_png):
+    (tmp_path / "whole.png").write_bytes(make_png(1))
+    pictures = [tmp_path / "whole.png", make_png(2)[:-5], tmp_path / "absent.png"]
+    steps = tuple(replace(s, screenshot=p) for s, p in zip(run.recording.steps, pictures, strict=True))
+    read, notes = with_images(replace(run.recording, steps=steps, goal_images=(b"GIF89a", make_png(3))))
+    assert [step.screenshot for step in read.steps] == [make_png(1), None, None]
+    assert read.goal_images == (make_png(3),)
+    assert notes == [
+        Note("broken_image", "the screenshot of step 1 is cut off"),
+        Note("broken_image", "the screenshot of step 2 cannot be read (No such file or directory)"),
+        Note("broken_image", "goal image 0 is neither PNG, JPEG nor WebP"),
+    ]
+
+
+def test_whole_pictures_of_each_kind_are_taken_and_cut_ones_refused():
+    import io
+
+    from PIL import Image
+
+    for kind in ("PNG", "JPEG", "WEBP"):
+        file = io.BytesIO()
+        Image.new("RGB", (40, 30), "teal").save(file, kind)
+        assert image_bytes(file.getvalue()) == file.getvalue()
+        with pytest.raises(BrokenImageError, match="is cut off"):
+            image_bytes(file.getvalue()[: len(file.getvalue()) // 2])

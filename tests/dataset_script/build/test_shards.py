@@ -1,0 +1,163 @@
+import json
+import random
+
+import pyarrow.parquet as pq
+import pytest
+
+from core.suite import Trajectory
+from dataset_script.build import shards
+from dataset_script.build.parts import PartTask, make_part
+from dataset_script.build.shards import RowsTask, Shard, plan_shards, render_manifest, write_rows, write_shard
+from dataset_script.schema import CONFIGURATIONS, arrow_schema
+from dataset_script.sources.released import ReleasedSource
+
+SHARDS = [
+    Shard("data/steps/test-00000-of-00001.parquet", "steps", "test", "b" * 64, 20, 3),
+    Shard("data/rewards/dev-00000-of-00001.parquet", "rewards", "dev", "a" * 64, 10, 1),
+]
+
+
+def test_every_file_is_listed_with_what_it_is():
+    manifest = json.loads(render_manifest("own", {"kind": "released"}, SHARDS))
+    assert (manifest["format"], manifest["suite"], manifest["source"]) == (1, "own", {"kind": "released"})
+    assert manifest["files"]["data/rewards/dev-00000-of-00001.parquet"] == {
+        "configuration": "rewards",
+        "split": "dev",
+        "sha256": "a" * 64,
+        "bytes": 10,
+        "rows": 1,
+    }
+
+
+def test_the_order_of_the_work_does_not_change_the_text():
+    assert render_manifest("own", {}, SHARDS) == render_manifest("own", {}, SHARDS[::-1])
+
+
+@pytest.fixture
+def parts(source, make_step, make_png, tmp_path):
+    """Parts of as many trajectories as asked for, each with about so much text that hardly compresses."""
+    chance = random.Random(0)
+
+    def make(count, characters=0, pictures=0, final=False):
+        for number in range(count):
+            name = f"shop/a/shop.{number:03d}"
+            where = f"screenshots/{name}/screenshot_step_0.png"
+            tree = chance.randbytes(characters // 2).hex()
+            steps = [make_step(0, axtree=tree, screenshot_path=where), make_step(1)]
+            source.put(name, steps=steps[:1] if final else steps)
+            if pictures:
+                source.picture(name, 0, make_png(0)[:-12] + chance.randbytes(pictures) + make_png(0)[-12:])
+        released = ReleasedSource(source.path)
+        folder = tmp_path / "parts"
+        folder.mkdir(exist_ok=True)
+        return [
+            make_part(PartTask(folder, released, Trajectory(f.trajectory_id, "shop", "a", "t", "test"), (f,)))
+            for f in released.list().files
+        ]
+
+    return make
+
+
+def write(tmp_path, configuration, made):
+    tasks = plan_shards(tmp_path / "out", configuration, "test", made)
+    return [(write_shard(task), tmp_path / "out" / task.name) for task in tasks]
+
+
+def ids(path):
+    return pq.read_table(path, columns=["trajectory_id"])["trajectory_id"].to_pylist()
+
+
+def test_shards_keep_to_their_size_and_hold_every_row_in_order(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "TEXT_SHARD_BYTES", 100_000)
+    made = parts(40, 10_000, final=True)
+    written = write(tmp_path, "trajectories", made)
+    assert [row for _, path in written for row in ids(path)] == [f"shop/a/shop.{n:03d}" for n in range(40)]
+    assert len(written) > 2  # 400 kB of text, about half of it after compression
+    assert max(shard.bytes for shard, _ in written) <= 100_000
+
+
+def test_text_shards_are_at_most_8_mb_and_those_with_images_about_200(parts):
+    assert {name: shards.shard_bytes(found) for name, found in CONFIGURATIONS.items()} == {
+        **dict.fromkeys(CONFIGURATIONS, 8_000_000),
+        "trajectories_with_screenshot": 200_000_000,
+        "steps": 200_000_000,
+    }
+
+
+def test_a_trajectory_larger_than_a_shard_stands_in_one_of_its_own(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "IMAGE_SHARD_BYTES", 10_000)
+    made = [*parts(2), *parts(3, 50_000)[2:]]
+    small, large = made[0], made[2]
+    tasks = plan_shards(tmp_path, "steps", "test", [small, small, large, small])
+    assert [len(task.parts) for task in tasks] == [2, 1, 1]
+    assert [task.name for task in tasks] == [
+        f"data/steps/test-0000{index}-of-00003.parquet" for index in range(3)
+    ]
+
+
+def test_no_parts_make_no_shard(tmp_path):
+    assert plan_shards(tmp_path, "steps", "test", []) == []
+
+
+def test_in_steps_each_trajectory_is_a_row_group_told_by_its_statistics(parts, tmp_path):
+    ((shard, path),) = write(tmp_path, "steps", parts(3, 1_000, pictures=5_000))
+    groups = pq.ParquetFile(path).metadata
+    assert (shard.rows, groups.num_row_groups) == (6, 3)  # two steps each
+    found = [groups.row_group(n).column(0).statistics for n in range(3)]
+    assert [(s.min, s.max) for s in found] == [(f"shop/a/shop.{n:03d}",) * 2 for n in range(3)]
+
+
+def test_a_text_shard_is_one_row_group_so_that_a_stream_left_early_ends_cleanly(parts, tmp_path):
+    ((shard, path),) = write(tmp_path, "trajectories", parts(9))
+    assert (shard.rows, pq.ParquetFile(path).metadata.num_row_groups) == (9, 1)
+
+
+def test_with_a_final_screenshot_neighbours_share_row_groups_of_bounded_size(parts, tmp_path, monkeypatch):
+    made = parts(9, pictures=5_000, final=True)
+    one = made[0].table("trajectories_with_screenshot").nbytes
+    monkeypatch.setattr(shards, "ROW_GROUP_BYTES", 2 * one)
+    ((_, path),) = write(tmp_path, "trajectories_with_screenshot", made)
+    groups = pq.ParquetFile(path).metadata
+    sizes = [groups.row_group(n).num_rows for n in range(groups.num_row_groups)]
+    assert sum(sizes) == 9
+    assert len(sizes) > 1
+    assert max(sizes) <= 3
+
+
+def test_files_are_zstd_and_carry_the_features(parts, tmp_path):
+    ((_, path),) = write(tmp_path, "trajectories", parts(1))
+    file = pq.ParquetFile(path)
+    row_group = file.metadata.row_group(0)
+    assert {row_group.column(n).compression for n in range(row_group.num_columns)} == {"ZSTD"}
+    assert file.schema_arrow == arrow_schema("trajectories")
+    assert file.schema_arrow.metadata == arrow_schema("trajectories").metadata
+
+
+def test_a_shard_tells_its_hash_size_and_rows(parts, tmp_path):
+    import hashlib
+
+    ((shard, path),) = write(tmp_path, "rewards", parts(2))
+    assert shard.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (shard.bytes, shard.rows, shard.split) == (path.stat().st_size, 2, "test")
+
+
+def test_the_same_parts_make_the_same_bytes(parts, tmp_path):
+    made = parts(3, 500)
+    first = {
+        shard.name: shard.sha256
+        for name in ("trajectories", "steps")
+        for shard, _ in write(tmp_path, name, made)
+    }
+    again = {
+        shard.name: shard.sha256
+        for name in ("trajectories", "steps")
+        for shard, _ in write(tmp_path / "again", name, made)
+    }
+    assert first == again
+
+
+def test_rows_of_the_suite_make_one_shard(tmp_path):
+    row = dict.fromkeys(arrow_schema("tasks").names) | {"task": "shop.1", "sites": ["a", "b"]}
+    shard = write_rows(RowsTask(tmp_path, "tasks", "dev", (row,), None))
+    assert (shard.name, shard.rows) == ("data/tasks/dev-00000-of-00001.parquet", 1)
+    assert pq.read_table(tmp_path / shard.name).to_pylist() == [row]

@@ -1,0 +1,143 @@
+"""`verify`, `sample-tasks` and `split` as commands: exit codes, what is printed, what is written."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from core.suite import load_suite
+from dataset_script.__main__ import app
+from tests.support.hub_server.server import running_hub
+
+METADATA = "task_name,sites,eval_types,browsergym_split\n"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def built(shared, tmp_path_factory):
+    """The six recordings, built by the real builder."""
+    out = tmp_path_factory.mktemp("built") / "localshop"
+    done = run("build", "--source", shared / "data" / "released_layout", "--out", out, "--workers", 1)
+    assert done.exit_code == 0, done.output
+    return out
+
+
+@pytest.mark.shared
+def test_what_the_builder_makes_passes(built):
+    done = run("verify", built)
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1].endswith("files: ok")
+    assert "trajectories: dev 2, test 4" in done.stdout
+
+
+@pytest.mark.shared
+def test_json_is_one_object_with_the_findings(built):
+    report = json.loads(run("verify", built, "--json").stdout)
+
+    assert report["ok"] is True
+    assert report["findings"] == []
+    assert report["rows"]["steps"] == {"dev": 20, "test": 19}
+
+
+@pytest.mark.shared
+def test_a_blind_build_passes_and_a_canary_ends_with_1(shared, tmp_path):
+    source, out = shared / "data" / "released_layout", tmp_path / "blind"
+    assert run("build", "--source", source, "--out", out, "--blind", "--workers", 1).exit_code == 0
+
+    assert run("verify", out).exit_code == 0
+    planted = run("verify", out, "--canary", "Ada Lovelace")  # in a goal of the recordings
+    assert planted.exit_code == 1
+    assert "holds a planted text" in planted.stdout
+    assert "Ada" not in planted.stdout
+
+
+@pytest.mark.shared
+def test_a_repository_is_fetched_and_checked(built, monkeypatch, tmp_path):
+    with running_hub(monkeypatch) as hub:
+        hub.add_folder("maintainer/localshop", built)
+        passed = run("verify", "maintainer/localshop", "--keep", tmp_path / "kept")
+        hub.commit("maintainer/localshop", {"data/tasks/dev-00000-of-00001.parquet": b"PAR1"})
+        failed = run("verify", "maintainer/localshop")
+        absent = run("verify", "maintainer/absent")
+
+    assert passed.exit_code == 0, passed.output
+    assert failed.exit_code == 1
+    assert "data/tasks/dev-00000-of-00001.parquet: cannot be read as Parquet" in failed.stdout
+    assert absent.exit_code == 2
+    assert absent.stderr.startswith("error: maintainer/absent: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["absent"], "is no folder, and no repository's name"),
+        ([".", "--suite", "absent"], "no suite 'absent'"),
+        ([".", "--canary", "abc"], "plant at least 6"),
+        ([".", "--revision", "main"], "are for a repository"),
+    ],
+)
+def test_a_command_that_cannot_run_says_why_in_a_line(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("verify", *arguments)
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_sample_tasks_then_split_then_a_suite(tmp_path):
+    metadata, tasks, splits = (tmp_path / name for name in ("metadata.csv", "tasks.csv", "splits.csv"))
+    rows = [f"shop.{n},shop wiki,string_match url_match,test" for n in range(12)]
+    metadata.write_text(METADATA + "\n".join(rows) + "\n")
+
+    sampled = run("sample-tasks", "--metadata", metadata, "--per-group", 4, "--out", tasks)
+    divided = run("split", "--ids", tasks, "--dev-tasks", 1, "--out", splits)
+
+    count = len(tasks.read_text().splitlines()) - 1
+    assert sampled.exit_code == divided.exit_code == 0
+    assert sampled.stderr == f"{count} tasks: shop {count}\n"
+    assert 4 <= count <= 8  # two groups of the same tasks, 4 drawn from each
+    assert tasks.read_text().splitlines()[1].endswith(",shop wiki,string_match url_match")
+    assert splits.read_text().count(",dev\n") == 1
+
+
+def test_split_writes_what_a_suite_reads(tmp_path):
+    (tmp_path / "ids.csv").write_text("trajectory_id\n" + "".join(f"a/b/a.{n}\n" for n in range(5)))
+    (tmp_path / "suite").mkdir()
+
+    done = run(
+        "split",
+        "--ids",
+        tmp_path / "ids.csv",
+        "--dev-tasks",
+        2,
+        "--out",
+        tmp_path / "suite" / "trajectories.csv",
+    )
+
+    assert done.stderr == "dev 2, test 3\n"
+    assert len(load_suite(tmp_path / "suite").split("dev")) == 2
+
+
+def test_without_out_the_csv_goes_to_standard_output(tmp_path):
+    (tmp_path / "ids.csv").write_text("task_id\na.1\na.2\n")
+
+    done = run("split", "--ids", tmp_path / "ids.csv", "--dev-tasks", 1)
+
+    assert done.stdout.splitlines()[0] == "task_id,split"
+    assert sorted(line[-4:].lstrip(",") for line in done.stdout.splitlines()[1:]) == ["dev", "test"]
+
+
+def test_bad_metadata_is_one_line_and_exit_code_2(tmp_path):
+    (tmp_path / "m.csv").write_text("x\n")
+
+    done = run("sample-tasks", "--metadata", tmp_path / "m.csv", "--per-group", 8)
+
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "error: m.csv: the columns task_name, sites, eval_types, browsergym_split are absent\n"
+    )

@@ -1,0 +1,391 @@
+"""Publishing with the Hub's own client against a Hub on this machine, faults included."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from huggingface_hub import HfApi
+from typer.testing import CliRunner
+
+from core.hub import PAUSES, HubError, PublishError
+from dataset_script.__main__ import app
+from dataset_script.hub import LABELS_IN_REPO, Publisher
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import running_hub
+
+REPO, LABELS_REPO = "maintainer/agent-reward-bench", "maintainer/test-labels"
+CARD = b"---\nlicense: unknown\nconfigs:\n- config_name: trajectories\n---\n# AgentRewardBench\n"
+LABELS = b"trajectory_id,success\nwebarena/agent-a/webarena.1,planted-label\n"
+COMMIT = "/api/datasets/maintainer/agent-reward-bench/commit/main"
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    with running_hub(monkeypatch) as server:
+        yield server
+
+
+@pytest.fixture
+def built(tmp_path):
+    """A folder as a build leaves it, and a way to build it anew with other data."""
+
+    def build(data: dict[str, bytes]) -> Path:
+        folder = tmp_path / "built"
+        for path in folder.glob("data/*/*"):
+            path.unlink()
+        for name, content in data.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        files = {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in data.items()}
+        (folder / "manifest.json").write_text(json.dumps({"format": 1, "files": files}))
+        (folder / "README.md").write_bytes(CARD)
+        (folder / "eval.yaml").write_text("name: AgentRewardBench\n")
+        return folder
+
+    return build
+
+
+DATA = {
+    "data/trajectories/dev-00000-of-00001.parquet": b"dev" * 1000,
+    "data/trajectories/test-00000-of-00001.parquet": b"test" * 1000,
+}
+
+
+@pytest.fixture
+def folder(built) -> Path:
+    return built(DATA)
+
+
+@pytest.fixture
+def labels_file(tmp_path) -> Path:
+    path = tmp_path / "labels.csv"
+    path.write_bytes(LABELS)
+    return path
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    """The seconds that a publication waited for the Hub."""
+    return []
+
+
+@pytest.fixture
+def publish(hub, pauses):
+    """Publish as the maintainer, with a verification that passes."""
+
+    def run(folder, repo=REPO, *more, token="hf_maintainer", verify=lambda _folder: passed(), say=print):
+        api = HfApi(endpoint=hub.url, token=token)
+        return Publisher(api, say, pauses.append).publish(folder, repo, *more, verify=verify)
+
+    return run
+
+
+def passed():
+    return SimpleNamespace(ok=True, findings=())
+
+
+def content(hub, repo=REPO) -> dict[str, bytes]:
+    """The head's files without the one that every repository starts with."""
+    files = hub.api.repositories[repo].head.files
+    return {
+        path: file.data if isinstance(file.data, bytes) else file.data.read_bytes()
+        for path, file in files.items()
+        if path != ".gitattributes"
+    }
+
+
+def commits(hub, repo=REPO) -> int:
+    """Commits after the first, which the Hub makes itself."""
+    return len(hub.api.repositories[repo].commits) - 1
+
+
+# what is published
+
+
+def test_data_card_and_eval_yaml_are_one_commit(hub, publish, folder):
+    (done,) = publish(folder)
+    expected = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
+    assert content(hub) == expected and len(expected) == 5
+    assert commits(hub) == 1
+    assert done.commit == hub.api.repositories[REPO].head.oid
+    assert done.written == tuple(sorted(expected)) and done.removed == ()
+    assert not hub.api.repositories[REPO].private
+
+
+def test_labels_go_into_a_private_repository_of_their_own_and_nowhere_else(hub, publish, folder, labels_file):
+    labels, public = publish(folder, REPO, LABELS_REPO, labels_file)
+    assert (labels.repo, public.repo) == (LABELS_REPO, REPO)
+    assert hub.api.repositories[LABELS_REPO].private
+    assert content(hub, LABELS_REPO) == {LABELS_IN_REPO: LABELS}
+    assert commits(hub, LABELS_REPO) == commits(hub) == 1
+    assert not any(b"planted-label" in data for data in content(hub).values())
+
+
+def test_publishing_the_same_again_makes_no_commit(hub, publish, folder, labels_file):
+    first = publish(folder, REPO, LABELS_REPO, labels_file)
+    second = publish(folder, REPO, LABELS_REPO, labels_file)
+    assert commits(hub) == commits(hub, LABELS_REPO) == 1
+    assert [done.committed for done in (*first, *second)] == [True, True, False, False]
+    assert [done.commit for done in second] == [done.commit for done in first]
+
+
+def test_a_new_build_writes_what_changed_and_removes_what_is_gone(hub, publish, built):
+    publish(built({**DATA, "data/steps/dev-00000-of-00001.parquet": b"steps"}))
+    hub.commit(REPO, {"LICENSE": b"by hand"})
+    changed = "data/trajectories/dev-00000-of-00001.parquet"
+    (done,) = publish(built({**DATA, changed: b"other"}))
+    assert done.written == (changed, "manifest.json")
+    assert done.removed == ("data/steps/dev-00000-of-00001.parquet",)
+    assert content(hub)[changed] == b"other"
+    assert content(hub)["LICENSE"] == b"by hand"  # what no publication put there stays
+    assert ".gitattributes" in hub.api.repositories[REPO].head.files
+    assert commits(hub) == 3  # the first, the one by hand, this one
+
+
+# what is refused, before anything is sent
+
+
+def test_what_verify_rejects_is_not_sent(hub, publish, folder):
+    def finding(number, level="error"):
+        return SimpleNamespace(level=level, file=f"data/{number}.parquet", message="a reward")
+
+    findings = [finding("w", level="warning"), *map(finding, range(30))]
+    with pytest.raises(PublishError) as refused:
+        publish(folder, verify=lambda _folder: SimpleNamespace(ok=False, findings=findings))
+    message = str(refused.value)
+    assert "does not pass `python -m dataset_script verify`: data/0.parquet: a reward; " in message
+    assert message.endswith("data/19.parquet: a reward; and 10 more")  # 30 errors, 20 told
+    assert hub.seen == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "data" / "labels.csv").write_bytes(LABELS), "data/labels.csv: no build wrote this"),
+        (lambda f: (f / "eval.yaml").unlink(), "eval.yaml: is missing; build again"),
+        (lambda f: (f / "manifest.json").write_text("{"), "no manifest.json that can be read"),
+        (lambda f: (f / "manifest.json").write_text("[]"), "no manifest.json that can be read"),
+        (lambda f: (f / "link").symlink_to("/etc/hostname"), "link: no build wrote this"),
+    ],
+)
+def test_a_folder_that_is_not_as_built_is_refused(hub, publish, folder, damage, message):
+    damage(folder)
+    with pytest.raises(PublishError) as refused:
+        publish(folder)
+    assert message in str(refused.value)
+    assert "planted-label" not in str(refused.value)
+    assert hub.seen == []
+
+
+def test_labels_are_never_put_into_a_public_repository(hub, publish, folder, labels_file):
+    hub.repository(LABELS_REPO, private=False)
+    with pytest.raises(PublishError, match="is public; test labels go into a private repository only"):
+        publish(folder, REPO, LABELS_REPO, labels_file)
+    with pytest.raises(PublishError, match="need a repository of their own"):
+        publish(folder, REPO, REPO, labels_file)
+    assert REPO not in hub.api.repositories
+    assert not hub.requests("POST", "/commit/|/preupload/|/lfs/")
+
+
+def test_labels_inside_the_folder_to_publish_are_refused(hub, publish, built):
+    folder = built({**DATA, "data/annotations/dev-00000-of-00001.parquet": LABELS})
+    with pytest.raises(PublishError, match="the labels lie in the folder to publish"):
+        publish(folder, REPO, LABELS_REPO, folder / "data/annotations/dev-00000-of-00001.parquet")
+    assert hub.seen == []
+
+
+@pytest.mark.parametrize(
+    ("repo", "more", "message"),
+    [
+        ("agent-reward-bench", (), "named owner/name"),
+        ("maintainer/what is this", (), "named owner/name"),
+        (REPO, (LABELS_REPO,), "needs the labels: --labels FILE"),
+        (REPO, (LABELS_REPO, Path("absent.csv")), "absent.csv: no such file of labels"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(hub, publish, folder, repo, more, message):
+    with pytest.raises(PublishError, match=message):
+        publish(folder, repo, *more)
+    assert hub.seen == []
+
+
+def test_a_repository_with_data_of_another_origin_is_not_touched(hub, publish, folder):
+    hub.commit(REPO, {"data/annotations.csv": b"theirs"})
+    with pytest.raises(PublishError, match="holds data that was not published from here"):
+        publish(folder)
+    assert content(hub) == {"data/annotations.csv": b"theirs"}
+
+
+def test_a_card_that_the_hub_does_not_accept_is_said_and_nothing_is_committed(hub, publish, folder):
+    (folder / "README.md").write_bytes(b"---\nlicense: [\n---\n")
+    with pytest.raises(PublishError, match=r"Invalid metadata in README\.md"):
+        publish(folder)
+    assert commits(hub) == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (False, "publishing needs a token with write access; set HF_TOKEN"),
+        ("hf_revoked", "who HF_TOKEN belongs to: the Hub answered 401 .*set HF_TOKEN"),
+        ("hf_stranger", f"{REPO}: the Hub answered 40[34]"),
+        ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN has no right to do this"),
+    ],
+)
+def test_a_token_that_may_not_write_is_told_so(hub, publish, folder, token, message):
+    hub.api.accounts["hf_stranger"] = Account("stranger")
+    hub.api.accounts["hf_reader"] = Account("maintainer", may_write=False)
+    with pytest.raises(HubError, match=message) as refused:
+        publish(folder, token=token)
+    assert "hf_" not in str(refused.value)
+    assert REPO not in hub.api.repositories
+
+
+# what the Hub does
+
+
+def test_a_commit_by_somebody_else_meanwhile_is_kept(hub, publish, folder, pauses):
+    hub.fail("POST", COMMIT, first=lambda: hub.commit(REPO, {"LICENSE": b"theirs"}))
+    (done,) = publish(folder)
+    assert content(hub)["LICENSE"] == b"theirs"
+    assert set(content(hub)) == {"LICENSE", *done.written}
+    assert len(hub.requests("POST", COMMIT)) == 2  # 412, then on the new head
+    assert commits(hub) == 2
+
+
+def test_what_somebody_else_changed_meanwhile_is_not_overwritten(hub, publish, folder):
+    publish(folder)
+    (folder / "README.md").write_bytes(CARD + b"ours\n")
+    hub.fail("POST", COMMIT, first=lambda: hub.commit(REPO, {"README.md": CARD + b"theirs\n"}))
+    with pytest.raises(PublishError, match=r"somebody changed README\.md while this was published"):
+        publish(folder)
+    assert content(hub)["README.md"] == CARD + b"theirs\n"
+    publish(folder)  # asked again, knowing
+    assert content(hub)["README.md"] == CARD + b"ours\n"
+
+
+def test_a_500_after_the_commit_was_made_makes_no_second_one(hub, publish, folder):
+    hub.fail("POST", COMMIT, status=500, after=True)
+    (done,) = publish(folder)
+    assert commits(hub) == 1
+    assert done.committed and done.commit == hub.api.repositories[REPO].head.oid
+    assert len(hub.requests("POST", COMMIT)) == 1
+
+
+def test_an_answer_lost_on_the_way_makes_no_second_commit(hub, publish, folder):
+    hub.fail("POST", COMMIT, cut=5)
+    (done,) = publish(folder)
+    assert commits(hub) == 1 and done.committed
+
+
+def test_a_500_before_the_commit_is_tried_again(hub, publish, folder, pauses):
+    hub.fail("POST", COMMIT, status=500, times=2)
+    publish(folder)
+    assert commits(hub) == 1
+    assert pauses == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("headers", "pause"),
+    [
+        ({"Retry-After": "7"}, 7),
+        ({"Retry-After": "9999"}, 300),  # the Hub's window is five minutes
+        ({"RateLimit": '"api";r=0;t=55'}, 55),
+        ({"RateLimit": '"api";r=12;t=55'}, 1),  # requests are left, so this is no limit of the window
+        ({}, 1),
+    ],
+)
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", COMMIT), ("GET", "whoami"), ("POST", "repos/create"), ("GET", f"{REPO}$")]
+)
+def test_too_many_requests_waits_as_long_as_the_hub_says(
+    hub, publish, folder, pauses, headers, pause, method, path
+):
+    hub.fail(method, path, status=429, headers=headers)
+    publish(folder)
+    assert commits(hub) == 1
+    assert pauses == [pause]
+
+
+def test_a_hub_that_stays_down_is_given_up_on_with_a_message(hub, publish, folder, pauses):
+    hub.fail("POST", COMMIT, status=503, times=100)
+    with pytest.raises(HubError, match=r"the Hub answered 503 \(a fault of the server\); run again later"):
+        publish(folder)
+    assert pauses == list(PAUSES)
+    assert len(hub.requests("POST", COMMIT)) == len(PAUSES) + 1
+
+
+def test_an_upload_that_is_cut_is_sent_again(hub, publish, folder):
+    upload = hub.fail("PUT", "/upload/", cut=0)
+    publish(folder)
+    assert upload.happened == 1
+    assert commits(hub) == 1 and set(DATA) < set(content(hub))
+
+
+def test_an_upload_that_is_refused_is_told_without_its_signed_address(hub, publish, folder, capsys, caplog):
+    hub.fail("PUT", "/upload/", status=403, times=100)
+    with pytest.raises(HubError, match="the Hub answered 403") as refused:
+        publish(folder)
+    assert "Signature" not in str(refused.value)
+    assert commits(hub) == 0
+
+
+def test_the_token_is_in_no_message_and_goes_to_the_hub_only(
+    hub, publish, folder, labels_file, caplog, capfd
+):
+    caplog.set_level("DEBUG")
+    hub.fail("POST", COMMIT, status=500)
+    publish(folder, REPO, LABELS_REPO, labels_file)
+    said = capfd.readouterr()
+    assert "hf_maintainer" not in caplog.text + said.out + said.err
+    assert "planted-label" not in caplog.text + said.out + said.err
+    assert {seen.token for seen in hub.seen if seen.place == "cdn"} == {None}
+
+
+# the command
+
+
+@pytest.fixture
+def run(hub, folder, monkeypatch):
+    """`publish` on the folder, with a verification that passes."""
+    module = SimpleNamespace(verify=lambda _folder, suite=None: passed())
+    monkeypatch.setitem(sys.modules, "dataset_script.verify.check", module)
+    monkeypatch.setenv("HF_TOKEN", "hf_maintainer")
+
+    def publish_command(*more: str):
+        return CliRunner().invoke(app, ["publish", str(folder), "--repo", REPO, *more])
+
+    return publish_command
+
+
+def test_the_command_publishes_and_says_so_and_then_has_nothing_to_do(hub, run, labels_file, monkeypatch):
+    monkeypatch.setenv("ARB_LABELS", f"csv:{labels_file}")
+    first = run("--private-labels", LABELS_REPO)
+    assert first.exit_code == 0, first.output
+    head = hub.api.repositories[REPO].head.oid
+    assert f"{REPO} at {head}: 5 files written, 0 removed" in first.stdout
+    assert content(hub, LABELS_REPO) == {LABELS_IN_REPO: LABELS}
+    assert f"{REPO} at {head}: was there already; no commit" in run().stdout
+    assert "planted-label" not in first.output and "hf_maintainer" not in first.output
+
+
+def test_the_command_verifies_against_the_suite_that_is_named(run, folder, monkeypatch):
+    asked = []
+    module = SimpleNamespace(verify=lambda where, suite: asked.append((where, suite.name)) or passed())
+    monkeypatch.setitem(sys.modules, "dataset_script.verify.check", module)
+    assert run("--suite", "localshop").exit_code == 0
+    assert asked == [(folder, "localshop")]
+    assert "no suite 'absent'" in run("--suite", "absent").stderr
+
+
+def test_the_command_refuses_in_one_line(run, folder, monkeypatch):
+    (folder / "eval.yaml").unlink()
+    result = run()
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ") and len(result.stderr.splitlines()) == 1
+    monkeypatch.delenv("HF_TOKEN")
+    (folder / "eval.yaml").write_text("name: x")
+    assert "set HF_TOKEN" in run().stderr

@@ -1,0 +1,69 @@
+"""From options to the models of a run."""
+
+import pytest
+
+from judges.cli.options import RunOptions
+from judges.run.config import build_configuration, build_judge, build_models, endpoint_addresses, judge_facts
+from judges.types import ModelSettings, OptionsError
+
+
+def models(judge="aer-c", **options) -> dict[str, ModelSettings]:
+    chosen = RunOptions(judge=judge, split="dev", **options)
+    return build_models(chosen, build_judge(chosen))
+
+
+def test_a_judges_own_model_is_asked_where_the_paper_asked_it():
+    assert models("claude-3.7-sonnet-noscreen")["judge"].provider == "openrouter"
+    assert models("gpt-4o-noscreen")["judge"].provider == "openai"
+    moved = models("claude-3.7-sonnet-noscreen", base_url="http://127.0.0.1:1/v1")["judge"]
+    assert (moved.provider, moved.base_url) == ("any", "http://127.0.0.1:1/v1")
+
+
+def test_a_model_is_that_of_the_role_else_of_all_else_the_judges_own():
+    own = models()
+    assert set(own) == {"judge", "captioner"}
+    given = models(model="m", model_of=["captioner=vllm:c"], base_url="http://127.0.0.1:1/v1")
+    assert (given["judge"].model, given["judge"].provider) == ("m", "any")
+    assert (given["captioner"].model, given["captioner"].provider) == ("c", "vllm")
+    assert given["captioner"].base_url is None  # the address was given for another provider
+
+
+def test_a_colon_in_a_models_name_is_no_provider_unless_it_is_one():
+    assert models(model="qwen2.5:7b")["judge"].model == "qwen2.5:7b"
+
+
+def test_the_paper_settings_hold_where_nothing_is_given():
+    asked = models()["judge"]
+    assert (asked.temperature, asked.seed, asked.max_output_tokens) == (0.0, 0, 1024)
+
+
+def test_other_fields_of_the_request_are_read_as_json():
+    assert models(extra=['reasoning_effort="low"', "top_k=3"])["judge"].extra == {
+        "reasoning_effort": "low",
+        "top_k": 3,
+    }
+
+
+@pytest.mark.parametrize("given", [{"extra": ["a"]}, {"extra": ["a=b"]}, {"model_of": ["x=y"]}])
+def test_what_cannot_be_read_is_refused(given):
+    with pytest.raises(OptionsError):
+        models(**given)
+
+
+def test_the_configuration_has_what_verdicts_depend_on_and_neither_address_nor_key():
+    options = RunOptions(judge="aer-c", split="dev", base_url="http://u:secret@h/v1", key_variable="MY_KEY")
+    judge = build_judge(options)
+    said = build_configuration(options, "sample", judge, build_models(options, judge), "d" * 64)
+    assert "secret" not in str(said) and "MY_KEY" not in str(said)
+    assert said["models"]["captioner"]["temperature"] == 0.0
+    assert endpoint_addresses(build_models(options, judge))["judge"] == "http://h/v1"
+
+
+def test_the_released_folder_of_a_judge_is_known_where_there_is_one():
+    def folder(name):
+        return judge_facts(build_judge(RunOptions(judge=name, split="dev")))["released_folder"]
+
+    assert folder("AER-C") == "aer"
+    assert folder("Claude 3.7 S. (S)") == "claude-3.7-sonnet-noaxtree"
+    assert folder("rule-based") == "functional"
+    assert folder("simplified-axtree") is None

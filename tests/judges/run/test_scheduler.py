@@ -1,0 +1,207 @@
+"""Many trajectories at once: each ends once, faults stay with one, and memory is bounded."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+
+import pytest
+
+from judges.run.scheduler import MAX_BYTES, PREFETCH, StopRunError, judge_trajectories
+from judges.types import Answer, Call, Image, Message, Reply, View, ViewStep, Wants, failed
+from judges.views import NoViewError
+
+
+@dataclass(frozen=True)
+class OneCall:
+    name: str = "one call"
+    wants = Wants()
+    calls_each: int = 1
+
+    def ask(self, view: View):
+        asked = (Message("user", view.goal),)
+        replies = yield [Call("verdict", asked, sample=n) for n in range(self.calls_each)]
+        return failed(replies) or Answer("ok", success=replies[0].text == "yes")
+
+
+class Goals:
+    """Views whose goal is the id; counts how many are alive by way of what was begun and ended."""
+
+    def __init__(self):
+        self.shown = 0
+        self._lock = threading.Lock()
+
+    def view(self, trajectory_id, wants):
+        if trajectory_id == "missing":
+            raise NoViewError("missing: there is no run of it")
+        with self._lock:
+            self.shown += 1
+        return View(trajectory_id, (), ())
+
+    def reward(self, trajectory_id):
+        return 1.0 if trajectory_id == "rewarded" else None
+
+
+def judged(judge, ids, ask, views=None, max_in_flight=4):
+    found = []
+    asyncio.run(judge_trajectories(judge, ids, views or Goals(), ask, found.append, max_in_flight))
+    return found
+
+
+async def yes(call: Call) -> Reply:
+    return Reply("yes")
+
+
+def test_every_trajectory_ends_once():
+    ids = [f"t{number}" for number in range(50)]
+    assert sorted(each.trajectory_id for each in judged(OneCall(), ids, yes)) == sorted(ids)
+
+
+def test_a_trajectory_that_cannot_be_shown_is_an_error_that_says_why():
+    found = {each.trajectory_id: each for each in judged(OneCall(), ["a", "missing", "b"], yes)}
+    assert (found["missing"].answer.state, found["missing"].problem) == (
+        "error",
+        "missing: there is no run of it",
+    )
+    assert found["a"].answer.success and found["b"].answer.success
+
+
+def test_a_fault_in_a_judge_is_an_error_of_that_trajectory_and_says_where():
+    @dataclass(frozen=True)
+    class Faulty:
+        name: str = "faulty"
+        wants = Wants()
+
+        def ask(self, view):
+            yield [Call("verdict", (Message("user", "?"),))]
+            return Answer("ok", success=bool(1 / (view.goal != "b")))
+
+    found = {each.trajectory_id: each for each in judged(Faulty(), ["a", "b"], yes)}
+    assert found["a"].answer.success
+    assert found["b"].answer.state == "error"
+    assert "ZeroDivisionError" in found["b"].problem and "ask, line" in found["b"].problem
+
+
+def test_a_judge_of_rewards_is_told_the_reward_and_makes_no_call():
+    @dataclass(frozen=True)
+    class ByReward:
+        name: str = "by reward"
+
+        def judge_reward(self, cum_reward):
+            return Answer("error") if cum_reward is None else Answer("ok", success=cum_reward > 0.5)
+
+    found = {each.trajectory_id: each for each in judged(ByReward(), ["rewarded", "other"], None)}
+    assert (found["rewarded"].answer.success, found["rewarded"].reward) == (True, 1.0)
+    assert found["other"].answer.state == "error"
+
+
+def test_no_more_runs_are_read_than_calls_can_be_under_way():
+    views, most = Goals(), []
+
+    async def main():
+        go = asyncio.Event()
+        ended = []
+
+        async def ask(call):
+            await go.wait()
+            return Reply("yes")
+
+        running = asyncio.create_task(
+            judge_trajectories(OneCall(), map(str, range(500)), views, ask, ended.append, 4)
+        )
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        most.append(views.shown)
+        go.set()
+        await running
+        return ended
+
+    assert len(asyncio.run(main())) == 500
+    assert most == [4 + PREFETCH]
+
+
+def most_read_at_once(judge, views, max_in_flight):
+    """How many runs are read while no call ends."""
+
+    async def main():
+        async def never(call):
+            await asyncio.sleep(60)
+
+        ids = map(str, range(100))
+        running = asyncio.create_task(judge_trajectories(judge, ids, views, never, list, max_in_flight))
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return views.shown
+
+    return asyncio.run(main())
+
+
+def test_of_judges_with_many_calls_a_trajectory_fewer_are_read_at_once():
+    # One call each: 12 under way and PREFETCH more. Thirty calls each: the first PREFETCH begin before
+    # their calls are known, and then there is no room for another.
+    assert most_read_at_once(OneCall(), Goals(), 12) == 12 + PREFETCH
+    assert most_read_at_once(OneCall(calls_each=30), Goals(), 12) == PREFETCH
+
+
+def test_of_runs_with_heavy_pictures_fewer_are_held_at_once():
+    class Pictures(Goals):
+        def view(self, trajectory_id, wants):
+            super().view(trajectory_id, wants)
+            picture = Image(Heavy(), "image/png", 1, 1)
+            return View(trajectory_id, (), (ViewStep(1, None, None, None, None, screenshot=picture),))
+
+    class Heavy(bytes):
+        def __len__(self):
+            return MAX_BYTES // 3
+
+    # After three are held there is no room; those of the PREFETCH begun before that still come.
+    assert most_read_at_once(OneCall(), Pictures(), 64) <= PREFETCH + 3
+
+
+def test_a_stop_lets_what_is_under_way_end_and_then_is_raised():
+    ended = []
+
+    async def ask(call):
+        number = int(call.messages[0].content)
+        if number >= 10:
+            raise StopRunError("no money is left")
+        await asyncio.sleep(0.002)
+        return Reply("yes")
+
+    with pytest.raises(StopRunError, match="no money is left"):
+        asyncio.run(judge_trajectories(OneCall(), map(str, range(10_000)), Goals(), ask, ended.append, 4))
+    # Begun before the stop, so they count; none of them is lost, and far from all were begun.
+    assert sorted(int(each.trajectory_id) for each in ended) == list(range(10))
+
+
+def test_what_the_keeper_of_results_raises_ends_the_run():
+    def full(judged):
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        asyncio.run(judge_trajectories(OneCall(), map(str, range(100)), Goals(), yes, full, 4))
+
+
+def test_cancelled_it_leaves_no_call_behind():
+    cancelled = []
+
+    async def main():
+        async def ask(call):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled.append(call)
+                raise
+
+        running = asyncio.create_task(
+            judge_trajectories(OneCall(), map(str, range(3)), Goals(), ask, list, 4)
+        )
+        await asyncio.sleep(0.02)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(main()) == 1
+    assert len(cancelled) == 3

@@ -1,0 +1,309 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.vocabulary import LABELS
+from leaderboard.board import ranks
+from leaderboard.board.board import DESIGN_EFFECTS, Board, make_board, published_cell, published_label
+from leaderboard.judge_precision.confusion import figures
+from leaderboard.judge_precision.intervals import approximate_interval, resampled_counts
+from leaderboard.paper.audit import Counts, audit_row
+from leaderboard.paper.published import PublishedCell, load_published_rows, read_published_files
+from leaderboard.report import score_report
+
+CELL = {*figures(0, 0, 0, 0), "precision_ci", "recall_ci", "f1_ci", "audit", "note"}
+
+
+def cell(counts=None, bounds=None, **others) -> PublishedCell:
+    values = {"n": 20, "positives": 10, "precision": 0.8, "recall": None, "f1": None, "status": "several"}
+    values |= {"no_verdict": 0, "fits": 2, "note": ""} | others
+    return PublishedCell(counts=counts, bounds=bounds or (counts and (counts, counts)), **values)
+
+
+@pytest.fixture(scope="module")
+def published():
+    return {row.row_id: row for row in load_published_rows()}
+
+
+def test_known_counts_give_every_figure_and_intervals():
+    found = published_cell(cell(Counts(8, 2, 2, 8), status="unique"))
+    assert set(found) == CELL
+    assert [found[name] for name in ("precision", "recall", "tn", "accuracy", "kappa")] == [
+        0.8,
+        0.8,
+        8,
+        0.8,
+        0.6,
+    ]
+    assert found["precision_ci"] == approximate_interval(8, 10, DESIGN_EFFECTS["precision"])
+    assert found["recall_ci"] == approximate_interval(8, 10, DESIGN_EFFECTS["recall"])
+    # F1 = 2 J / (1 + J) with J = 8 / 12
+    low, high = approximate_interval(8, 12, DESIGN_EFFECTS["f1"])
+    assert found["f1_ci"] == [2 * low / (1 + low), 2 * high / (1 + high)]
+    assert found["audit"] == "unique"
+
+
+def test_a_missing_judgment_lowers_the_coverage():
+    found = published_cell(cell(Counts(8, 2, 1, 8), no_verdict=1))
+    assert (found["n"], found["no_verdict"], found["coverage"]) == (19, 1, 0.95)
+
+
+def test_unknown_counts_are_null_and_the_printed_figures_stand():
+    found = published_cell(cell(bounds=(Counts(4, 1, 2, 7), Counts(8, 2, 6, 9))))
+    assert set(found) == CELL
+    assert (found["precision"], found["recall"], found["n"], found["positives"]) == (0.8, None, 20, 10)
+    assert [found[name] for name in ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "kappa")] == [None] * 8
+    assert found["coverage"] is None
+
+
+def test_where_nothing_fits_there_is_no_interval():
+    found = published_cell(cell(status="none", fits=0))
+    assert (found["precision_ci"], found["recall_ci"], found["f1_ci"]) == (None, None, None)
+
+
+def test_an_undefined_precision_has_no_interval():
+    found = published_cell(cell(Counts(0, 0, 5, 5)))
+    assert (found["precision"], found["precision_ci"]) == (None, None)
+    assert found["recall_ci"][0] == 0.0
+
+
+def test_several_counts_give_the_hull_of_all_their_intervals(published):
+    """Against every set of counts that the audit leaves, one by one."""
+    files = read_published_files()
+    checked = 0
+    for row_id, printed in files.figures.items():
+        for label, audit in audit_row(printed, files.marginals).items():
+            for name, result in audit.cells.items():
+                row = published[row_id].labels[label]
+                shown = row.overall if name == "overall" else row.by_benchmark[name]
+                if shown is None or len(result.possible) < 2:
+                    continue
+                found = published_cell(shown)
+                for figure, other in (("precision", "fp"), ("recall", "fn")):
+                    samples = [(c.tp, c.tp + getattr(c, other)) for c in result.possible]
+                    ends = [approximate_interval(*sample, DESIGN_EFFECTS[figure]) for sample in samples]
+                    expected = (
+                        [min(e[0] for e in ends), max(e[1] for e in ends)] if None not in ends else None
+                    )
+                    assert found[f"{figure}_ci"] == pytest.approx(expected), (row_id, label, name, figure)
+                checked += 1
+    assert checked > 20
+
+
+def test_a_label_without_verdicts_is_null(published):
+    assert published_label(None) is None
+    assert published_label(published["paper/aer-c"].labels["side_effect"]) is None
+
+
+def test_a_label_leaves_out_benchmarks_of_which_nothing_is_known(published):
+    found = published_label(published["reference/second-annotator"].labels["success"])
+    assert set(found["by_benchmark"]) == {"webarena", "workarena++"}
+    assert (found["rank"], found["best"], found["by_agent"]) == (None, False, {})
+
+
+def test_the_misfit_of_the_paper_is_said(published):
+    found = published_label(published["paper/claude-3.7-sonnet-tree"].labels["success"])
+    assert (found["overall"]["tp"], found["overall"]["tp"] + found["overall"]["fn"]) == (240, 294)
+    assert "one judgment missing" in found["note"]
+
+
+def test_intervals_are_called_approximate_wherever_there_is_one(published):
+    kinds = {
+        (row_id, label): published_label(row.labels[label])["intervals"]
+        for row_id, row in published.items()
+        for label in LABELS
+        if row.labels[label]
+    }
+    assert set(kinds.values()) == {"approximate"}
+
+
+@pytest.mark.shared
+@pytest.mark.labels
+def test_the_design_effects_are_those_of_the_real_verdicts(real_verdicts, official_test_labels):
+    found = {"precision": [], "recall": [], "f1": []}
+    for judge in ("aer-c", "nnetnav", "rule-based"):
+        overall = score_report(real_verdicts(judge), official_test_labels)["labels"]["success"]["overall"]
+        tp, fp, fn = overall["tp"], overall["fp"], overall["fn"]
+        share = [2 * end / (1 + end) for end in approximate_interval(tp, tp + fp + fn, 1.0)]
+        rows = {
+            "precision": approximate_interval(tp, tp + fp, 1.0),
+            "recall": approximate_interval(tp, tp + fn, 1.0),
+        }
+        for figure, (low, high) in {**rows, "f1": share}.items():
+            tasks_low, tasks_high = overall[f"{figure}_ci"]
+            # variances are as squared widths
+            found[figure].append(((tasks_high - tasks_low) / (high - low)) ** 2)
+    for figure, effects in found.items():
+        assert sum(effects) / 3 == pytest.approx(DESIGN_EFFECTS[figure], abs=0.05), figure
+        assert all(1.4 < effect < 2.3 for effect in effects)
+
+
+@pytest.mark.shared
+@pytest.mark.labels
+@pytest.mark.parametrize("judge", ["aer-c", "nnetnav", "rule-based"])
+def test_an_approximate_interval_is_near_the_one_over_tasks(
+    judge, published, real_verdicts, official_test_labels
+):
+    real = score_report(real_verdicts(judge), official_test_labels)["labels"]["success"]["overall"]
+    approximate = published_label(published[f"paper/{judge}"].labels["success"])["overall"]
+    assert [approximate[name] for name in ("tp", "fp", "fn", "tn")] == [
+        real[name] for name in ("tp", "fp", "fn", "tn")
+    ]
+    for figure in ("precision_ci", "recall_ci", "f1_ci"):
+        assert approximate[figure] == pytest.approx(real[figure], abs=0.015), figure
+
+
+def board_of(*records) -> Board:
+    return make_board("small", records, (), records[0].report["label_version"])
+
+
+def order(board, label="success"):
+    return [row.id for row in board.ranking(label)]
+
+
+def rank_of(board, name, label="success"):
+    return next(row.labels[label]["rank"] for row in board.rows if row.id == name)
+
+
+# -- order
+
+
+def test_rows_come_by_precision_first(judged):
+    records = [
+        judged.record("worse", judged.verdicts(9)),
+        judged.record("best", judged.verdicts(1, 20)),
+        judged.record("mid", judged.verdicts(5)),
+    ]
+    assert order(board_of(*records)) == ["best", "mid", "worse"]
+
+
+def test_equal_precision_is_settled_by_recall(judged):
+    # 10 hits and 2 false positives, and 20 and 4: 5/6 both
+    positives = int(judged.labels.sum())
+    records = [
+        judged.record("a", judged.verdicts(2, positives - 10)),
+        judged.record("b", judged.verdicts(4, positives - 20)),
+    ]
+    assert order(board_of(*records)) == ["b", "a"]
+
+
+def test_equal_figures_are_settled_by_the_earlier_submission(judged):
+    same = judged.verdicts(5, 5)
+    later = judged.record("a", same, judge="one", at="2026-01-02T00:00:00+00:00")
+    earlier = judged.record("b", same, judge="two", at="2026-01-01T23:59:59+00:00")
+    assert order(board_of(later, earlier)) == ["b", "a"]
+
+
+def test_a_judge_that_never_says_yes_comes_last_and_has_no_rank(judged):
+    board = board_of(
+        judged.record("silent", np.zeros_like(judged.labels)), judged.record("wrong", 1 - judged.labels)
+    )
+    assert order(board) == ["wrong", "silent"]
+    assert rank_of(board, "silent") is None
+    assert rank_of(board, "wrong")["place"] == 1
+
+
+def test_each_label_has_its_own_order_and_only_rows_that_have_it(judged):
+    first = judged.record("first", judged.verdicts(2), repetition=judged.verdicts(8))
+    second = judged.record("second", judged.verdicts(8), repetition=judged.verdicts(2))
+    third = judged.record("third", judged.verdicts(20))
+    board = board_of(first, second, third)
+    assert order(board) == ["first", "second", "third"]
+    assert order(board, "repetition") == ["second", "first"]
+    assert order(board, "side_effect") == []
+    assert [row.id for row in board.rows] == order(board)
+
+
+# -- one row a judge
+
+
+def test_a_judge_is_ranked_by_its_best_submission_and_the_others_keep_no_rank(judged):
+    records = [judged.record(f"try-{errors}", judged.verdicts(errors), judge="mine") for errors in (9, 2, 5)]
+    board = board_of(*records, judged.record("other", judged.verdicts(4), judge="other"))
+    best = {row.id: row.labels["success"]["best"] for row in board.rows}
+    assert best == {"try-2": True, "other": True, "try-5": False, "try-9": False}
+    assert rank_of(board, "try-2")["place"] == 1
+    assert rank_of(board, "other")["place"] == 2
+    assert rank_of(board, "try-5") is None
+
+
+def test_the_best_submission_is_found_for_each_label(judged):
+    early = judged.record("early", judged.verdicts(2), judge="mine", repetition=judged.verdicts(9))
+    late = judged.record("late", judged.verdicts(9), judge="mine", repetition=judged.verdicts(2))
+    board = board_of(early, late)
+    best = {
+        (row.id, label): row.labels[label]["best"]
+        for row in board.rows
+        for label in ("success", "repetition")
+    }
+    assert best == {
+        ("early", "success"): True, ("late", "success"): False,
+        ("early", "repetition"): False, ("late", "repetition"): True,
+    }  # fmt: skip
+
+
+def test_the_same_name_in_two_accounts_is_two_judges(judged):
+    board = board_of(
+        judged.record("a", judged.verdicts(3), judge="J", account="alice"),
+        judged.record("b", judged.verdicts(6), judge="J", account="bob"),
+    )
+    assert [row.labels["success"]["best"] for row in board.rows] == [True, True]
+    assert [row.attempts for row in board.rows] == [1, 1]
+
+
+def test_attempts_count_the_submissions_of_a_judge_beside_each_row(judged):
+    records = [judged.record(f"try-{errors}", judged.verdicts(errors), judge="mine") for errors in (9, 2, 5)]
+    board = board_of(*records, judged.record("other", judged.verdicts(4)))
+    assert {row.id: row.attempts for row in board.rows} == {"try-2": 3, "try-5": 3, "try-9": 3, "other": 1}
+
+
+def test_records_of_another_label_version_are_left_out(judged):
+    current, stale = (
+        judged.record("current", judged.verdicts(3)),
+        judged.record("stale", judged.verdicts(1), version="ffffffffffff"),
+    )
+    assert order(board_of(current, stale)) == ["current"]
+    assert board_of(current, stale).to_bytes() == board_of(current).to_bytes()
+
+
+# -- ranks and ties
+
+
+def test_judges_far_apart_have_a_place_each_and_close_ones_share_a_range(judged):
+    records = [
+        judged.record("best", judged.verdicts(0)),
+        judged.record("a", judged.verdicts(30)),
+        judged.record("b", judged.verdicts(31, 3, seed=2)),
+    ]
+    board = board_of(*records)
+    assert rank_of(board, "best") == {"place": 1, "low": 1, "high": 1}
+    tied = [row.labels["success"]["rank"] for row in board.rows[1:]]
+    assert tied == [{"place": 2, "low": 2, "high": 3}, {"place": 3, "low": 2, "high": 3}]
+
+
+def test_two_scored_judges_are_told_apart_on_their_common_tasks(judged):
+    # ten false positives more on the same tasks: never better on any resample, though the intervals overlap
+    fewer, more = judged.verdicts(10, seed=3), judged.verdicts(20, seed=3)
+    board = board_of(judged.record("fewer", fewer), judged.record("more", more))
+    low, high = board.rows[1].labels["success"]["overall"]["precision_ci"]
+    assert low < board.rows[0].labels["success"]["overall"]["precision_ci"][0] < high
+    assert rank_of(board, "more") == {"place": 2, "low": 2, "high": 2}
+    # without the counts by task the same two rows cannot be told apart
+    unpaired = [
+        replace(judged.record(name, v), counts_by_task={}) for name, v in (("fewer", fewer), ("more", more))
+    ]
+    assert rank_of(board_of(*unpaired), "more") == {"place": 2, "low": 1, "high": 2}
+
+
+def test_resamples_are_drawn_once_for_all_judges(judged, monkeypatch):
+    drawn = []
+
+    def count(counts, *arguments):
+        drawn.append(counts.shape)
+        return resampled_counts(counts, *arguments)
+
+    monkeypatch.setattr(ranks, "resampled_counts", count)
+    board = board_of(*(judged.record(f"judge-{n}", judged.verdicts(n, n % 7, n)) for n in range(20)))
+    assert [row.labels["success"]["rank"]["place"] for row in board.rows] == list(range(1, 21))
+    assert drawn == [(60, 40)]  # 60 tasks, TP and FP of 20 judges

@@ -1,0 +1,175 @@
+"""What stands on the board beside our own records, and the bytes it is published as."""
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leaderboard.board.board import DESIGN_EFFECTS, Board, make_board
+from leaderboard.judge_precision.intervals import approximate_interval
+from leaderboard.paper.published import load_published_rows
+
+VERSION = "0123456789ab"
+
+
+def board_of(*records, published=()) -> Board:
+    return make_board("small", records, published, VERSION)
+
+
+@pytest.fixture(scope="module")
+def published():
+    return load_published_rows()
+
+
+def test_published_rows_are_ranked_and_self_reported_and_reference_rows_are_not(judged, published):
+    board = board_of(judged.record("mine", judged.verdicts(10)), published=published)
+    ranked = {row.provenance for row in board.ranking("success") if row.labels["success"]["rank"]}
+    unranked = {
+        row.provenance for row in board.rows if row.labels["success"] and not row.labels["success"]["rank"]
+    }
+    assert ranked == {"scored", "published"}
+    assert unranked == {"self-reported", "reference"}
+    places = [row.labels["success"]["rank"]["place"] for row in board.rows if row.labels["success"]["rank"]]
+    assert places == list(range(1, 15))  # 13 judges of the paper and ours
+
+
+def test_reference_rows_come_after_all_others(published):
+    provenances = [row.provenance for row in board_of(published=published).rows]
+    assert provenances == sorted(provenances, key=lambda name: name == "reference")
+    assert provenances.count("reference") == 3
+
+
+def test_the_papers_judges_come_in_the_order_of_its_precisions(published):
+    judges = [
+        (row.judge, row.inputs) for row in board_of(published=published).rows if row.provenance == "published"
+    ]
+    # Table 7: 83.8, 69.8, 69.4, 68.8, 68.1, 67.7 (two), 67.6, 64.5 (two), 64.3, 61.5, 52.5
+    assert [name for name, _ in judges[:5]] == [
+        "Rule-based",
+        "GPT-4o",
+        "Claude 3.7 Sonnet",
+        "Claude 3.7 Sonnet",
+        "GPT-4o",
+    ]
+    assert [name for name, _ in judges[-3:]] == ["Qwen2.5-VL", "GPT-4o Mini", "NNetNav"]
+
+
+def test_rows_of_the_paper_with_one_name_are_judges_of_their_own(published):
+    board = board_of(published=published)
+    rows = [row for row in board.rows if row.judge == "GPT-4o"]
+    assert sorted(row.inputs for row in rows) == ["screenshot", "tree"]
+    assert all(row.labels["success"]["best"] and row.attempts is None for row in rows)
+
+
+def test_the_papers_best_is_separated_from_the_rest_which_ties(published):
+    board = board_of(published=published)
+    ranks = [row.labels["success"]["rank"] for row in board.rows if row.provenance == "published"]
+    assert ranks[0] == {"place": 1, "low": 1, "high": 1}  # the rule-based judge, 83.8 against 69.8
+    assert ranks[1]["high"] >= 8  # 69.8 to 64.3 within intervals of about 6 points
+
+
+# -- bytes
+
+
+@pytest.fixture(scope="module")
+def records(judged):
+    made = [
+        judged.record(f"try-{n}", judged.verdicts(n, n % 3, n), judge=f"judge-{n % 3}")
+        for n in (2, 3, 4, 5, 9, 9)[:5]
+    ]
+    made.append(judged.record("twin", judged.verdicts(2, 2, 2), judge="twin", repetition=judged.verdicts(4)))
+    return made
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_the_order_in_which_records_come_does_not_change_a_byte(records, published, data):
+    shuffled, rows = data.draw(st.permutations(records)), data.draw(st.permutations(published))
+    assert (
+        board_of(*shuffled, published=rows).to_bytes() == board_of(*records, published=published).to_bytes()
+    )
+
+
+def test_making_a_board_leaves_the_records_as_they_are(records):
+    before = json.dumps([r.report for r in records])
+    board_of(*records)
+    assert json.dumps([r.report for r in records]) == before
+
+
+def test_anyone_can_recompute_the_digest(records, published):
+    board = board_of(*records, published=published)
+    content = json.loads(board.to_bytes())
+    digest = content.pop("digest")
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    assert hashlib.sha256(canonical).hexdigest() == digest == board.digest
+
+
+def test_the_digest_changes_with_the_content(records):
+    digests = {
+        board_of(*records).digest,
+        board_of(*records[1:]).digest,
+        make_board("other", records, (), VERSION).digest,
+        board_of(replace(records[0], authors="B"), *records[1:]).digest,
+    }
+    assert len(digests) == 4
+
+
+def test_the_bytes_say_which_labels_and_policy_the_board_stands_on(records):
+    content = json.loads(board_of(*records).to_bytes())
+    assert (content["suite"], content["split"], content["policy"]) == ("small", "test", "strict")
+    assert content["label_version"] == VERSION
+
+
+def test_nothing_by_task_is_in_the_bytes(records):
+    content = board_of(*records).to_bytes().decode()
+    assert "task" not in content.replace('"intervals":"tasks"', "")
+    assert "counts_by" not in content
+    by_task = json.dumps(records[0].counts_by_task["success"], separators=(",", ":"))
+    assert by_task[1:40] not in content
+
+    def longest_list(value):
+        if isinstance(value, list):
+            return max([len(value), *map(longest_list, value)])
+        return max(map(longest_list, value.values()), default=0) if isinstance(value, dict) else 0
+
+    # the list of rows and the two ends of an interval are the only lists
+    assert {longest_list(row) for row in json.loads(content)["rows"]} == {2}
+    assert "counts_by_task" not in repr(records[0])
+
+
+def test_an_empty_board_has_bytes_and_a_digest():
+    board = make_board("small", [], [], None)
+    assert json.loads(board.to_bytes()) == {
+        "suite": "small", "split": "test", "label_version": None, "policy": "strict", "rows": [],
+        "digest": board.digest,
+    }  # fmt: skip
+
+
+def test_a_scored_row_carries_what_was_declared(records):
+    row = next(row for row in board_of(*records).rows if row.id == "twin")
+    assert (row.judge, row.account, row.kind, row.inputs, row.provenance) == (
+        "twin",
+        "alice",
+        "Custom",
+        "tree",
+        "scored",
+    )
+    assert (row.date, row.test_labels_used, row.file_sha256) == (
+        "2026-01-01T00:00:00+00:00",
+        False,
+        records[-1].file_sha256,
+    )
+    assert row.labels["success"]["intervals"] == "tasks"
+    assert row.labels["side_effect"] is None
+
+
+def test_a_published_row_carries_its_source(published):
+    row = next(row for row in board_of(published=published).rows if row.id == "paper/aer-c")
+    assert (row.date, row.provenance, row.attempts) == (date(2025, 4, 11).isoformat(), "published", None)
+    assert row.source == "AgentRewardBench paper, Tables 7 and 8"
+    overall = row.labels["success"]["overall"]
+    assert overall["precision_ci"] == approximate_interval(212, 313, DESIGN_EFFECTS["precision"])

@@ -1,0 +1,191 @@
+"""The static site on the disk: whole or not there, never over somebody's own files.
+
+The board as plain files: every row, nothing that runs, links that lead somewhere.
+"""
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.board.board import Board
+from leaderboard.board.export import (
+    FORMULA_SIGNS,
+    FolderTaken,
+    inert,
+    page_name,
+    places,
+    site_files,
+    write_static_site,
+)
+from tests.support.boards import cell, label, row
+from tests.support.submissions import send, verdicts
+
+
+def test_a_site_is_written_and_replaced_whole(service, tmp_path):
+    folder = tmp_path / "public" / "site"
+    send(service, verdicts(service.suite), judge="One")
+    # index, style, JSON, CSV, and a page for the judge
+    assert write_static_site(service.board(), folder) == 5
+    send(service, verdicts(service.suite, misses=1), judge="Two")
+    assert write_static_site(service.board(), folder) == 6
+    assert (folder / "board.json").read_bytes() == service.board().to_bytes()
+    assert len(list((folder / "judges").iterdir())) == 2
+    assert [path.name for path in folder.parent.iterdir()] == ["site"]
+
+
+def test_somebodys_files_are_left_alone(service, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(FolderTaken, match="something else"):
+        write_static_site(service.board(), tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    with pytest.raises(FolderTaken):
+        write_static_site(service.board(), tmp_path / "thesis.tex")
+
+
+def test_a_write_that_fails_leaves_nothing(service, tmp_path, monkeypatch):
+    from pathlib import Path
+
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        write_static_site(service.board(), tmp_path / "site")
+    assert list(tmp_path.glob("*site*")) == []
+
+
+@pytest.mark.parametrize(
+    "formula", ["=1+1", "+1", "-1", "@SUM(A1)", " \u00a0=1", "\tx", "\rx", "\nx", "＝1", "=cmd|' /C calc'!A0"]
+)
+def test_a_formula_gets_an_apostrophe(formula):
+    assert inert(formula) == f"'{formula}"
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("x;=1+1", "x;'=1+1"),
+        ("Ada; @Bob", "Ada; '@Bob"),
+        ("https://x.org/;=A1", "https://x.org/;'=A1"),
+        ('x;"=1', "x;\"'=1"),
+        ("=1;-1", "'=1;'-1"),
+    ],
+)
+def test_a_sign_after_a_semicolon_begins_a_cell_where_the_comma_is_the_decimal_mark(text, safe):
+    assert inert(text) == safe
+
+
+@pytest.mark.parametrize("text", ["GPT-4o", "a=b", "Ada; Bob", "judge -1", "'quoted'", "", "né", "a;b=c"])
+def test_other_texts_stay_as_they_are(text):
+    assert inert(text) == text
+
+
+@pytest.mark.parametrize("value", [None, -1, -0.5, True])
+def test_what_is_no_text_stays_as_it_is(value):
+    assert inert(value) is value
+
+
+MARKS = st.text(st.sampled_from([*FORMULA_SIGNS, *"; \t\r\n,\"'ab|"]), max_size=12)
+
+
+@given(st.lists(MARKS, min_size=1, max_size=4), st.sampled_from(",;"))
+def test_no_cell_begins_with_a_sign_whichever_delimiter_is_taken_for_one(texts, delimiter):
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(["label", 1, *map(inert, texts)])
+    cells = next(csv.reader(io.StringIO(out.getvalue(), newline=""), delimiter=","))
+    if delimiter != ",":  # as a spreadsheet splits it that knows no quotes within a cell
+        cells = out.getvalue().replace('"', "").split(delimiter)
+    assert not [cell for cell in cells if cell.lstrip().startswith(FORMULA_SIGNS)]
+
+
+HOSTILE = "<script>alert(1)</script>&\"'"
+
+
+@pytest.fixture
+def board() -> Board:
+    found = label(
+        # TP 30, FP 10: precision 0.75; recall 30 / 50 = 0.6
+        cell(tp=30, fp=10, fn=20, tn=40, ci=[0.6, 0.85]), rank=(1, 1, 2),
+        webarena=cell(tp=3, fp=1, fn=4, tn=2),
+    )  # fmt: skip
+    rows = (
+        row("Ours", found, id="0123456789ab", marks=("verified",)),
+        row(HOSTILE, label(cell(tp=1, fp=1, fn=1, tn=1), rank=(2, 1, 2)), id="paper/../x",
+            link="javascript:1", account=HOSTILE, authors=HOSTILE, note=HOSTILE),
+        row("Always yes", label(cell(tp=50, fp=50, fn=0, tn=0)), provenance="reference", id="reference/yes"),
+    )  # fmt: skip
+    return Board("small", "abc123", rows)
+
+
+class Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag, attributes) -> None:
+        self.tags.add(tag)
+        self.found += [value for name, value in attributes if name in ("href", "src")]
+
+
+def links_of(html: bytes) -> Links:
+    parser = Links()
+    parser.feed(html.decode())
+    return parser
+
+
+def test_every_row_stands_in_the_table_with_its_figures(board):
+    html = site_files(board)["index.html"].decode()
+    assert "75.0" in html and "60.0 to 85.0" in html and "1 to 2" in html
+    assert html.count('<th scope="row">') == 3
+    assert '<tr class="reference">' in html
+    # 7 positive labels on WebArena: marked, with the count.
+    assert 'class="few" title="7 positive labels"' in html
+
+
+def test_what_strangers_wrote_is_text_and_no_script_is_anywhere(board):
+    for name, content in site_files(board).items():
+        if name.endswith(".html"):
+            found = links_of(content)
+            assert "script" not in found.tags
+            assert b"<script" not in content
+            assert not any(link.startswith("javascript") for link in found.found)
+
+
+def test_every_link_within_the_site_leads_to_one_of_its_files(board):
+    files = site_files(board)
+    for name, content in files.items():
+        if not name.endswith(".html"):
+            continue
+        inside = [link for link in links_of(content).found if not re.match(r"https?://", link)]
+        assert inside
+        for link in inside:
+            target = re.sub(r"^judges/\.\./", "", f"judges/{link}") if name.startswith("judges/") else link
+            assert target in files, (name, link)
+
+
+def test_the_data_are_those_of_the_board(board):
+    files = site_files(board)
+    assert json.loads(files["board.json"])["digest"] == board.digest
+    assert len(files["board.csv"].splitlines()) == 1 + 3
+
+
+def test_the_same_board_gives_the_same_bytes(board):
+    assert site_files(board) == site_files(board)
+
+
+@pytest.mark.parametrize("row_id", ["paper/../x", "..", "", "a b", "ä"])
+def test_no_row_id_leads_out_of_the_folder(row_id):
+    assert re.fullmatch(r"[0-9a-f]{16}", page_name(row_id))
+
+
+def test_a_tie_is_a_range_of_places():
+    assert places({"place": 2, "low": 1, "high": 3}) == "1 to 3"
+    assert places({"place": 2, "low": 2, "high": 2}) == "2"
+    assert places(None) == ""

@@ -1,0 +1,346 @@
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import cohen_kappa_score
+
+from core.settings import Settings
+from core.suite import load_suite
+from leaderboard.judge_precision.confusion import confusion_counts, figures, kappa_from_counts
+from leaderboard.labels.agreement import (
+    agreement_json,
+    agreement_of,
+    agreement_report,
+    annotator_agreement,
+    cohen_kappa,
+    confusion_table,
+    find_doubles,
+    krippendorff_alpha,
+    open_items,
+    percent_agreement,
+    rating_counts,
+)
+from leaderboard.labels.labels import load_annotations, load_labels
+from tests.support.annotations import IDS, annotation
+from tests.support.annotations import annotation as annotation_of
+
+# Answers of people to units: -1 not answered; the last of the categories may stand for Unsure as an answer.
+RATINGS = st.integers(2, 5).flatmap(
+    lambda n_categories: st.tuples(
+        st.just(n_categories),
+        st.tuples(st.integers(2, 4), st.integers(1, 30)).flatmap(
+            lambda shape: arrays(np.int64, shape, elements=st.integers(-1, n_categories - 1))
+        ),
+    )
+)
+
+
+def counts_of(ratings: np.ndarray, n_categories: int) -> np.ndarray:
+    """The counts of ratings of shape (people, units)."""
+    units = np.broadcast_to(np.arange(ratings.shape[1]), ratings.shape)
+    return rating_counts(units.ravel(), ratings.ravel(), ratings.shape[1], n_categories)
+
+
+@given(RATINGS)
+def test_kappa_is_scikit_learns_over_what_both_answered(drawn):
+    n_categories, ratings = drawn
+    first, second = ratings[:2]
+    both = (first >= 0) & (second >= 0)
+    found = cohen_kappa(confusion_table(first, second, n_categories))
+    if len({*first[both], *second[both]}) < 2:  # no answers, or one and the same: 0 / 0
+        assert found is None
+    else:
+        expected = cohen_kappa_score(first[both], second[both], labels=range(n_categories))
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal"])
+@given(RATINGS)
+def test_alpha_is_that_of_the_krippendorff_package(level, drawn):
+    n_categories, ratings = drawn
+    found = krippendorff_alpha(counts_of(ratings, n_categories), level)
+    pairable = ratings[:, (ratings >= 0).sum(axis=0) > 1]
+    if len(set(pairable[pairable >= 0].tolist())) < 2:  # nothing to compare, or one and the same: 0 / 0
+        assert found is None
+    else:
+        expected = krippendorff.alpha(
+            reliability_data=np.where(ratings < 0, np.nan, ratings),
+            value_domain=range(n_categories),
+            level_of_measurement=level,
+        )
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_table_counts_pairs_of_answers_and_leaves_out_missing_ones():
+    table = confusion_table(np.array([0, 0, 1, -1, 1]), np.array([0, 1, 1, 1, -1]), 2)
+    assert table.tolist() == [[1, 1], [0, 1]]
+    assert percent_agreement(table) == pytest.approx(2 / 3)
+
+
+@given(arrays(np.int64, (2, 2), elements=st.integers(0, 50)))
+def test_kappa_of_two_answers_is_the_metrics(table):
+    (tn, fp), (fn, tp) = table.tolist()
+    assert cohen_kappa(table) == kappa_from_counts(tp, fp, fn, tn)
+
+
+def test_alpha_by_hand():
+    # Units: yes yes, yes no, no no no. Coincidences: yy 2, yn 1, ny 1, nn 3 (three people: 6 pairs / 2).
+    # n = 7, yes 3, no 4: observed 2, expected 2 * 3 * 4 = 24; 1 - 6 * 2 / 24 = 0.5
+    counts = np.array([[0, 2], [1, 1], [3, 0]])
+    assert krippendorff_alpha(counts) == pytest.approx(0.5)
+
+
+def test_a_unit_with_one_answer_says_nothing():
+    counts = np.array([[0, 2], [1, 1], [3, 0]])
+    more = np.concatenate([counts, [[1, 0], [0, 1], [0, 0]]])
+    assert krippendorff_alpha(more) == krippendorff_alpha(counts)
+
+
+def test_grades_farther_apart_differ_more_only_where_they_have_an_order():
+    near, far = np.array([[2, 0, 0], [1, 1, 0], [0, 0, 2]]), np.array([[2, 0, 0], [1, 0, 1], [0, 2, 0]])
+    assert krippendorff_alpha(near, "ordinal") > krippendorff_alpha(far, "ordinal")
+
+
+def test_without_units_everything_is_undefined():
+    empty = np.empty(0, dtype=np.int64)
+    table = confusion_table(empty, empty, 4)
+    assert (percent_agreement(table), cohen_kappa(table)) == (None, None)
+    assert krippendorff_alpha(rating_counts(empty, empty, 0, 4)) is None
+
+
+VWA_A = "visualwebarena/agent-a/visualwebarena.resized.7"
+VWA_B = "visualwebarena/agent-b/visualwebarena.7"
+WORK_A = "workarena/agent-a/workarena.servicenow.order-l2"
+WORK_B = "workarena/agent-b/workarena.servicenow.order-l2"
+
+
+def agreement_annotation(trajectory_id, success, looping="No"):
+    return (trajectory_id, success, "No", "Unsure", looping)
+
+
+@pytest.fixture
+def labels(small_suite, write_annotations):
+    def load(first, second):
+        ids = [VWA_A, VWA_B, WORK_A, WORK_B]
+        rows = [agreement_annotation(i, word) for i, word in zip(ids, first, strict=True)]
+        rows += [agreement_annotation(i, word) for i, word in zip(ids, second, strict=True) if word]
+        return load_labels(small_suite, "test", Settings(labels=f"csv:{write_annotations(rows)}"))
+
+    return load
+
+
+YES, NO, UNSURE = "Successful", "Unsuccessful", "Unsure"
+
+
+def test_agreement_is_the_share_of_equal_answers_and_kappa_cohens(labels):
+    found = annotator_agreement(labels([YES, YES, NO, NO], [YES, NO, NO, NO]), "success")
+    # 3 of 4 agree; first says yes to 2, second to 1: p_e = (2 * 1 + 2 * 3) / 16 = 1/2; (3/4 - 1/2) / (1/2)
+    assert (found.pairs, found.percent, found.kappa) == (4, 0.75, 0.5)
+
+
+def test_alpha_is_krippendorffs(labels):
+    found = annotator_agreement(labels([YES, YES, NO, NO], [YES, NO, NO, NO]), "success")
+    # Coincidences: 1 unit yes/no gives 2 of 8 values; 3 yes and 5 no: 1 - (8 - 1) * 2 / (2 * 3 * 5)
+    assert found.alpha == pytest.approx(1 - 14 / 30)
+
+
+def test_only_trajectories_with_two_answers_count(labels):
+    found = annotator_agreement(labels([YES, YES, NO, UNSURE], [YES, None, UNSURE, NO]), "success")
+    assert (found.pairs, found.percent, found.left_out) == (1, 1.0, 2)
+
+
+def test_without_doubles_agreement_is_undefined(labels):
+    found = annotator_agreement(labels([YES, YES, NO, NO], [None] * 4), "success")
+    assert (found.pairs, found.percent, found.kappa, found.alpha) == (0, None, None, None)
+
+
+def test_kappa_is_undefined_where_both_always_say_the_same(labels):
+    found = annotator_agreement(labels([NO] * 4, [NO] * 4), "success")
+    assert (found.percent, found.kappa) == (1.0, None)
+
+
+def test_a_double_is_two_annotations_by_two_people():
+    given = [
+        annotation_of(0, "A"), annotation_of(1, "A"), annotation_of(0, " B"), annotation_of(0, "B"),
+        annotation_of(1, None), annotation_of(0, "C"), annotation_of(2, "C"), annotation_of(1, None),
+    ]  # fmt: skip
+    doubles = find_doubles(given)
+    named = [
+        (doubles.annotations[one].annotator, doubles.annotations[other].annotator)
+        for one, other in zip(doubles.first, doubles.second, strict=True)
+    ]
+    # B's second annotation of 0 does not count; unknown people are different ones
+    assert named == [("A", " B"), ("A", None), ("A", "C"), (" B", "C"), ("A", None), (None, None)]
+
+
+def test_three_people_make_three_doubles_and_one_unit_of_alpha():
+    given = [annotation_of(0, "A", "yes"), annotation_of(0, "B", "yes"), annotation_of(0, "C", "no")]
+    given += [annotation_of(1, "A", "no"), annotation_of(1, "B", "no")]
+    found = agreement_of(find_doubles(given), "success")
+    assert (found.pairs, found.percent) == (4, 0.5)  # AB agree on both, AC and BC do not
+    # Units yyn and nn: disagreeing coincidences 2 * (2 * 1) / 2 = 2; 2 yes, 3 no: 1 - 4 * 2 / (2 * 2 * 3)
+    assert found.alpha == pytest.approx(1 - 8 / 12)
+
+
+def test_kappa_by_people_does_not_depend_on_who_came_first():
+    rows = [("yes", "no"), ("yes", "yes"), ("no", "no"), ("no", "yes"), ("no", "yes")]
+    in_order = [
+        annotation_of(n, who, word) for n, row in enumerate(rows) for who, word in zip("AB", row, strict=True)
+    ]
+    b_first = [a for n in range(5) for a in in_order[2 * n : 2 * n + 2][:: -1 if n % 2 else 1]]
+    pairs = [agreement_report(given).questions["success"].by_pair for given in (in_order, b_first)]
+    assert pairs[0] == pairs[1]
+    assert (pairs[0][0].first, pairs[0][0].second) == ("A", "B")
+
+
+@pytest.mark.labels
+def test_the_official_annotators_agree_as_the_released_data_says(official_test_labels):
+    found = {
+        label: annotator_agreement(official_test_labels, label)
+        for label in ("success", "side_effect", "repetition", "optimality")
+    }
+    assert {agreement.pairs for agreement in found.values()} == {84}
+    # released-data.md: 89.3 %, 96.4 %, 86.9 %; 75, 81 and 73 of 84; optimality 52 of 84
+    assert {label: round(100 * agreement.percent, 1) for label, agreement in found.items()} == {
+        "success": 89.3,
+        "side_effect": 96.4,
+        "repetition": 86.9,
+        "optimality": 61.9,
+    }
+    assert round(found["success"].kappa, 3) == 0.777
+
+
+@pytest.mark.labels
+def test_the_second_annotator_as_a_judge_of_the_first_reaches_about_85(official_settings):
+    both = [load_labels(load_suite(), split, official_settings) for split in ("dev", "test")]
+    assert sum(int(labels.annotated_twice.sum()) for labels in both) == 106
+    first = np.concatenate([labels.primary["success"][labels.annotated_twice] for labels in both])
+    second = np.concatenate([labels.second["success"][labels.annotated_twice] for labels in both])
+    cell = figures(*confusion_counts(second, first, np.zeros(106, dtype=np.int64), 1)[0])
+    # 33 TP, 6 FP, 6 FN: 33 / 39 = 84.6 % both ways
+    assert (cell["tp"], cell["fp"], cell["fn"]) == (33, 6, 6)
+    assert (round(100 * cell["precision"], 1), round(100 * cell["recall"], 1)) == (84.6, 84.6)
+
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def double(number: int, first: str | None, second: str | None, people: str = "AB"):
+    return [annotation(number, people[0], first), annotation(number, people[1], second)]
+
+
+def doubles(*answers, people: str = "AB"):
+    return [a for number, both in enumerate(answers) for a in double(number, *both, people=people)]
+
+
+def test_the_report_counts_annotations_people_and_doubles():
+    report = agreement_report([*doubles(("yes", "no"), ("no", "no")), annotation(9, "C")])
+    assert (report.annotations, report.trajectories, report.annotators) == (5, 3, 3)
+    assert (report.doubles, report.doubled) == (2, 2)
+    assert report.questions["success"].overall.percent == 0.5
+    assert report.questions["repetition"].overall.percent == 1.0
+
+
+def test_agreement_is_given_by_benchmark_in_the_reporting_names():
+    second_level = "workarena/agent-a/workarena.servicenow.order-l2"
+    moved = [replace(a, trajectory_id=second_level) for a in double(0, "yes", "no")]
+    by_benchmark = agreement_report([*doubles(("yes", "yes")), *moved]).questions["success"].by_benchmark
+    assert {name: found.percent for name, found in by_benchmark.items()} == {
+        "webarena": 1.0,
+        "workarena++": 0.0,
+    }
+
+
+def test_agreement_is_given_by_two_people_who_are_known():
+    given = doubles(("yes", "no"), ("no", "no"), people="BA") + double(5, "yes", "yes", people="CA")
+    given += [annotation(6, "A"), annotation(6, None)]
+    by_pair = agreement_report(given).questions["success"].by_pair
+    assert [(pair.first, pair.second, pair.agreement.percent) for pair in by_pair] == [
+        ("A", "B", 0.5),
+        ("A", "C", 1.0),
+    ]
+
+
+def test_over_time_means_iso_weeks_of_the_later_annotation_where_times_are_known():
+    given = [*double(0, "yes", "no"), *double(1, "no", "no"), *double(2, "yes", "yes")]
+    # 2026-01-01 is a Thursday of week 1; the 5th is the Monday of week 2
+    days = [1, 5, 5, 2, 3, 4]
+    timed = [replace(a, at=AT.replace(day=day)) for a, day in zip(given, days, strict=True)]
+    over_time = agreement_report(timed).questions["success"].over_time
+    assert [(period.name, period.agreement.percent) for period in over_time] == [
+        ("2026-W01", 1.0),  # double 2, of the 3rd and 4th
+        ("2026-W02", 0.5),  # doubles 0 and 1
+    ]
+
+
+def test_over_time_means_batches_of_20_where_a_time_is_not_known():
+    given = doubles(*[("yes", "yes")] * 20, *[("yes", "no")] * 5)
+    given[0] = replace(given[0], at=AT)
+    over_time = agreement_report(given).questions["success"].over_time
+    assert [(p.name, p.agreement.pairs, p.agreement.percent) for p in over_time] == [
+        ("1-20", 20, 1.0),
+        ("21-25", 5, 0.0),
+    ]
+
+
+def test_the_confusion_table_has_a_row_for_each_answer_of_the_earlier_annotation():
+    given = [annotation(0, "A", optimality="1"), annotation(0, "B", optimality="3")]
+    given += [annotation(1, "A", optimality="4"), annotation(1, "B", optimality="unsure")]
+    found = agreement_report(given).questions["optimality"]
+    assert found.confusion == ((0, 0, 1, 0), (0,) * 4, (0,) * 4, (0,) * 4)
+    assert (found.overall.pairs, found.overall.left_out) == (1, 1)
+
+
+def test_items_to_talk_about_are_those_that_differ_and_every_unsure():
+    given = doubles(("yes", "no"), ("no", "no"), ("yes", None), ("no", "unsure"))
+    given += [annotation(7, "A", "no", optimality="unsure")]
+    found = open_items(given)
+    assert [(i.trajectory_id, i.disagreeing, i.unsure) for i in found] == [
+        (IDS[0], ("success",), ()),
+        (IDS[3], (), ("success",)),
+        (IDS[7], (), ("optimality",)),
+    ]
+    assert (found[0].annotators, found[0].answers["success"]) == (("A", "B"), ("yes", "no"))
+    assert repr(found[0]) == f"OpenItem({IDS[0]!r})"
+
+
+def test_without_annotations_everything_is_undefined():
+    report = agreement_report([])
+    assert report.doubles == 0
+    for found in report.questions.values():
+        assert (found.overall.percent, found.by_pair, found.over_time) == (None, (), ())
+    assert open_items([]) == ()
+
+
+def test_the_report_is_json_with_or_without_its_items():
+    given = doubles(("yes", "no"))
+    found = json.loads(json.dumps(agreement_json(agreement_report(given), open_items(given))))
+    assert found["questions"]["success"]["by_pair"][0]["agreement"]["percent"] == 0.0
+    assert found["items"][0]["answers"]["success"] == ["yes", "no"]
+    assert json.loads(json.dumps(agreement_json(agreement_report(given))))["items"] is None
+
+
+@pytest.mark.labels
+def test_the_released_annotations_have_the_known_counts_and_agreement(official_settings):
+    suite = load_suite()
+    everything = agreement_report(load_annotations(suite, official_settings))
+    assert (everything.annotations, everything.trajectories) == (1408, 1302)
+    assert (everything.doubles, everything.doubled, everything.annotators) == (106, 106, 8)
+    test = agreement_report(load_annotations(suite, official_settings, "test"))
+    # 75, 81, 73 and 52 of 84
+    assert {name: round(100 * found.overall.percent, 1) for name, found in test.questions.items()} == {
+        "success": 89.3,
+        "side_effect": 96.4,
+        "repetition": 86.9,
+        "optimality": 61.9,
+    }
+    assert {found.overall.pairs for found in test.questions.values()} == {84}
+    assert round(test.questions["success"].overall.kappa, 3) == 0.777
+    # 52 on the diagonal: 12 + 9 + 5 + 26
+    assert [row[grade] for grade, row in enumerate(test.questions["optimality"].confusion)] == [12, 9, 5, 26]

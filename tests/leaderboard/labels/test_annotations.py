@@ -1,0 +1,243 @@
+"""Dev labels from annotations: primary first, opaque annotators, and never a test trajectory."""
+
+import io
+import zipfile
+from datetime import UTC, datetime, timedelta, timezone
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.suite import DevLabels, load_dev_labels, load_suite, render_dev_labels
+from leaderboard.labels.annotations import (
+    Annotation,
+    AnnotationsInvalid,
+    dev_labels_of,
+    parse_parquet,
+    parse_released,
+    problems_of,
+    repeated_rows,
+    with_opaque_annotators,
+    write_open,
+    write_parquet,
+    write_released,
+)
+from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, locate_labels
+from tests.support.annotations import IDS, annotation, annotations
+
+
+def test_a_good_annotation_has_no_problems_answered_or_not():
+    assert problems_of(annotation(0, "A", "unsure")) == []
+    assert problems_of(Annotation(IDS[0])) == []
+
+
+def test_every_bad_field_is_named_at_once_and_no_answer_is_shown():
+    bad = Annotation(
+        "webarena/1", " ", success="maybe-4711", optimality="5", comment="x" * 10_001,
+        at=datetime(2026, 1, 1), seconds=float("nan"), experiment="two\nlines",
+    )  # fmt: skip
+    found = problems_of(bad)
+    fields = ["trajectory_id", "experiment", "annotator", "success", "optimality", "comment", "at", "seconds"]
+    assert [problem.partition(":")[0] for problem in found] == fields
+    assert "success: write no, yes, unsure or nothing" in found
+    assert "4711" not in "; ".join(found)
+
+
+@pytest.mark.parametrize("seconds", [-0.1, float("inf")])
+def test_a_duration_is_a_number_from_0(seconds):
+    assert problems_of(Annotation(IDS[0], seconds=seconds)) == ["seconds: write a number from 0"]
+
+
+def test_a_record_shows_no_answer():
+    assert f"{annotation(0, 'A', 'yes')!r}" == f"Annotation({IDS[0]!r})"
+
+
+def test_names_become_opaque_by_first_appearance_and_blanks_make_no_new_person():
+    given = [annotation(0, "Bea"), annotation(1, " Ada"), annotation(2, None), annotation(3, "Ada")]
+    found = [a.annotator for a in with_opaque_annotators(given)]
+    assert found == ["annotator-1", "annotator-2", None, "annotator-2"]
+
+
+DEV, TEST = "webarena/agent-a/webarena.1", "webarena/agent-a/webarena.2"
+
+
+@pytest.fixture
+def suite(tmp_path):
+    (tmp_path / "trajectories.csv").write_text(f"trajectory_id,split\n{DEV},dev\n{TEST},test\n")
+    return load_suite(tmp_path)
+
+
+def test_the_first_annotation_is_the_primary_one_and_names_become_ids(suite):
+    given_ones = [
+        Annotation(TEST, "Zoe", "yes", "yes", "yes", "4"),
+        Annotation(DEV, "Ada", "yes", "no", "unsure", "4"),
+        Annotation(DEV, " Zoe ", "no", "unsure", "yes", "unsure"),
+    ]
+    # Zoe is annotator-1 by her row on a test trajectory: ids are the same in every file made of these rows.
+    assert dev_labels_of(suite, given_ones) == (
+        DevLabels(DEV, 1, True, False, None, 4, "annotator-2"),
+        DevLabels(DEV, 2, False, None, True, None, "annotator-1"),
+    )
+
+
+ANNOTATIONS = st.builds(
+    Annotation,
+    st.sampled_from((DEV, TEST)),
+    st.none() | st.sampled_from(("Ada Lovelace", "Bob")),
+    *[st.none() | st.sampled_from(("yes", "no", "unsure"))] * 3,
+    st.none() | st.sampled_from(("1", "4", "unsure")),
+)
+
+
+@given(st.lists(ANNOTATIONS, max_size=9))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_test_trajectory_and_no_name_gets_out_and_a_suite_reads_it(suite, annotations):
+    text = render_dev_labels(dev_labels_of(suite, annotations))
+    assert TEST not in text and "Ada" not in text and "Bob" not in text
+    suite.dev_labels_path.write_text(text)
+    assert len(load_dev_labels(suite)) == sum(each.trajectory_id == DEV for each in annotations)
+
+
+def test_more_annotations_than_can_be_kept_are_refused(suite):
+    with pytest.raises(AnnotationsInvalid, match=f"{DEV}: has 10 annotations; dev labels keep 9"):
+        dev_labels_of(suite, [Annotation(DEV, f"a{n}", "yes") for n in range(10)])
+
+
+def test_one_persons_rows_in_two_files_are_named_and_in_one_file_are_not():
+    ada, bob = Annotation(DEV, "Ada", "yes"), Annotation(DEV, "Bob", "no")
+    nobody = Annotation(DEV, None, "no")
+    assert repeated_rows([("a.csv", [ada, ada, nobody]), ("b.csv", [bob, nobody])]) == []
+    assert repeated_rows([("a.csv", [ada]), ("b.csv", [bob, Annotation(DEV, "Ada ", "no")])]) == [
+        f"{DEV}: Ada has a row in a.csv and one in b.csv"
+    ]
+
+
+def parquet(**columns) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+ANSWERS = {"success": ["yes"], "side_effect": ["no"], "repetition": [None], "optimality": ["unsure"]}
+
+
+@given(st.lists(annotations(), max_size=6))
+def test_every_field_comes_back_as_it_was(given_annotations):
+    assert parse_parquet(write_parquet(given_annotations)) == tuple(given_annotations)
+
+
+def test_the_same_annotations_give_the_same_bytes():
+    given_annotations = [annotation(number, "A") for number in range(5)]
+    assert write_parquet(given_annotations) == write_parquet(given_annotations)
+
+
+def test_a_time_of_another_zone_is_the_same_moment_in_utc():
+    at = datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=2)))
+    (found,) = parse_parquet(write_parquet([Annotation(IDS[0], at=at)]))
+    assert (found.at, found.at.tzinfo) == (datetime(2025, 12, 31, 23, tzinfo=UTC), UTC)
+
+
+def test_columns_beside_the_id_and_the_answers_may_be_absent():
+    (found,) = parse_parquet(parquet(trajectory_id=[IDS[0]], **ANSWERS))
+    assert found == Annotation(IDS[0], None, "yes", "no", None, "unsure")
+
+
+def test_missing_columns_are_named():
+    with pytest.raises(AnnotationsInvalid, match=r"^the columns side_effect, repetition, optimality are"):
+        parse_parquet(parquet(trajectory_id=[IDS[0]], success=["yes"]))
+
+
+def test_every_bad_row_is_named_without_its_answer():
+    content = parquet(trajectory_id=[None], **{**ANSWERS, "success": ["canary-4711"]})
+    with pytest.raises(AnnotationsInvalid) as refusal:
+        parse_parquet(content)
+    assert [problem.partition(":")[0] for problem in refusal.value.problems] == [
+        "row 1, trajectory_id",
+        "row 1, success",
+    ]
+    assert "4711" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 no", b"trajectory_id,success\n"])
+def test_what_is_no_parquet_is_told_in_a_line(content):
+    with pytest.raises(AnnotationsInvalid, match=r"^cannot be read as Parquet annotations \(\w+\); write it"):
+        parse_parquet(content)
+
+
+def test_a_column_of_another_type_is_refused_without_its_values():
+    with pytest.raises(AnnotationsInvalid) as refusal:
+        parse_parquet(parquet(trajectory_id=[IDS[0]], **ANSWERS, at=["canary-4711"]))
+    assert "4711" not in str(refusal.value)
+
+
+def test_bad_records_are_not_written():
+    with pytest.raises(AnnotationsInvalid, match="row 2, success"):
+        write_parquet([annotation(0, "A"), annotation(1, "A", "maybe")])
+
+
+HEADER = (
+    "annotator_name,benchmark,task_id,model_name,exp_name,"
+    "trajectory_success,trajectory_side_effect,trajectory_optimality,trajectory_looping"
+)
+ROW = " H,webarena,webarena.1,agent-a,exp,Successful,No,4. Completely Optimal,Yes"
+
+
+def test_a_row_becomes_a_record_with_our_words_and_its_name_as_written():
+    assert parse_released(f"{HEADER}\n{ROW}\n") == (
+        Annotation("webarena/agent-a/webarena.1", " H", "yes", "no", "yes", "4", experiment="exp"),
+    )
+
+
+def test_a_record_becomes_a_row_in_the_words_and_line_ends_of_the_release():
+    assert write_released(parse_released(f"{HEADER}\n{ROW}\n")) == f"{HEADER}\r\n{ROW}\r\n"
+
+
+def test_the_names_of_annotator_and_experiment_may_be_absent():
+    lines = [line.split(",") for line in (HEADER, ROW)]
+    text = "\n".join(",".join([*line[1:4], *line[5:]]) for line in lines)
+    (found,) = parse_released(text)
+    assert (found.annotator, found.experiment, found.success) == (None, "", "yes")
+
+
+def test_what_the_format_has_no_word_for_is_refused_all_at_once():
+    given = [annotation(0, "A", None), annotation(1, "A", optimality=None), Annotation("x", "A", *"1234")]
+    with pytest.raises(AnnotationsInvalid) as refusal:
+        write_released(given)
+    assert refusal.value.problems[:2] == (
+        "annotation 1, success: not answered; the released format has no word for that",
+        "annotation 2, optimality: not answered; the released format has no word for that",
+    )
+    assert "annotation 3, trajectory_id: expected <benchmark>/<agent>/<task_id>" in refusal.value.problems
+
+
+@given(st.lists(annotations(is_complete=True, is_timed=False), max_size=6))
+def test_from_csv_to_parquet_and_back_nothing_is_lost(given_annotations):
+    text = write_released(given_annotations)
+    read = parse_released(text)
+    assert read == tuple(given_annotations)
+    through_parquet = parse_parquet(write_parquet(read))
+    assert through_parquet == read
+    assert write_released(through_parquet) == text
+
+
+@pytest.mark.labels
+def test_the_released_file_goes_through_parquet_and_comes_back_byte_for_byte(official_settings):
+    with zipfile.ZipFile(locate_labels(official_settings)) as wheel:
+        released = wheel.read(ANNOTATIONS_IN_WHEEL)
+    read = parse_released(released.decode())
+    assert len(read) == 1408
+    assert write_released(parse_parquet(write_parquet(read))).encode() == released
+
+
+def test_an_open_file_has_nothing_where_a_question_is_not_answered_and_is_refused_until_it_is():
+    given_one = annotation(1, "H", None, optimality=None)
+    text = write_open([given_one])
+    assert text == f"{HEADER}\r\nH,webarena,webarena.1,agent-a,,,No,,No\r\n"
+    with pytest.raises(AnnotationsInvalid) as refusal:
+        parse_released(text)
+    assert [problem.partition(":")[0] for problem in refusal.value.problems] == [
+        "row 2, trajectory_success",
+        "row 2, trajectory_optimality",
+    ]

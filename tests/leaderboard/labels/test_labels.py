@@ -1,0 +1,279 @@
+import logging
+import random
+import traceback
+import zipfile
+
+import pytest
+
+from core.settings import Settings
+from leaderboard.labels.labels import LabelsInvalid, load_labels
+from leaderboard.labels.source import LabelsUnavailable
+
+VWA_A = "visualwebarena/agent-a/visualwebarena.resized.7"
+VWA_B = "visualwebarena/agent-b/visualwebarena.7"
+WORK_A = "workarena/agent-a/workarena.servicenow.order-l2"
+WORK_B = "workarena/agent-b/workarena.servicenow.order-l2"
+WA_A, WA_B = "webarena/agent-a/webarena.1", "webarena/agent-b/webarena.1"
+
+# trajectory id, success, side effect, optimality, looping
+ROWS = [
+    (VWA_A, "Successful", "No", "4. Completely Optimal", "No"),
+    (VWA_B, "Unsuccessful", "Yes", "1. Complete Failure", "Yes"),
+    (WORK_A, "Unsure", "Unsure", "Unsure", "No"),
+    (WORK_B, "Unsuccessful", "No", "2. Suboptimal", "Yes"),
+    (WA_A, "Successful", "No", "3. Somewhat Optimal", "No"),
+]
+
+
+def csv_settings(path) -> Settings:
+    return Settings(labels=f"csv:{path}")
+
+
+@pytest.fixture
+def load(small_suite, write_annotations):
+    """A function that writes rows and reads them as labels of the small suite."""
+    return lambda rows=ROWS, split="test", **how: load_labels(
+        small_suite, split, csv_settings(write_annotations(rows, **how))
+    )
+
+
+# -- what is read
+
+
+def test_words_become_codes_in_the_order_of_the_split(load):
+    labels = load()
+    assert [t.trajectory_id for t in labels.trajectories] == [VWA_A, VWA_B, WORK_A, WORK_B]
+    assert labels.primary["success"].tolist() == [1, 0, -1, 0]
+    assert labels.primary["side_effect"].tolist() == [0, 1, -1, 0]
+    assert labels.primary["repetition"].tolist() == [0, 1, 0, 1]
+    assert labels.primary["optimality"].tolist() == [4, 1, 0, 2]
+    assert (labels.suite, labels.split, labels.source) == ("small", "test", "csv")
+
+
+def test_the_order_of_the_file_does_not_matter_for_the_order_of_the_labels(load):
+    labels, reversed_labels = load(), load(ROWS[::-1])
+    for name, values in labels.primary.items():
+        assert values.tolist() == reversed_labels.primary[name].tolist()
+
+
+def test_a_trajectory_is_found_in_either_spelling(load):
+    plain = [(VWA_A.replace(".resized", ""), *ROWS[0][1:]), (VWA_B.replace(".7", ".resized.7"), *ROWS[1][1:])]
+    assert load(plain + ROWS[2:]).version == load().version
+
+
+def test_the_first_row_of_a_trajectory_is_primary_and_the_next_is_second(load):
+    labels = load([*ROWS, (VWA_A, "Unsuccessful", "Yes", "1. Complete Failure", "Yes")])
+    assert labels.primary["success"][0] == 1
+    assert labels.second["success"].tolist() == [0, -1, -1, -1]
+    assert labels.second["optimality"].tolist() == [1, 0, 0, 0]
+    assert labels.annotated_twice.tolist() == [True, False, False, False]
+
+
+def test_rows_of_the_annotator_spelled_with_a_space_count(load):
+    rows = [(*row, " H") for row in ROWS]
+    assert load(rows).primary["success"].tolist() == [1, 0, -1, 0]
+
+
+def test_words_are_read_in_any_case_and_with_spaces_around(load):
+    rows = [(VWA_A, " successful ", "NO", "4. completely optimal", "no"), *ROWS[1:]]
+    assert load(rows).version == load().version
+
+
+def test_columns_may_come_in_any_order_and_after_a_byte_order_mark(load, write_annotations, small_suite):
+    path = write_annotations(ROWS)
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    path.write_text("\n".join(",".join([*line[1:], line[0]]) for line in lines), encoding="utf-8-sig")
+    assert path.read_bytes().startswith(b"\xef\xbb\xbfbenchmark,")
+    assert load_labels(small_suite, "test", csv_settings(path)).version == load().version
+
+
+def test_a_trajectory_without_a_row_has_no_label(load):
+    labels = load(ROWS[:1])
+    assert labels.primary["success"].tolist() == [1, -1, -1, -1]
+    assert labels.annotated_twice.tolist() == [False] * 4
+
+
+def test_the_arrays_cannot_be_changed(load):
+    with pytest.raises(ValueError, match="read-only"):
+        load().primary["success"][0] = 0
+
+
+# -- dev: the suite's own file
+
+
+@pytest.fixture
+def suite_with_dev(small_suite):
+    def write(rows, encoding="utf-8"):
+        text = "trajectory_id,annotation,success,side_effect,repetition,optimality\n" + "\n".join(rows) + "\n"
+        small_suite.dev_labels_path.write_text(text, encoding=encoding)
+        return small_suite
+
+    return write
+
+
+def test_dev_labels_come_from_the_suites_own_file_and_need_no_source(suite_with_dev):
+    suite = suite_with_dev([f"{WA_A},1,true,false,true,4", f"{WA_B},1,,,,"])
+    labels = load_labels(suite, "dev", Settings(labels="none"))
+    assert labels.source == "published"
+    found = {name: values.tolist() for name, values in labels.primary.items()}
+    assert found == {"success": [1, -1], "side_effect": [0, -1], "repetition": [1, -1], "optimality": [4, 0]}
+
+
+def test_the_annotation_number_decides_what_is_primary_not_the_row(suite_with_dev):
+    suite = suite_with_dev([f"{WA_A},2,false,false,false,1", f"{WA_A},1,true,false,false,4"])
+    labels = load_labels(suite, "dev", Settings(labels="none"))
+    assert (labels.primary["success"][0], labels.second["success"][0]) == (1, 0)
+
+
+def test_bad_dev_rows_are_all_named_and_none_is_taken_for_unsure(suite_with_dev):
+    suite = suite_with_dev([f"{WA_A},1,maybe,false,false,4", f"{WA_B},1,true", f"{VWA_A},1,true,true,true,4"])
+    with pytest.raises(LabelsInvalid) as refusal:
+        load_labels(suite, "dev", Settings(labels="none"))
+    message = str(refusal.value)
+    assert message.startswith("dev_labels.csv: ")
+    # row 3 is cut short; row 4 is a test trajectory, whose labels must not be published
+    assert all(part in message for part in ("row 2, success", "row 3, side_effect", "row 4, trajectory_id"))
+    assert "maybe" not in message
+
+
+def test_dev_labels_come_from_the_source_where_the_suite_publishes_none(load):
+    labels = load(split="dev")
+    assert (labels.source, labels.primary["success"].tolist()) == ("csv", [1, -1])
+
+
+# -- versions
+
+
+def test_a_version_is_twelve_hex_digits(load):
+    assert len(load().version) == 12
+    int(load().version, 16)
+
+
+def test_the_same_content_has_the_same_version(load):
+    rows = [*ROWS, (VWA_A, "Unsuccessful", "Yes", "Unsure", "Yes"), (VWA_A, "Unsure", "No", "Unsure", "No")]
+    version = load(rows).version
+    others = [row for row in rows if row[0] != VWA_A]
+    random.Random(1).shuffle(others)
+    assert load([*others, *(row for row in rows if row[0] == VWA_A)]).version == version  # order of others
+    assert load(rows, newline="\r\n").version == version
+    assert load(rows, encoding="utf-8-sig").version == version
+    assert load([(*row, " H") for row in rows]).version == version  # annotators
+    assert load(rows[:4] + rows[5:]).version == version  # a row of the other split
+
+
+@pytest.mark.parametrize(
+    ("column", "word"), [(1, "Unsuccessful"), (2, "Yes"), (3, "2. Suboptimal"), (4, "Yes"), (1, "Unsure")]
+)
+def test_one_changed_label_changes_the_version(load, column, word):
+    changed = list(ROWS[0])
+    changed[column] = word
+    assert load([tuple(changed), *ROWS[1:]]).version != load().version
+
+
+def test_a_second_annotation_and_the_order_of_the_two_change_the_version(load):
+    second = (VWA_A, "Unsuccessful", "Yes", "1. Complete Failure", "Yes")
+    versions = {load().version, load([*ROWS, second]).version, load([second, *ROWS]).version}
+    assert len(versions) == 3
+
+
+# -- what cannot be read
+
+CANARY = "canary-4711"
+
+
+def test_every_bad_cell_is_named_by_row_and_column_and_no_value_is_shown(load, caplog):
+    caplog.set_level(logging.DEBUG)
+    rows = [(VWA_A, CANARY, "No", CANARY, "No"), ROWS[1], (WORK_A, "Unsure", CANARY, "Unsure", "")]
+    with pytest.raises(LabelsInvalid) as refusal:
+        load(rows)
+    assert str(refusal.value) == (
+        "labels: row 2, trajectory_success: not one of the words of the released format; "
+        "row 2, trajectory_optimality: not one of the words of the released format; "
+        "row 4, trajectory_side_effect: not one of the words of the released format; "
+        "row 4, trajectory_looping: not one of the words of the released format"
+    )
+    shown = "".join(traceback.format_exception(refusal.value)) + repr(refusal.value) + caplog.text
+    assert CANARY not in shown
+    assert refusal.value.__cause__ is None
+
+
+def test_a_row_that_is_cut_short_is_named(load, write_annotations, small_suite):
+    path = write_annotations(ROWS[:2])
+    path.write_text(path.read_text().rstrip().removesuffix(",Yes") + "\n")
+    with pytest.raises(LabelsInvalid, match=r"^labels: row 3, trajectory_looping: not one of the words"):
+        load_labels(small_suite, "test", csv_settings(path))
+
+
+def test_every_unknown_trajectory_is_named(load):
+    strangers = [("webarena/agent-z/webarena.9", *ROWS[0][1:]), ("webarena/agent-z/webarena.8", *ROWS[0][1:])]
+    with pytest.raises(LabelsInvalid) as refusal:
+        load([ROWS[0], strangers[0], *ROWS[1:], strangers[1]])
+    assert str(refusal.value) == (
+        "labels: row 3: 'webarena/agent-z/webarena.9' is not in the suite small; "
+        "row 8: 'webarena/agent-z/webarena.8' is not in the suite small"
+    )
+
+
+def test_labels_of_another_suite_are_refused_in_one_sentence(load):
+    rows = [(f"webarena/agent-z/webarena.{task}", *ROWS[0][1:]) for task in range(500)]
+    with pytest.raises(LabelsInvalid) as refusal:
+        load(rows)
+    message = (
+        "labels (csv): no label of the test split of the suite small is in it; check ARB_SUITE and ARB_LABELS"
+    )
+    assert str(refusal.value) == message
+
+
+def test_labels_of_the_other_split_alone_are_refused(load):
+    with pytest.raises(LabelsInvalid, match="no label of the test split"):
+        load(ROWS[4:])
+
+
+def test_missing_columns_are_named(small_suite, tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("benchmark,task_id,trajectory_success\nwebarena,webarena.1,Successful\n")
+    with pytest.raises(LabelsInvalid) as refusal:
+        load_labels(small_suite, "test", csv_settings(path))
+    missing = "model_name, trajectory_looping, trajectory_optimality, trajectory_side_effect"
+    assert str(refusal.value) == f"labels: the columns {missing} are missing"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_an_empty_file_is_refused(small_suite, tmp_path, content):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(content)
+    with pytest.raises(LabelsInvalid, match="the columns benchmark, model_name"):
+        load_labels(small_suite, "test", csv_settings(path))
+
+
+def test_a_file_in_another_encoding_is_refused_without_its_content(small_suite, write_annotations):
+    path = write_annotations([(*ROWS[0], "Müller")], encoding="latin-1")
+    with pytest.raises(LabelsInvalid) as refusal:
+        load_labels(small_suite, "test", csv_settings(path))
+    assert str(refusal.value) == "annotations.csv: is not UTF-8 text; save it as UTF-8 CSV"
+    assert "Successful" not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_a_file_that_is_no_csv_is_refused_without_its_content(small_suite, write_annotations):
+    path = write_annotations(ROWS)
+    path.write_text(path.read_text() + '"' + CANARY * 20_000)  # beyond csv's limit of a field
+    with pytest.raises(LabelsInvalid) as refusal:
+        load_labels(small_suite, "test", csv_settings(path))
+    assert "cannot be read as CSV" in str(refusal.value)
+    assert CANARY not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_a_wheel_that_is_broken_or_lacks_the_annotations_is_unavailable(small_suite, tmp_path):
+    broken, empty = tmp_path / "broken.whl", tmp_path / "empty.whl"
+    broken.write_bytes(b"PK no")
+    zipfile.ZipFile(empty, "w").close()
+    for path in (broken, empty):
+        with pytest.raises(LabelsUnavailable, match=rf"{path.name}: cannot be read; fetch it again"):
+            load_labels(small_suite, "test", csv_settings(path))
+
+
+def test_a_label_set_shows_no_label(load):
+    labels = load()
+    assert repr(labels) == str(labels) == f"LabelSet(small/test, 4 rows, version {labels.version})"
+    assert f"{labels}" == f"{labels!s}"
+    assert "array" not in repr([labels])

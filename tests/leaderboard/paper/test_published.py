@@ -1,0 +1,317 @@
+import json
+import shutil
+from collections import Counter
+from datetime import date
+
+import pytest
+
+from core.ids import TrajectoryId
+from core.vocabulary import BENCHMARK_TITLES, BENCHMARKS, LABELS
+from leaderboard.paper.audit import OVERALL, Counts
+from leaderboard.paper.published import PUBLISHED, PublishedDataError, load_published_rows
+
+ROWS = {row.row_id: row for row in load_published_rows()}
+PAPER = [row for row in ROWS.values() if row.provenance == "published"]
+CLAUDE_TREE = "paper/claude-3.7-sonnet-tree"
+
+
+def cells_of(row, label):
+    published = row.labels[label]
+    if published is not None:
+        yield OVERALL, published.overall
+        yield from published.by_benchmark.items()
+
+
+def test_the_papers_13_judges_come_in_the_order_of_its_table_1():
+    assert [(row.judge, row.kind, row.inputs) for row in PAPER] == [
+        ("Rule-based", "Rule-based", ("reward",)),
+        ("AER-C", "Existing", ("caption",)),
+        ("AER-V", "Existing", ("screenshot",)),
+        ("NNetNav", "Existing", ("changes",)),
+        ("Claude 3.7 Sonnet", "Simplified", ("tree",)),
+        ("GPT-4o", "Simplified", ("tree",)),
+        ("GPT-4o Mini", "Simplified", ("tree",)),
+        ("Llama 3.3", "Simplified", ("tree",)),
+        ("Qwen2.5-VL", "Simplified", ("tree",)),
+        ("Claude 3.7 Sonnet", "Simplified", ("screenshot",)),
+        ("GPT-4o", "Simplified", ("screenshot",)),
+        ("GPT-4o Mini", "Simplified", ("screenshot",)),
+        ("Qwen2.5-VL", "Simplified", ("screenshot",)),
+    ]
+    assert {row.date for row in PAPER} == {date(2025, 4, 11)}
+
+
+def test_table_8_has_unique_counts_for_success_and_repetition_but_in_one_cell():
+    unsettled = [
+        (row.row_id, label, benchmark, cell.status)
+        for row in PAPER
+        for label in ("success", "repetition")
+        for benchmark, cell in cells_of(row, label)
+        if benchmark != OVERALL and cell.status != "unique"
+    ]
+    assert unsettled == [(CLAUDE_TREE, "success", "workarena++", "none")]
+
+
+def test_table_7_has_unique_counts_for_success_and_repetition_but_for_the_same_judge():
+    statuses = Counter(
+        (label, row.labels[label].overall.status)
+        for row in PAPER
+        for label in ("success", "repetition")
+        if row.labels[label]
+    )
+    assert statuses == {("success", "unique"): 12, ("success", "none"): 1, ("repetition", "unique"): 9}
+
+
+def test_the_cell_that_fits_no_whole_numbers_says_that_one_judgment_is_missing():
+    success = ROWS[CLAUDE_TREE].labels["success"]
+    cell = success.by_benchmark["workarena++"]
+    # R = 32/51 = 62.7 (of 52: 61.5 or 63.5), P = 32/48 = 66.7
+    assert (cell.counts, cell.n, cell.positives, cell.no_verdict) == (Counts(32, 16, 19, 280), 348, 52, 1)
+    assert "fits 51 positives of 347: one judgment missing" in cell.note
+    # R = 240/294 = 81.6, P = 240/349 = 68.8
+    assert (success.overall.counts, success.overall.no_verdict) == (Counts(240, 109, 54, 702), 1)
+
+
+def test_the_judgment_that_one_judge_misses_is_left_out_of_its_other_labels():
+    for label in ("side_effect", "repetition"):
+        cell = ROWS[CLAUDE_TREE].labels[label].by_benchmark["workarena++"]
+        assert (cell.status, cell.no_verdict, cell.counts.n) == ("unique", 1, cell.n - 1)
+
+
+@pytest.mark.parametrize(
+    ("row_id", "counts"),
+    [
+        ("paper/aer-c", Counts(212, 101, 83, 710)),
+        ("paper/nnetnav", Counts(243, 220, 52, 591)),
+        ("paper/rule-based", Counts(165, 32, 130, 779)),
+    ],
+)
+def test_audited_counts_are_those_of_the_released_verdicts(row_id, counts):
+    assert ROWS[row_id].labels["success"].overall.counts == counts
+
+
+@pytest.mark.parametrize("row", PAPER, ids=lambda row: row.row_id)
+@pytest.mark.parametrize("label", LABELS)
+def test_counts_of_the_benchmarks_sum_to_the_overall_counts(row, label):
+    if row.labels[label] is None:
+        assert row.kind != "Simplified"
+        return
+    parts = [row.labels[label].by_benchmark[benchmark].counts for benchmark in BENCHMARKS]
+    whole = row.labels[label].overall.counts
+    if whole is None or None in parts:
+        assert label == "side_effect"
+        return
+    assert Counts(*map(sum, zip(*parts, strict=True))) == whole
+
+
+@pytest.mark.parametrize("row", PAPER, ids=lambda row: row.row_id)
+@pytest.mark.parametrize("label", LABELS)
+def test_counts_give_back_the_printed_figures(row, label):
+    for _, cell in cells_of(row, label):
+        if cell.counts is None:
+            continue
+        tp, fp, fn, _ = cell.counts
+        assert abs(tp / (tp + fp) - cell.precision) <= 0.0005 + 1e-12
+        assert abs(tp / (tp + fn) - cell.recall) <= 0.0005 + 1e-12
+        # F1 comes from P and R of four digits, which moves it by at most 0.0001
+        assert abs(2 * tp / (2 * tp + fp + fn) - cell.f1) <= 0.0006 + 1e-12
+
+
+def test_side_effects_are_settled_where_the_figures_allow_it_and_nowhere_chosen():
+    statuses = Counter(cell.status for row in PAPER for _, cell in cells_of(row, "side_effect"))
+    assert statuses == {"unique": 34, "narrowed": 1, "several": 19}
+    for row in PAPER:
+        for _, cell in cells_of(row, "side_effect"):
+            assert (cell.counts is None) == (cell.status == "several") == (cell.fits > 1)
+            assert bool(cell.note) == (cell.status != "unique" or cell.no_verdict > 0)
+    # 63 fit alone (P = R = 0); of the overall FP 194 + 9 = 203 the other benchmarks have 194
+    cell = ROWS["paper/claude-3.7-sonnet-screenshot"].labels["side_effect"].by_benchmark["workarena"]
+    assert (cell.status, cell.counts) == ("narrowed", Counts(0, 9, 2, 53))
+
+
+def test_no_row_contradicts_itself():
+    assert [
+        (row.row_id, p.findings) for row in ROWS.values() for p in row.labels.values() if p and p.findings
+    ] == []
+
+
+def test_figures_are_fractions_without_float_noise():
+    texts = {
+        repr(figure)
+        for row in PAPER
+        for label in LABELS
+        for _, cell in cells_of(row, label)
+        for figure in (cell.precision, cell.recall, cell.f1)
+    }
+    assert max(map(len, texts)) == len("0.688")
+
+
+def test_the_self_reported_judges_have_whole_numbers_overall_and_no_recall_by_benchmark():
+    reported = {row.row_id: row for row in ROWS.values() if row.provenance == "self-reported"}
+    overall = {row_id: row.labels["success"].overall for row_id, row in reported.items()}
+    assert {row_id: (cell.status, cell.counts) for row_id, cell in overall.items()} == {
+        # 141/172 = 81.98, 141/295 = 47.80
+        "reported/webjudge-o4-mini": ("unique", Counts(141, 31, 154, 780)),
+        # 171/226 = 75.66, 171/295 = 57.97
+        "reported/webjudge-7b": ("unique", Counts(171, 55, 124, 756)),
+        # 213/299 = 71.24, 213/295 = 72.20
+        "reported/world-state-model-7b": ("unique", Counts(213, 86, 82, 725)),
+    }
+    for row in reported.values():
+        assert row.source_url.startswith("https://github.com/McGill-NLP/agent-reward-bench/issues/")
+        assert row.labels["side_effect"] is row.labels["repetition"] is None
+        for cell in row.labels["success"].by_benchmark.values():
+            assert (cell.precision is not None, cell.recall, cell.f1) == (True, None, None)
+    # 53.8 with at most 8 true positives: 7/13
+    cell = reported["reported/world-state-model-7b"].labels["success"].by_benchmark["assistantbench"]
+    assert (cell.status, cell.counts) == ("unique", Counts(7, 6, 1, 94))
+
+
+def test_the_second_annotator_is_scored_as_a_judge_of_the_first():
+    labels = ROWS["reference/second-annotator"].labels
+    success = labels["success"].overall
+    # P = 33/39 = 84.6, R = 33/39 = 84.6; the first annotator was unsure of one of the 106
+    assert (success.counts, success.n) == (Counts(33, 6, 6, 60), 105)
+    assert (success.precision, success.recall, success.f1, success.status) == (
+        33 / 39,
+        33 / 39,
+        33 / 39,
+        "exact",
+    )
+    assert labels["side_effect"].overall.n == labels["repetition"].overall.n == 106
+    assert labels["success"].by_benchmark["assistantbench"] is None
+
+
+def test_constant_answers_are_scored_exactly_on_every_label_and_benchmark():
+    always, never = ROWS["reference/always-successful"], ROWS["reference/never-successful"]
+    yes, no = always.labels["success"].overall, never.labels["success"].overall
+    # 295 of 1106 are successes: P = 26.7, F1 = 590 / (590 + 811)
+    assert (yes.counts, yes.precision, yes.recall, yes.f1) == (
+        Counts(295, 811, 0, 0), 295 / 1106, 1.0, 590 / 1401,
+    )  # fmt: skip
+    assert (no.counts, no.precision, no.recall, no.f1) == (Counts(0, 0, 295, 811), None, 0.0, 0.0)
+    assert always.labels["side_effect"].overall.counts == Counts(72, 1033, 0, 0)
+    assert always.labels["repetition"].by_benchmark["workarena++"].counts == Counts(272, 76, 0, 0)
+    for row in (always, never):
+        assert all(cell.status == "exact" for label in LABELS for _, cell in cells_of(row, label))
+
+
+def test_every_released_judgment_folder_of_the_13_names_one_row():
+    folders = (
+        "functional aer aerv nnetnav claude-3.7-sonnet-noscreen claude-3.7-sonnet-noaxtree gpt-4o-noscreen "
+        "gpt-4o-noaxtree gpt-4o-mini-noaxtree gpt-4o-mini-noscreen qwen-2.5-vl-noaxtree "
+        "qwen-2.5-vl-noscreen llama-3.3-70b-noscreen"
+    )
+    owners = [row.row_id for folder in folders.split() for row in ROWS.values() if folder in row.aliases]
+    assert sorted(owners) == sorted(row.row_id for row in PAPER)
+    # "noscreen" leaves the tree
+    assert "gpt-4o-noscreen" in ROWS["paper/gpt-4o-tree"].aliases
+
+
+@pytest.mark.shared
+def test_figures_are_those_of_the_papers_tables_7_and_8(shared):
+    lines = (shared / "paper.txt").read_text(encoding="utf-8").split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith("Table 6:"))
+    table_7 = next(i for i, line in enumerate(lines) if line.startswith("Table 7:"))
+    table_8 = next(i for i, line in enumerate(lines) if line.startswith("Table 8:"))
+    by_title = {title: benchmark for benchmark, title in BENCHMARK_TITLES.items()}
+    by_alias = {alias: row for row in PAPER for alias in (row.judge, *row.aliases)}
+
+    compared = 0
+    benchmark = OVERALL
+    for line in lines[start:table_7] + lines[table_7:table_8]:
+        fields = [field for field in line.split("\t") if field]
+        if fields and fields[0] in by_title:
+            benchmark = by_title[fields.pop(0)]
+        if len(fields) != 10 or fields[0] == "Judge":
+            continue
+        row = by_alias[fields[0]]
+        for label, printed in zip(LABELS, (fields[1:4], fields[4:7], fields[7:10]), strict=True):
+            cell = dict(cells_of(row, label)).get(benchmark)
+            ours = (
+                ["-"] * 3
+                if cell is None
+                else [f"{100 * x:.1f}" for x in (cell.precision, cell.recall, cell.f1)]
+            )
+            assert ours == printed, (row.row_id, label, benchmark)
+            compared += 1
+    # 13 judges, 3 labels, overall and 5 benchmarks
+    assert compared == 13 * 3 * 6
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "row_id"),
+    [("aer-c", "paper/aer-c"), ("nnetnav", "paper/nnetnav"), ("rule-based", "paper/rule-based")],
+)
+def test_audited_judges_say_yes_as_often_on_each_benchmark_as_their_real_verdicts(shared, name, row_id):
+    path = shared / "data" / "agent-reward-bench" / "verdicts" / f"{name}.jsonl"
+    verdicts = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    said_yes = Counter(TrajectoryId.parse(v["trajectory_id"]).benchmark for v in verdicts if v["success"])
+    cells = ROWS[row_id].labels["success"].by_benchmark
+    assert {b: cells[b].counts.tp + cells[b].counts.fp for b in BENCHMARKS} == said_yes
+
+
+def changed_copy(folder, name, old, new):
+    copy = folder / "published"
+    if not copy.exists():
+        shutil.copytree(PUBLISHED, copy)
+    text = (copy / name).read_text(encoding="utf-8")
+    assert old in text
+    (copy / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+    return copy
+
+
+def test_names_every_wrong_field_with_its_file_and_row(tmp_path):
+    changed_copy(tmp_path, "figures.csv", "assistantbench,25.0", "assistantbench,250")
+    changed_copy(tmp_path, "figures.csv", "paper/aer-c,success,webarena", "paper/aer-d,succes,webarena")
+    changed_copy(tmp_path, "figures.csv", "paper/aer-c,success,workarena++", "paper/aer-c,success,workarena")
+    changed_copy(tmp_path, "marginals.csv", "success,overall,1106,295", "success,overall,1106,296")
+    changed_copy(tmp_path, "marginals.csv", "side_effect,workarena,64", "side_effect,workarena,six")
+    changed_copy(tmp_path, "judges.csv", "2025-08-06,self-reported", "summer,told,extra")
+    folder = changed_copy(tmp_path, "second_annotator.csv", "repetition,workarena++", "looping,workarena++")
+    with pytest.raises(PublishedDataError) as caught:
+        load_published_rows(folder)
+    message = str(caught.value)
+    for expected in (
+        "figures.csv row 3, precision: '250' is no percentage",
+        "figures.csv row 11, row_id 'paper/aer-d': no row of judges.csv has it",
+        "figures.csv row 11, label 'succes': use one of success, side_effect, repetition",
+        "figures.csv row 13, benchmark 'workarena': success on workarena is given twice",
+        "marginals.csv: success: overall is not the sum of the benchmarks",
+        "marginals.csv row 12, n 'six': expected a whole number",
+        "judges.csv row 17, date 'summer': expected YYYY-MM-DD",
+        "judges.csv row 17, provenance 'told': use one of published, self-reported, reference",
+        "judges.csv row 17: more fields than columns",
+        "second_annotator.csv row 7, label 'looping'",
+    ):
+        assert expected in message
+
+
+def test_a_name_that_two_rows_claim_is_refused(tmp_path):
+    folder = changed_copy(tmp_path, "judges.csv", ",aerv,", ",aer,")
+    with pytest.raises(
+        PublishedDataError, match=r"judges.csv row 4, aliases 'aer': aer names an earlier row"
+    ):
+        load_published_rows(folder)
+
+
+def test_a_judge_without_figures_is_refused(tmp_path):
+    folder = changed_copy(tmp_path, "judges.csv", "reported/webjudge-7b,", "reported/webjudge-8b,")
+    with pytest.raises(
+        PublishedDataError, match=r"judges.csv: reported/webjudge-8b has no line in figures.csv"
+    ):
+        load_published_rows(folder)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    folder = changed_copy(tmp_path, "judges.csv", "AER-C", "AER-C")
+    (folder / "marginals.csv").unlink()
+    with pytest.raises(PublishedDataError, match=r"marginals.csv: not found"):
+        load_published_rows(folder)
+
+
+def test_a_file_with_other_columns_is_refused(tmp_path):
+    folder = changed_copy(tmp_path, "marginals.csv", "label,benchmark,n,", "label,benchmark,rows,")
+    with pytest.raises(PublishedDataError, match=r"first line must be label,benchmark,n,positives"):
+        load_published_rows(folder)

@@ -1,0 +1,151 @@
+"""Checking and submitting over HTTP: what is taken, what is refused, and that no answer holds a traceback."""
+
+import json
+
+import pytest
+from fastapi.testclient import TestClient
+
+from space.api.submissions import build_submission_router
+from submissions.service import SubmissionService
+from tests.support.rest_app import rest_app
+from tests.support.submissions import SECRET_ANNOTATOR, settings_for, verdicts
+
+DECLARED = {
+    "account": "Ann", "judge": "Alpha", "kind": "LLM judge", "inputs": "tree", "test_labels_used": "false",
+}  # fmt: skip
+
+
+def client_of(service) -> TestClient:
+    app = rest_app(service)
+    app.include_router(build_submission_router(service))
+    return TestClient(app)
+
+
+@pytest.fixture
+def client(service):
+    return client_of(service)
+
+
+def post(client, path, content, data=None, name="verdicts.jsonl", **options):
+    return client.post(path, files={"file": (name, content)}, data=data or {}, **options)
+
+
+def test_a_good_file_is_checked_and_nothing_is_recorded(client, service):
+    answer = post(client, "/api/check", verdicts(service.suite))
+    assert answer.status_code == 200
+    assert answer.json()["acceptable"] is True
+    assert all(row.provenance != "scored" for row in service.board().rows)
+
+
+def test_a_dev_file_is_checked_against_dev(client, service):
+    content = verdicts(service.suite, "dev")
+    assert post(client, "/api/check?split=dev", content).json()["acceptable"] is True
+    assert post(client, "/api/check?split=test", content).json()["acceptable"] is False
+
+
+def test_a_submission_is_scored_and_the_same_file_again_is_the_same_submission(client, service):
+    content = verdicts(service.suite, misses=1)
+    first, again = (post(client, "/api/submissions", content, DECLARED) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert (first.json()["is_new"], again.json()["is_new"]) == (True, False)
+    assert first.json()["submission_id"] == again.json()["submission_id"]
+    scored = [row for row in service.board().rows if row.provenance == "scored"]
+    assert [row.id for row in scored] == [first.json()["submission_id"]]
+    assert SECRET_ANNOTATOR not in first.text
+
+
+def test_every_problem_of_the_declaration_comes_at_once(client, service):
+    answer = post(client, "/api/submissions", verdicts(service.suite), {"link": "javascript:alert(1)"})
+    assert answer.status_code == 422
+    fields = {problem["field"] for problem in answer.json()["fields"]}
+    assert fields == {"account", "judge", "kind", "inputs", "link", "test_labels_used"}
+
+
+def test_a_bad_file_is_refused_with_its_findings_and_not_recorded(client, service):
+    answer = post(client, "/api/submissions", b"not json\n", DECLARED)
+    assert answer.status_code == 422
+    assert answer.json()["check"]["findings"]
+    assert not [row for row in service.board().rows if row.provenance == "scored"]
+
+
+def test_without_a_file_the_answer_says_how_to_send_one(client):
+    answer = client.post("/api/check", data={"split": "test"})
+    assert answer.status_code == 422
+    assert "curl -F file=@FILE" in answer.json()["detail"]
+    for form in ({"data": {"file": "text"}, "files": {"x": b""}}, {"files": {"other": b"{}"}}):
+        answer = client.post("/api/submissions", **form)
+        assert (answer.status_code, answer.json()["detail"][:8]) == (422, "no file:")
+
+
+def test_a_body_over_the_limit_is_cut_off_while_it_comes_in(suite_folder, tmp_path):
+    settings = settings_for(suite_folder, tmp_path / "state", max_upload_bytes=10_000)
+    client = client_of(SubmissionService(settings))
+    taken = 0
+
+    def endless():
+        nonlocal taken
+        yield b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n'
+        for _ in range(100):
+            taken += 10_000
+            yield b" " * 10_000
+
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    answer = client.post("/api/check", content=endless(), headers=headers)
+    assert answer.status_code == 413
+    assert "10,000 bytes" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("multipart/form-data; boundary=x", b"--x\r\nnonsense"),
+        ("multipart/form-data", b"no boundary"),
+        ("application/json", b'{"file": "x"}'),
+        ("text/plain", b"\x00\xff"),
+    ],
+)
+def test_a_body_that_is_no_form_is_refused_and_never_an_error_of_ours(client, content_type, body):
+    answer = client.post("/api/check", content=body, headers={"content-type": content_type})
+    assert answer.status_code in (400, 422)
+    assert answer.json()["detail"]
+
+
+def test_many_files_and_many_fields_are_refused(client):
+    files = [("file", ("a.jsonl", b"{}")), ("other", ("b.jsonl", b"{}"))]
+    assert client.post("/api/check", files=files).status_code == 400
+    fields = {f"field{number}": "x" for number in range(40)}
+    assert client.post("/api/check", files={"file": ("a", b"{}")}, data=fields).status_code == 400
+
+
+def test_pages_of_other_sites_may_not_send_files(client, service):
+    headers = {"sec-fetch-site": "cross-site"}
+    answer = post(client, "/api/submissions", verdicts(service.suite), DECLARED, headers=headers)
+    assert answer.status_code == 403
+
+
+def test_hostile_names_come_back_as_data_or_not_at_all(client, service, hostile):
+    answer = post(client, "/api/submissions", verdicts(service.suite), {**DECLARED, "judge": hostile})
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.status_code in (201, 422)
+
+
+def test_a_failure_on_our_side_is_said_and_tells_nothing(service, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(service, "submit_and_view", fail)
+    answer = post(client_of(service), "/api/submissions", verdicts(service.suite), DECLARED)
+    assert answer.status_code == 500
+    assert "no second entry" in answer.json()["error"]
+    assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize("file_format", ["jsonl", "csv", "parquet"])
+def test_a_template_filled_in_is_acceptable(client, service, file_format):
+    answer = client.get(f"/api/template?split=test&format={file_format}")
+    assert answer.headers["content-disposition"].endswith(f'-test.{file_format}"')
+    report = post(client, "/api/check", answer.content, name=f"a.{file_format}").json()
+    assert report["rows"] == len(service.suite.split("test"))
+    if file_format == "jsonl":
+        first = json.loads(answer.content.splitlines()[0])
+        assert first == {"trajectory_id": service.suite.split("test")[0].trajectory_id, "success": None}

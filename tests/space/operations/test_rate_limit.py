@@ -1,0 +1,132 @@
+"""The limit on checks: by address, in a window, in bounded memory."""
+
+import time
+
+import gradio as gr
+import pytest
+from fastapi import Request
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import HTTPConnection
+
+from core.settings import Settings
+from space.gradio_app.endpoints import CallRefused, Endpoints
+from space.operations.metrics import Metrics
+from space.operations.rate_limit import CheckLimit, TooManyChecks, client_address, counted_as
+from space.services import Services
+
+START = 1_800_000_000.0
+"""The start of a minute: divisible by 60."""
+
+
+def request_from(host: str | None, *forwarded: str) -> HTTPConnection:
+    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+    return HTTPConnection({"type": "http", "headers": headers, "client": host and (host, 1234)})
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still until it is set; `limits` reads `time.time`."""
+    now = [START]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    return now
+
+
+def limit(**options) -> CheckLimit:
+    settings = {"checks_a_minute": 3, **{k: v for k, v in options.items() if k == "space_id"}}
+    most = {k: v for k, v in options.items() if k == "most_addresses"}
+    return CheckLimit(Settings(**settings), Metrics(), **most)
+
+
+def taken(checks: CheckLimit, request: HTTPConnection, times: int) -> int:
+    """How many of so many checks are let through."""
+    done = 0
+    for _ in range(times):
+        try:
+            checks.take(request)
+            done += 1
+        except TooManyChecks:
+            pass
+    return done
+
+
+def test_an_address_has_so_many_checks_a_minute_and_another_its_own(clock):
+    checks = limit()
+    assert taken(checks, request_from("192.0.2.1"), 5) == 3
+    assert taken(checks, request_from("192.0.2.2"), 5) == 3
+
+
+def test_the_refusal_says_when_to_come_back_and_then_it_is_let_in(clock):
+    checks = limit()
+    assert taken(checks, request_from("192.0.2.1"), 3) == 3
+    with pytest.raises(TooManyChecks, match="3 files checked in a minute; try again in") as refused:
+        checks.take(request_from("192.0.2.1"))
+    assert 1 <= refused.value.retry_after <= 60
+    # Two windows later nothing of the three counts any more.
+    clock[0] += 120
+    assert taken(checks, request_from("192.0.2.1"), 5) == 3
+
+
+def test_the_window_slides(clock):
+    checks = limit()
+    assert taken(checks, request_from("192.0.2.1"), 3) == 3
+    clock[0] += 90  # half of the next window: half of the three still counts, 1.5, so that one more makes 2.5
+    assert taken(checks, request_from("192.0.2.1"), 5) == 2
+
+
+def test_elsewhere_a_claimed_address_does_not_help(clock):
+    checks = limit()
+    total = sum(taken(checks, request_from("192.0.2.1", f"198.51.100.{n}"), 1) for n in range(9))
+    assert total == 3
+
+
+def test_on_a_space_the_last_hop_counts_and_claimed_ones_do_not(clock):
+    checks = limit(space_id="a/b")
+    total = sum(taken(checks, request_from("10.0.0.1", f"198.51.100.{n}, 192.0.2.1"), 1) for n in range(9))
+    assert total == 3
+    assert taken(checks, request_from("10.0.0.1", "192.0.2.1, 198.51.100.7"), 1) == 1
+
+
+def test_memory_is_bounded_in_addresses(clock):
+    checks = limit(most_addresses=5)
+    for number in range(200):
+        taken(checks, request_from(f"192.0.2.{number}"), 1)
+    assert len(checks._storage.storage) <= 2 * 5 + 2  # two counters each, and the shared count
+    assert taken(checks, request_from("192.0.2.0"), 5) == 2  # who was there first keeps its own count
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        (" 192.0.2.1 ", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", "unknown"),
+        ("", "unknown"),
+        ("<script>", "unknown"),
+    ],
+)
+def test_addresses_are_counted_by_network(address, counted):
+    assert counted_as(address) == counted
+
+
+@given(st.lists(st.text(alphabet=st.characters(max_codepoint=255), max_size=60), max_size=4), st.booleans())
+def test_whatever_is_claimed_an_address_is_found_and_short(claimed, on_space):
+    headers = [(b"x-forwarded-for", each.encode("latin-1")) for each in claimed]
+    request = HTTPConnection({"type": "http", "headers": headers, "client": ("192.0.2.9", 1)})
+    found = client_address(request, on_space)
+    assert found and len(found) <= 45
+    if not on_space:
+        assert found == "192.0.2.9"
+
+
+def test_gradio_and_mcp_calls_are_refused_with_the_time_to_wait(service, clock):
+    request = gr.Request(Request({"type": "http", "headers": [], "client": ("192.0.2.1", 1)}))
+    endpoints = Endpoints(Services(service, None, limit()))
+    for _ in range(3):
+        endpoints.count(request)
+    with pytest.raises(CallRefused, match="try again in"):
+        endpoints.count(request)

@@ -1,0 +1,156 @@
+"""What Gradio serves beside our pages is closed where no page needs it.
+
+Security headers: on every answer, with a policy that lets our own scripts run and no other.
+"""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+from fastapi.testclient import TestClient
+
+from space.app import create_app
+from space.operations.security import content_policy, is_closed, script_hashes, security_headers
+from tests.support.submissions import settings_for
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/monitoring", "/monitoring/summary", "/logout", "/login", "/login/", "/gradio_api/dev/reload",
+        "/gradio_api/proxy=https://example.org", "/gradio_api/vibe-code", "/gradio_api/undo-vibe-edit",
+        "/gradio_api/stream/x/close", "/gradio_api/runs", "/gradio_api/component_server",
+    ],
+)  # fmt: skip
+def test_addresses_that_no_page_uses_are_closed(path):
+    assert is_closed(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/", "/login/start", "/login/callback", "/gradio_api/queue/join", "/gradio_api/upload",
+        "/trajectories/list", "/gradio_api/run/predict", "/gradio_api/info", "/config", "/api/maintain/log",
+    ],
+)  # fmt: skip
+def test_addresses_that_pages_use_are_open(path):
+    assert not is_closed(path)
+
+
+def directives(policy: str) -> dict[str, list[str]]:
+    return {name: values for name, *values in (part.split() for part in policy.split("; "))}
+
+
+@pytest.fixture(scope="module")
+def client(suite_folder, tmp_path_factory):
+    state = tmp_path_factory.mktemp("headers") / "state"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("uploads")))
+        with TestClient(create_app(settings_for(suite_folder, state))) as client:
+            yield client
+
+
+ADDRESSES = (
+    "/", "/about", "/submit", "/api", "/api/board.json", "/healthz", "/config", "/nowhere", "/metrics",
+    "/gradio_api/info", "/gradio_api/file=/etc/passwd", "/manifest.json", "/theme.css",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_every_answer_has_them(client, address):
+    headers = client.get(address).headers
+    for name in security_headers(on_space=False):
+        assert name in headers, name
+    assert headers["x-content-type-options"] == "nosniff"
+    assert directives(headers["content-security-policy"]).get("object-src", ["'none'"]) == ["'none'"]
+
+
+def test_assets_have_them_too(client):
+    (asset,) = re.findall(r'src="(/look/[^"]+\.js)"', client.get("/about").text)
+    assert client.get(asset).headers["content-security-policy"]
+
+
+class Inline(HTMLParser):
+    """The texts of inline scripts, as a browser finds them, and handlers in attributes."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.texts: list[str] = []
+        self.handlers: list[str] = []
+        self._in = False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        runs = named.get("type") in (None, "", "module", "text/javascript")
+        self._in = tag == "script" and "src" not in named and runs
+        if self._in:
+            self.texts.append("")
+        self.handlers += [name for name in named if name.startswith("on")]
+
+    def handle_endtag(self, tag):
+        self._in = self._in and tag != "script"
+
+    def handle_data(self, data):
+        if self._in:
+            self.texts[-1] += data
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "/",
+        "/compare",
+        "/judge",
+        "/rates",
+        "/trajectories",
+        "/paper",
+        "/about",
+        "/api",
+        "/errors",
+        "/labels",
+        "/disputes",
+    ],
+)
+def test_a_page_allows_exactly_the_inline_scripts_that_it_has(client, page):
+    answer = client.get(page)
+    allowed = directives(answer.headers["content-security-policy"])["script-src"]
+    found = Inline(answer.text)
+    for text in found.texts:
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in allowed
+    assert found.texts and found.handlers == []
+    assert "'unsafe-inline'" not in allowed
+    assert "'unsafe-eval'" not in allowed
+
+
+def test_what_a_stranger_sent_is_opened_as_nothing(client):
+    sent = client.post(
+        "/gradio_api/upload", files={"files": ("x.html", b"<script>alert(1)</script>")}
+    ).json()[0]
+    answer = client.get(f"/gradio_api/file={sent}")
+    assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
+
+
+def test_on_a_space_the_hub_may_frame_the_pages_and_nobody_else():
+    here, there = security_headers(on_space=False), security_headers(on_space=True)
+    assert here["X-Frame-Options"] == "SAMEORIGIN" and "X-Frame-Options" not in there
+    assert directives(here["Content-Security-Policy"])["frame-ancestors"] == ["'self'"]
+    framed = directives(there["Content-Security-Policy"])["frame-ancestors"]
+    assert framed == ["'self'", "https://huggingface.co"]
+
+
+def test_the_policy_names_what_pages_may_not_do():
+    found = directives(content_policy(on_space=False))
+    assert found["object-src"] == found["frame-src"] == ["'none'"]
+    assert found["base-uri"] == found["form-action"] == ["'self'"]
+
+
+def test_scripts_are_told_by_their_exact_text():
+    # SHA-256 of "x", in Base64
+    expected = "'sha256-" + base64.b64encode(hashlib.sha256(b"x").digest()).decode() + "'"
+    assert script_hashes("<p></p><script>x</script><script src=a.js></script>") == (expected,)
+    assert script_hashes('<SCRIPT type="module">x</SCRIPT ><script>x</script>') == (expected,)
+    assert script_hashes("<script>x </script>") != (expected,)

@@ -1,0 +1,313 @@
+"""The annotators' pages and REST: blind to labels, verdicts, rewards and each other; who may do what.
+
+Blindness is shown by two worlds that differ in nothing but what somebody said of the runs: labels, verdicts,
+rewards, other annotators' answers, decisions. Whatever a blind annotator asks for is the same in both.
+"""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from core.suite import DevLabels, load_suite
+from space.app import build_labelling_router
+from space.auth.oauth import SignInPage, build_auth_router
+from space.pages.annotate.item import address_of
+from space.pages.trajectories.dataset import Explorer
+from space.services import Services
+from space.web.assets import StaticAssets
+from space.web.frame import PageFrame
+from submissions.intake.accounts import Actor
+from submissions.labels.annotation_actions import Draft
+from submissions.service import SubmissionService
+from tests.support import synthetic_dataset as synthetic
+from tests.support.rest_app import rest_app
+from tests.support.submissions import send, settings_for, verdicts, write_suite
+
+ORIGIN = "http://127.0.0.1:7860"
+GRACE = Actor("grace", is_maintainer=True)
+PLANTED = "PLANTED-REASONING"
+SHAPE = synthetic.Shape(pages=4, tree_characters=800, mean_steps=4)
+
+
+class World:
+    """A server over its own records and dataset; everything that was said in it is ``yes`` or all ``no``."""
+
+    def __init__(self, folder: Path, yes: bool) -> None:
+        self.yes = yes
+        suite_folder = write_suite(folder)
+        text = (folder / "labels.csv").read_text()
+        success = "Successful" if yes else "Unsuccessful"
+        (folder / "labels.csv").write_text(re.sub(r"\b(Uns|S)uccessful", success, text))
+        suite = load_suite(suite_folder)
+        data = _dataset(folder / "data", suite, yes)
+        self.settings = settings_for(folder, folder / "state", data_dir=data, maintainers="grace")
+        self.service = SubmissionService(self.settings)
+        send(self.service, verdicts(suite, misses=0 if yes else 9))
+        self.services = Services(self.service, Explorer(self.settings, self.service))
+        self.app = rest_app(self.services.submissions)
+        pages = PageFrame(StaticAssets())
+        self.app.include_router(build_labelling_router(self.services, pages))
+        is_annotator = self.services.labelling.is_annotator
+        sign_in = SignInPage(pages)
+        self.app.include_router(build_auth_router(self.services.auth, sign_in, suite.rules, is_annotator))
+        self._label(suite)
+
+    def _label(self, suite) -> None:
+        """Ada and Bob share six runs of test and two of dev; Bob has done all, and a maintainer decided."""
+        acts = self.services.labelling.acts
+        for name in ("ada", "bob"):
+            acts.invite(name, GRACE)
+        acts.assign(
+            [t.trajectory_id for t in (*suite.split("test")[6:12], *suite.split("dev")[:2])], 1.0, 1, GRACE
+        )
+        for trajectory_id in self.queue("bob"):
+            acts.save(trajectory_id, self.said(PLANTED), 0, Actor("bob"))
+        acts.resolve(self.queue("bob")[0], "success", "yes" if self.yes else "no", PLANTED, GRACE)
+
+    def said(self, comment: str = "") -> Draft:
+        """The answers of this world."""
+        word = "yes" if self.yes else "no"
+        answers = {"success": word, "side_effect": "unsure", "repetition": word}
+        return Draft({**answers, "optimality": "4" if self.yes else "1"}, comment, 5, True)
+
+    def queue(self, account: str) -> list[str]:
+        state = self.services.labelling.now()
+        return [task.trajectory_id for task in state.queue(state.annotator_of(account) or "")]
+
+    def client(self, account: str | None = None) -> TestClient:
+        """A browser on our own pages, signed in where an account is said."""
+        client = TestClient(self.app, base_url=ORIGIN, headers={"sec-fetch-site": "same-origin"})
+        if account:
+            answer = client.post("/sign-in", data={"name": account}, follow_redirects=False)
+            assert answer.status_code == 303
+        return client
+
+
+def _dataset(out: Path, suite, yes: bool) -> Path:
+    """A dataset whose labels, rewards and judgments all say the same; steps and goals are equal in both."""
+    word = 4 if yes else 1
+    labels = [DevLabels(t.trajectory_id, 1, yes, yes, yes, word, "annotator-9") for t in suite.split("dev")]
+    part = synthetic.SyntheticPart
+    recording, judgments = part._recording, part._judgments
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(synthetic, "load_dev_labels", lambda _: labels)
+        patched.setattr(part, "_recording", lambda self: replace(recording(self), cum_reward=float(yes)))
+        patched.setattr(
+            part,
+            "_judgments",
+            lambda self: [
+                replace(each, success=yes, side_effect=yes, repetition=yes, reply=f"{PLANTED} {yes}")
+                for each in judgments(self)
+            ],
+        )
+        return synthetic.make_dataset(out, suite, SHAPE)
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory) -> tuple[World, World]:
+    """The same runs, everything said of them yes, and everything no."""
+    return tuple(World(tmp_path_factory.mktemp(str(yes)), yes) for yes in (True, False))
+
+
+class _Addresses(HTMLParser):
+    """Every address that a page makes a browser load, or offers to follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: set[str] = set()
+        self.linked: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        for name in ("src", "data-later", "data-address"):
+            if given.get(name):
+                self.loaded.add(given[name])
+        for part in (given.get("srcset") or "").split(","):
+            if part.strip():
+                self.loaded.add(part.split()[0])
+        if tag == "a" and given.get("href"):
+            self.linked.add(given["href"])
+
+
+def everything(world: World, account: str) -> dict[str, tuple[int, bytes]]:
+    """Each address that an annotator can come to by these pages, with its answer; versions evened out."""
+    client = world.client(account)
+    version = world.services.trajectories.holding(world.queue(account)[0]).version
+    waiting = ["/annotate", "/discuss", "/api/annotate", "/api/discuss", "/api/me", "/annotate?id=x"]
+    for name in (*world.queue(account), world.service.suite.split("test")[0].trajectory_id):
+        waiting += [address_of(name), f"/api/annotate/answers?trajectory_id={name}"]
+    found: dict[str, tuple[int, bytes]] = {}
+    while waiting:
+        address = waiting.pop()
+        key = address.replace(version, "VERSION")
+        if key in found or not address.startswith(
+            ("/annotate", "/api/annotate", "/discuss", "/api/discuss", "/api/me")
+        ):
+            continue
+        answer = client.get(address)
+        found[key] = (answer.status_code, answer.content.replace(version.encode(), b"VERSION"))
+        if answer.headers["content-type"].startswith("text/html"):
+            parser = _Addresses()
+            parser.feed(answer.text)
+            trees = [
+                f"{a}&num={n}&form={f}"
+                for a in parser.loaded
+                if "/tree" in a
+                for n in (0, 1)
+                for f in ("full", "pruned")
+            ]
+            waiting += [a for a in parser.loaded if "/tree" not in a] + sorted(parser.linked) + trees
+    return found
+
+
+def test_whatever_a_blind_annotator_asks_for_is_the_same_whatever_others_said(worlds):
+    answers = [everything(world, "ada") for world in worlds]
+    assert answers[0].keys() == answers[1].keys()
+    assert [key for key in answers[0] if answers[0][key] != answers[1][key]] == []
+    kinds = {key.partition("?")[0] for key, (status, _) in answers[0].items() if status == 200}
+    assert kinds == {
+        "/annotate", "/discuss", "/api/annotate", "/api/annotate/answers", "/api/annotate/screenshot",
+        "/api/annotate/tree", "/api/discuss", "/api/me",
+    }  # fmt: skip
+
+
+def test_the_two_worlds_do_differ_for_who_may_see_answers(worlds):
+    answers = [everything(world, "bob") for world in worlds]
+    different = {key.partition("?")[0] for key in answers[0] if answers[0][key] != answers[1][key]}
+    assert {"/annotate", "/api/annotate/answers"} <= different
+    pages = [world.client("grace").get("/api/discuss").text for world in worlds]
+    assert pages[0] != pages[1]
+
+
+def test_no_word_of_a_verdict_or_a_reward_is_in_a_blind_page(worlds):
+    judges = {name for judge in synthetic.JUDGES for name in judge[:2] if name}
+    words = [PLANTED, "cum_reward", "rule_based", "functional", "First judge", "annotator-9", *judges]
+    for key, (_, content) in everything(worlds[0], "ada").items():
+        if "/screenshot" in key:
+            continue
+        text = content.decode()
+        assert [word for word in words if word in text] == [], key
+        shown = text.partition("<main")[2].partition("</main>")[0] if "<main" in text else text
+        assert re.findall(r"\b(?:verdicts?|rewards?|judg(?:e|ment)s?)\b", shown) == [], key
+
+
+def test_nothing_of_a_run_is_shown_to_whom_it_is_not_assigned(worlds):
+    world = worlds[0]
+    foreign = world.service.suite.split("test")[0].trajectory_id
+    client = world.client("ada")
+    said = {"trajectory_id": foreign, "answers": {"success": "yes"}}
+    answers = [
+        client.get(f"/api/annotate/{what}", params={"trajectory_id": name, "num": 0})
+        for what in ("screenshot", "goal_image", "tree", "answers")
+        for name in (foreign, "nothing/of/this")
+    ]
+    answers += [client.put("/api/annotate/answers", json=said)]
+    answers += [client.put("/api/annotate/answers", json={**said, "trajectory_id": "nothing/of/this"})]
+    assert {answer.status_code for answer in answers} == {403}
+    assert len({answer.json()["detail"] for answer in answers}) == 1
+    assert client.get(address_of(foreign)).content == client.get(address_of("nothing/of/this")).content
+
+
+def test_the_pictures_of_an_annotator_stay_in_their_own_browser(worlds):
+    world = worlds[0]
+    client, name = world.client("ada"), world.queue("ada")[0]
+    version = world.services.trajectories.holding(name).version
+    answer = client.get("/api/annotate/screenshot", params={"trajectory_id": name, "num": "0", "v": version})
+    assert (answer.status_code, answer.headers["cache-control"].split(",")[0]) == (200, "private")
+    assert client.get(address_of(name)).headers["cache-control"] == "no-store"
+
+
+def test_a_run_is_shown_with_its_goal_steps_and_questions(worlds):
+    world = worlds[0]
+    name = world.queue("ada")[0]
+    page = world.client("ada").get(address_of(name)).text
+    story = world.services.trajectories.blind_story(name)
+    assert story.goal in page
+    assert page.count('<section class="step"') == len(story.steps)
+    assert page.count('class="outline"') == sum(step.outline is not None for step in story.steps)
+    for question in ("Did the agent reach the goal?", "go round in circles", "How direct was its way?"):
+        assert question in page
+    assert page.count('value="unsure"') == 4
+    assert "shirt" in page  # a guideline
+    assert page.count("checked") == 0
+
+
+def test_answers_are_saved_as_one_goes_shown_again_and_lead_to_the_next_run(tmp_path):
+    world = World(tmp_path, True)
+    client = world.client("ada")
+    first, second = world.queue("ada")[:2]
+    saved = client.put(
+        "/api/annotate/answers", json={"trajectory_id": first, "answers": {"repetition": "no"}}
+    )
+    assert saved.json()["lasts"] is True
+    page = client.get(address_of(first)).text
+    assert re.findall(r'name="(\w+)" value="(\w+)" checked', page) == [("repetition", "no")]
+    seen = saved.json()["saved"]
+    draft = {
+        "trajectory_id": first, "comment": "<b>ü</b>", "seconds": 9, "is_done": True, "seen": seen,
+        "answers": {"success": "unsure", "side_effect": "no", "repetition": "no", "optimality": "3"},
+    }  # fmt: skip
+    done = client.put("/api/annotate/answers", json=draft).json()
+    assert (done["next"], done["next_address"]) == (second, address_of(second))
+    assert "1</strong> of 8 done" in client.get("/annotate").text
+    again = client.put("/api/annotate/answers", json={**draft, "comment": "other"})
+    assert again.status_code == 409
+    assert "another window" in again.json()["detail"]
+    assert "&lt;b&gt;ü&lt;/b&gt;" in client.get("/discuss").text
+
+
+def test_a_page_of_another_site_saves_and_decides_nothing(worlds):
+    client = worlds[0].client("grace")
+    client.headers["sec-fetch-site"] = "cross-site"
+    assert client.put("/api/annotate/answers", json={"trajectory_id": "x"}).status_code == 401
+    assert client.post("/api/discuss/invite", json={"account": "eve"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 422),
+        ({"trajectory_id": "x", "answers": "SECRET"}, 422),
+        ({"trajectory_id": "x", "answers": {"success": ["SECRET"]}}, 422),
+        ({"trajectory_id": "x", "answers": {"success": "SECRET"}}, 409),
+        ({"trajectory_id": "x", "answers": {"SECRET": "yes"}}, 409),
+        ({"trajectory_id": "x", "comment": "SECRET" * 2_000}, 409),
+        ({"trajectory_id": "x", "comment": "SECRET" * 20_000}, 413),
+        ({"trajectory_id": "x", "outcome": "SECRET"}, 422),
+    ],
+)
+def test_no_refusal_repeats_an_answer(worlds, body, status):
+    answer = worlds[0].client("ada").put("/api/annotate/answers", json=body)
+    assert answer.status_code == status
+    assert "SECRET" not in answer.text
+
+
+def test_who_is_not_invited_gets_no_page(worlds):
+    assert worlds[0].client().get("/annotate").status_code == 401
+    stranger = worlds[0].client("eve")
+    assert [stranger.get(path).status_code for path in ("/annotate", "/discuss")] == [403, 403]
+    assert stranger.get("/api/me").json()["is_annotator"] is False
+    assert worlds[0].client("Ada").get("/api/me").json()["is_annotator"] is True
+
+
+def test_maintainers_invite_assign_decide_and_publish_on_the_page(tmp_path):
+    world = World(tmp_path, True)
+    client = world.client("grace")
+    assert client.post("/api/discuss/invite", json={"account": "cleo"}).json()["annotator"] == "annotator-3"
+    said = {"split": "test", "most": "5", "percent_twice": "0", "seed": "1"}
+    assert client.post("/api/discuss/assign", json=said).json()["assignments"] == 5
+    assert len(world.queue("cleo")) > 0
+    for trajectory_id in world.queue("ada")[:4]:
+        world.services.labelling.acts.save(trajectory_id, World.said(world), 0, Actor("ada"))
+    agreement = client.get("/api/discuss/agreement").json()["questions"]["success"]["overall"]
+    assert (agreement["pairs"], agreement["percent"]) == (4, 1.0)
+    assert "100.0 %" in client.get("/discuss").text
+    answer = client.post("/api/discuss/publish", json={"why": "the first annotations"})
+    assert answer.status_code == 200, answer.text
+    page = client.get("/discuss").text
+    assert answer.json()["version"] in page
+    assert "the first annotations" in page

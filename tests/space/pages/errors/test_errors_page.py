@@ -1,0 +1,176 @@
+"""The error page: the queue, tags, their counts and comparison, and that hidden labels admit none of it."""
+
+import csv
+import io
+
+import pytest
+
+from core.settings import Settings
+from space.pages.errors.page import own_name
+from submissions.service import SubmissionService
+from tests.space.conftest import shown_text, tags_and_attributes
+from tests.support.pages import pages_client
+from tests.support.space_app import (
+    labels_client,
+    make_public,
+    private_service,
+    public_service,
+    send_three,
+    signed_in,
+)
+from tests.support.submissions import is_success, send, verdicts
+
+
+@pytest.fixture
+def service(tmp_path) -> SubmissionService:
+    return public_service(tmp_path)
+
+
+@pytest.fixture
+def ids(service) -> dict[str, str]:
+    """Alpha misses one success, Beta two and has four false alarms, Gamma has twenty."""
+    return send_three(service)
+
+
+@pytest.fixture
+def client(service):
+    return labels_client(service)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> SubmissionService:
+    settings = Settings(suite="sample", labels="none", state_dir=tmp_path_factory.mktemp("state"))
+    return SubmissionService(settings)
+
+
+def runs(service, success: bool) -> list[str]:
+    every = service.suite.split("test")
+    return [run.trajectory_id for place, run in enumerate(every) if is_success(place) == success]
+
+
+def tag(client, service, judge, trajectory_id, name="ada", **said):
+    body = {"judge": judge, "trajectory_id": trajectory_id, "category": "missed_instruction", **said}
+    return client.post("/api/errors", json=body, headers=signed_in(service, name))
+
+
+def test_the_queue_holds_a_judges_errors_the_most_telling_first(client, service, ids):
+    text = shown_text(client.get("/errors", params={"judge": ids["Beta"]}).text)
+    assert "it takes 4 failures for success and 2 successes for failure; 0 of them are tagged" in text
+    first_miss, second_miss = runs(service, True)[:2]
+    # Others on its misses: Alpha misses the first too, Gamma none. On its false alarms Gamma errs as well.
+    assert "The judge says failure, the experts say success." in text
+    assert "2 of 2 other judges agree with the experts." in text
+    assert text.index(second_miss) < text.index(first_miss) < text.index(runs(service, False)[0])
+
+
+def test_one_kind_can_be_chosen_and_pages_are_short(client, service, ids):
+    misses = client.get("/errors", params={"judge": ids["Beta"], "kind": "fn"}).text
+    assert misses.count('<article class="own error"') == 2
+    pages = [client.get("/errors", params={"judge": ids["Gamma"], "page": n}).text for n in (1, 2, 99)]
+    assert [page.count('<article class="own error"') for page in pages] == [10, 10, 10]
+    assert pages[1] == pages[2] != pages[0]
+
+
+def test_the_judges_words_stand_beside_its_error(client, service):
+    content = verdicts(service.suite, misses=1, reasoning="<think>The cart\nlooks empty.</think> No.")
+    judge = send(service, content).submission_id
+    assert "The cart\nlooks empty." in client.get("/errors", params={"judge": judge}).text
+
+
+def test_tags_are_kept_counted_compared_and_exported(client, service, ids):
+    beta, (first, second) = ids["Beta"], runs(service, True)[:2]
+    assert tag(client, service, beta, first).json() == {
+        "judge": beta, "trajectory_id": first, "category": "missed_instruction", "lasts": True,
+    }  # fmt: skip
+    assert tag(client, service, beta, second, category="own", own="Wrong page!").status_code == 201
+    assert tag(client, service, beta, first, name="bob", note="it never pays").status_code == 201
+    assert tag(client, service, beta, second, name="bob").status_code == 201
+    page = client.get("/errors", params={"judge": beta}).text
+    text = shown_text(page)
+    assert "2 of them are tagged" in text
+    # Alike on 1 of 2. Ada has both kinds, Bob one: by chance (1 * 2 + 1 * 0) / 4 = 0.5 too, so kappa is 0.
+    assert "ada and bob: 2 errors tagged by both, 50.0 % equal, kappa 0.00." in text
+    assert "Wrong page" in text and "it never pays" in text
+    rows = list(csv.DictReader(io.StringIO(client.get("/api/errors.csv", params={"judge": beta}).text)))
+    assert [(row["tagger"], row["category"]) for row in rows] == [
+        ("ada", "missed_instruction"), ("ada", "wrong_page"),
+        ("bob", "missed_instruction"), ("bob", "missed_instruction"),
+    ]  # fmt: skip
+    assert client.get("/api/errors.csv", params={"judge": "another"}).text.count("\n") == 1
+
+
+def test_only_an_error_can_be_tagged_and_only_by_who_is_known(client, service, ids):
+    right = runs(service, True)[5]
+    assert tag(client, service, ids["Beta"], right).status_code == 404
+    assert tag(client, service, "no-such-judge", runs(service, True)[0]).status_code == 404
+    assert tag(client, service, ids["Beta"], "a/b/c").status_code == 404
+    assert tag(client, service, ids["Beta"], runs(service, True)[0], category="own").status_code == 422
+    body = {"judge": ids["Beta"], "trajectory_id": runs(service, True)[0], "category": "missed_instruction"}
+    assert client.post("/api/errors", json=body).status_code == 401
+
+
+def test_names_of_ones_own_become_words_of_one_spelling():
+    assert [own_name(said) for said in ("Wrong page", "  wrong-PAGE!", "wrong_page")] == ["wrong_page"] * 3
+
+
+def test_on_dev_the_judges_of_the_dataset_are_read(sample):
+    client = labels_client(sample)
+    page = shown_text(client.get("/errors", params={"judge": "functional"}).text)
+    # The rule-based judge of the sample: two successes that its rules call failures, no false alarm.
+    assert "On dev it takes 0 failures for success and 2 successes for failure" in page
+    assert "sample-shop.4" in page
+    assert (
+        tag(client, sample, "functional", "sample-shop/ScriptedAgent-stubborn/sample-shop.4").status_code
+        == 201
+    )
+    assert "1 of them is tagged" in shown_text(client.get("/errors", params={"judge": "functional"}).text)
+
+
+@pytest.fixture
+def private(tmp_path):
+    service = private_service(tmp_path / "private")
+    judge = send(service, verdicts(service.suite, misses=2, false_alarms=4)).submission_id
+    make_public(service, [judge])
+    return service, judge
+
+
+@pytest.mark.parametrize("split", ["", "dev", "test"])
+def test_hidden_test_labels_admit_no_queue(private, split):
+    service, judge = private
+    answer = labels_client(service).get("/errors", params={"judge": judge, "split": split})
+    assert answer.status_code == 404
+    assert not any(run.trajectory_id in answer.text for run in service.suite.split("test"))
+
+
+def test_hidden_test_labels_admit_no_tag_and_no_question_whether_there_is_an_error(private):
+    service, judge = private
+    client = labels_client(service)
+    answers = [tag(client, service, judge, run.trajectory_id) for run in service.suite.split("test")]
+    assert {(answer.status_code, answer.text) for answer in answers} == {
+        (403, '{"detail":"the test labels of this suite are hidden: tag errors on dev"}')
+    }
+
+
+def test_a_judge_page_leads_to_its_errors_only_where_they_may_be_seen(service, ids, private):
+    def links(service, judge) -> bool:
+        return f'href="/errors?judge={judge}"' in pages_client(service).get(f"/judge?id={judge}").text
+
+    assert links(service, ids["Beta"])
+    assert not links(*private)
+
+
+def test_hostile_notes_and_names_stay_text(client, service, ids, hostile):
+    beta, run = ids["Beta"], runs(service, True)[0]
+    tag(client, service, beta, run, note="calm")
+    calm = tags_and_attributes(client.get("/errors", params={"judge": beta}).text)
+    assert tag(client, service, beta, run, note=hostile).status_code == 201
+    page = client.get("/errors", params={"judge": beta}).text
+    assert tags_and_attributes(page) == calm
+    assert hostile.strip() in shown_text(page)
+    assert client.get("/errors", params={"judge": hostile}).status_code == 404
+
+
+def test_without_a_judge_every_judge_is_listed_with_its_errors(client, service, ids):
+    page = client.get("/errors").text
+    for name, errors in (("Alpha", 1), ("Beta", 6), ("Gamma", 20)):
+        assert f'>{name} (tree)</a></th><td class="number">{errors}</td><td class="number">0</td>' in page

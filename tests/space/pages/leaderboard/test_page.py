@@ -1,0 +1,199 @@
+import re
+from urllib.parse import quote
+
+import pytest
+from fastapi.testclient import TestClient
+
+from space.pages.leaderboard.page import SHORT, address_of_choice, choice_in, controls, options_of
+from space.pages.leaderboard.table import Choice, sorts_of, view_board
+from tests.space.conftest import shown_text
+from tests.space.leaderboard_client import leaderboard_client, table_html
+from tests.support.boards import board, cell, label, row, second_annotator
+from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
+
+
+@pytest.fixture
+def client(service) -> TestClient:
+    send(service, verdicts(service.suite, misses=1), judge="Alpha", kind="Rule-based", inputs="tree")
+    send(service, verdicts(service.suite, misses=2, false_alarms=4), judge="Beta", kind="Ensemble")
+    return leaderboard_client(service)
+
+
+def names(html: str) -> list[str]:
+    """The judges of the table, from the top."""
+    return re.findall(r'class="name" href="[^"]*">([^<]*)<', html)
+
+
+# What an address chooses
+
+
+def test_an_address_makes_a_choice_and_nonsense_in_it_does_not():
+    options = options_of(board(row("A", label(cell(9, 1, 1, 9), (1, 1, 1)), kind="Ensemble", inputs="tree")))
+    query = (
+        "label=repetition&figure=recall&kind=Ensemble&inputs=tree&from=scored,published&q=abc&every=1"
+        "&sort=-cost"
+    )
+    expected = Choice(
+        "repetition", "recall", "abc", ("Ensemble",), ("published", "scored"), True, "", ("tree",), "-cost"
+    )
+    assert choice_in(query, options) == (expected, [])
+    nonsense = "label=x&figure=y&kind=z&agent=q&from=w&every=7&sort=s"
+    assert choice_in(nonsense, options) == (
+        Choice(), ["label", "figure", "agent", "kind", "from", "every", "sort"],
+    )  # fmt: skip
+
+
+def test_the_address_of_a_choice_gives_that_choice_and_leaves_defaults_out():
+    options = options_of(board(row("A", label(cell(9, 1, 1, 9), (1, 1, 1)), kind="Ensemble", inputs="tree")))
+    choice = Choice("repetition", "f1", "a b", ("Ensemble",), ("scored",), True, "", ("tree",), "-recall")
+    assert choice_in(address_of_choice(choice).partition("?")[2], options) == (choice, [])
+    assert address_of_choice(Choice()) == "/"
+    assert address_of_choice(Choice(search="x"), sort="judge") == "/?q=x&sort=judge"
+
+
+def test_menus_offer_what_the_board_has(service):
+    by_agent = {"some-agent": cell(5, 1, 1, 5)}
+    found = label(cell(9, 1, 1, 9), (1, 1, 1))
+    options = options_of(board(row("A", {**found, "by_agent": by_agent}, kind="Human"), second_annotator()))
+    assert options.agents == {"some-agent": "some-agent"}
+    assert list(options.kinds) == ["Human"]
+    assert "reference" not in options.provenances
+    assert [control.name for control in controls(options)] == [
+        "label", "figure", "agent", "kind", "inputs", "from", "q", "every", "sort",
+    ]  # fmt: skip
+
+
+# Sorting, which is in the address beside the filters
+
+
+def three_judges():
+    """Precision 90, 50, 60; recall 45, 50, 90; costs 2 and 1 dollars, one not known."""
+    return board(
+        row("A", label(cell(9, 1, 11, 9), (1, 1, 3), webarena=cell(1, 1, 0, 0)), id="a",
+            cost={"usd_per_1000": 2.0, "rows": 1, "of": 1}),
+        row("b", label(cell(5, 5, 5, 5), (3, 3, 3)), id="b", cost={"usd_per_1000": 1.0, "rows": 1, "of": 1}),
+        row("C", label(cell(9, 6, 1, 4), (2, 2, 3), webarena=cell(3, 1, 0, 0)), id="c"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sort", "order"),
+    [
+        ("", ["a", "c", "b"]),
+        ("rank", ["a", "c", "b"]),
+        ("-rank", ["b", "c", "a"]),
+        ("judge", ["a", "b", "c"]),
+        ("-judge", ["c", "b", "a"]),
+        ("-figure", ["a", "c", "b"]),
+        ("precision", ["b", "c", "a"]),
+        ("-recall", ["c", "b", "a"]),
+        ("cost", ["b", "a", "c"]),  # what is not known stays last
+        ("-cost", ["a", "b", "c"]),
+        ("-webarena", ["c", "a", "b"]),
+    ],
+)
+def test_a_column_sorts_as_numbers_both_ways(sort, order):
+    found = three_judges()
+    assert f"{sort}" in ("", *sorts_of(found))
+    assert [view.row.id for view in view_board(found, Choice(sort=sort)).rows] == order
+
+
+def test_a_heading_leads_to_the_other_direction_and_keeps_the_filters():
+    html = table_html(three_judges(), Choice(kinds=("LLM judge",), sort="-recall"))
+    headings = dict(re.findall(r'id="sort-(\w+)" href="([^"]*)"', html))
+    assert headings["recall"] == "/?kind=LLM%20judge&amp;sort=recall"
+    assert headings["f1"] == "/?kind=LLM%20judge&amp;sort=-f1"
+    assert headings["rank"] == "/?kind=LLM%20judge&amp;sort=rank"
+    assert re.findall(r'aria-sort="(\w+)"><a class="sorter" id="sort-(\w+)"', html) == [
+        ("descending", "recall")
+    ]
+
+
+# The page
+
+
+def test_the_page_comes_with_the_filled_table_at_the_choice_of_its_address(client):
+    assert set(names(client.get("/").text)) == {"Alpha", "Beta"}
+    html = client.get("/?kind=Ensemble&figure=recall").text
+    assert names(html) == ["Beta"]
+    assert '<option value="recall" selected>' in html
+    assert re.search(r'name="kind" value="Ensemble" checked', html)
+
+
+def test_the_same_board_and_choice_give_the_same_tag_and_others_another_one(client, service):
+    etag = client.get("/").headers["etag"]
+    known = {"If-None-Match": etag}
+    assert client.get("/?figure=precision&unknown=1", headers=known).status_code == 304
+    assert client.get("/?figure=recall", headers=known).status_code == 200
+    send(service, verdicts(service.suite), judge="Gamma")
+    newer = client.get("/", headers=known)
+    assert newer.status_code == 200
+    assert "Gamma" in newer.text
+
+
+def test_a_page_is_rendered_once_for_a_board_and_a_choice(client, monkeypatch):
+    rendered = []
+    from space.web.frame import PageFrame
+
+    usual = PageFrame.html
+    monkeypatch.setattr(
+        PageFrame, "html", lambda *given, **values: rendered.append(1) or usual(*given, **values)
+    )
+    for query in ("figure=f1", "figure=f1&x=1", "figure=f1"):
+        client.get(f"/?{query}")
+    assert len(rendered) == 1
+
+
+def test_the_plot_in_the_page_shows_the_rows_that_the_address_chooses(client):
+    points = re.compile(r'class="point [\w-]+" data-point="[^"]*"><title>(\w+)')
+    assert set(points.findall(client.get("/").text)) == {"Alpha", "Beta"}
+    assert points.findall(client.get("/?kind=Ensemble").text) == ["Beta"]
+
+
+def test_an_address_with_nonsense_shows_the_board_and_says_so(client):
+    text = shown_text(client.get("/?label=nonsense&other=1").text)
+    assert "This address sets label to a value that this page does not have; the default is shown." in text
+    assert "This address sets" not in client.get("/?other=1").text
+
+
+@pytest.mark.parametrize(
+    "query", ["label=%00", "q=" + "x" * 5000, "&" * 3000, "agent=../../etc/passwd", "kind=,,,", "sort=%00"]
+)
+def test_no_address_is_an_error(client, query):
+    assert client.get(f"/?{query}").status_code == 200
+
+
+def test_nothing_of_the_labels_is_in_the_page(client, settings):
+    text = client.get("/").text
+    for hidden in ("webarena.3", "counts_by_task", SECRET_ANNOTATOR, settings.labels):
+        assert hidden not in text
+
+
+def test_hostile_search_words_stay_text_in_the_form(client, hostile):
+    html = client.get(f"/?q={quote(hostile[:80])}").text
+    assert "No judge to show" in shown_text(html)
+    assert f"value={hostile[:80]}" not in html
+    assert "<script>alert" not in html
+    assert "onerror=alert(1)>" not in html
+
+
+# The table's rarer states
+
+
+def test_a_filter_that_fits_nothing_says_how_to_clear_it_and_an_empty_board_how_to_begin(client):
+    assert "Clear what is chosen above" in client.get("/?q=nobody").text
+    empty = client.get("/?label=side_effect").text
+    assert "Clear what is chosen above" not in empty
+    assert "submit</a> the first verdicts" in empty
+
+
+def test_a_long_table_shows_its_first_rows_and_offers_the_rest():
+    def rows(count: int):
+        return [
+            row(f"J{n}", label(cell(50, 50, 20, 20), (n + 1, 1, count)), id=f"j{n}") for n in range(count)
+        ]
+
+    html = table_html(board(*rows(2 * SHORT)), Choice())
+    assert f"Show all {2 * SHORT}" in html
+    assert html.count("data-row=") == 2 * SHORT  # all are there: they are found by the browser's search
+    assert "Show all" not in table_html(board(*rows(SHORT)), Choice())

@@ -1,0 +1,201 @@
+import re
+from itertools import pairwise
+
+import pytest
+
+from leaderboard.board.history import board_history
+from space.pages.leaderboard.summary import (
+    DATE_WIDTH,
+    LEFT,
+    RIGHT,
+    SHOWN_CHANGES,
+    SHOWN_LINES,
+    WIDTH,
+    sentences,
+    view_history,
+)
+from tests.support.boards import board, cell, label, row, second_annotator
+
+
+def judge(name: str, day: str, precision: int, **changes):
+    found = label(cell(precision, 100 - precision, 20, 50), (1, 1, 1))
+    return row(name, found, id=f"{name} {day}", date=f"{day}T00:00:00+00:00", **changes)
+
+
+def view(*rows):
+    return view_history(board_history(board(*rows), "success"))
+
+
+def test_a_board_without_ranked_judges_says_when_its_history_begins():
+    found = view()
+    assert "No judge is ranked on this label yet" in found.sentence
+    assert (found.lines, found.changes) == ((), ())
+
+
+def test_one_day_is_a_sentence_and_no_plot():
+    found = view(judge("A", "2025-04-11", 80), judge("B", "2025-04-11", 70))
+    assert found.sentence.startswith("All ranks date from 11 Apr 2025, when the board began with 2 judges.")
+    assert (found.lines, found.changes) == ((), ())
+
+
+def test_the_sentence_counts_the_days_and_the_leaders():
+    rows = [judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70), judge("C", "2026-01-03", 50)]
+    found = view(*rows)
+    assert "began on 11 Apr 2025 with 1 judge and has changed on 2 days since" in found.sentence
+    assert found.sentence.endswith("2 of today's judges have led it.")  # A until January, then B
+
+
+def test_lines_run_from_the_first_day_of_a_judge_to_the_last_day_of_all():
+    found = view(judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70))
+    first, second = found.lines
+    assert (first.name, second.name) == ("B", "A")
+    assert first.start[0] > second.start[0] == LEFT
+    assert {line.end[0] for line in found.lines} == {WIDTH - RIGHT}
+    assert first.end[1] < second.end[1]
+    assert second.start[1] == first.end[1]  # where A stood, B stands now
+    assert second.hover == "A: rank 1 from 11 Apr 2025, 2 from 2 Jan 2026"
+
+
+def test_changes_are_told_newest_first_and_the_first_day_is_no_change():
+    rows = [judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70), judge("A", "2026-01-03", 90)]
+    rows.append(judge("A", "2026-01-04", 95))
+    told = [(day, name, what) for day, _, name, what in view(*rows).changes]
+    assert told == [
+        ("4 Jan 2026", "A", "has a better submission and stays at rank 1"),
+        ("3 Jan 2026", "A", "moved from rank 2 to 1 of 2"),
+        ("2 Jan 2026", "B", "entered at rank 1 of 2"),
+    ]
+
+
+def test_a_long_history_shows_the_first_places_and_the_latest_changes():
+    rows = [judge(f"J{n}", f"2026-01-{n + 1:02}", 40 + n) for n in range(25)]
+    found = view(*rows)
+    assert len(found.lines) == SHOWN_LINES
+    assert [line.name for line in found.lines] == [f"J{24 - n}" for n in range(SHOWN_LINES)]
+    assert len(found.changes) == SHOWN_CHANGES
+    assert found.more_changes == 24 - SHOWN_CHANGES
+    for line in found.lines:
+        across = [float(x) for x in re.findall(r"(?:M|H|,[\d.]+ )([\d.]+)", line.path)]
+        assert across == sorted(across)  # no line runs back in time
+        numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", line.path)]
+        assert min(numbers) >= 0
+        assert max(numbers) <= max(found.width, found.height)
+
+
+@pytest.mark.parametrize("days", [2, 3, 9, 60, 300])
+def test_dates_stand_clear_of_each_other_and_days_in_their_order(days):
+    rows = [
+        judge(f"J{n}", f"{2024 + n // 336}-{n // 28 % 12 + 1:02}-{n % 28 + 1:02}", 30) for n in range(days)
+    ]
+    places = [x for x, _ in view(*rows).days]
+    assert places == sorted(places)
+    assert (places[0], places[-1]) == (LEFT, WIDTH - RIGHT)
+    assert all(b - a >= DATE_WIDTH for a, b in pairwise(places))
+
+
+def board_sentences_judge(name: str, precision: int, rank, **changes):
+    """A judge with this precision of 100 called, 150 positives, and a small benchmark."""
+    overall = cell(precision, 100 - precision, 150 - precision, 50)
+    return row(
+        name, label(overall, rank, assistantbench=cell(2, 1, 3, 40), webarena=cell(30, 2, 20, 60)), **changes
+    )
+
+
+def test_the_largest_tie_is_told_with_its_ends_its_width_and_its_places():
+    found = sentences(
+        board(
+            board_sentences_judge("Alpha", 90, (1, 1, 1)), board_sentences_judge("Beta", 80, (2, 2, 4)), board_sentences_judge("Gamma", 77, (3, 2, 4)),
+            board_sentences_judge("Delta", 74, (4, 2, 4), inputs=""),
+        ),
+        "success",
+    )  # fmt: skip
+    assert found[0] == (
+        "From Beta (tree) to Delta, 3 judges lie within 6.0 points of precision, and the test set cannot "
+        "order them: the rank of each may be anything from 2 to 4."
+    )
+
+
+def test_of_ties_of_one_size_the_higher_is_told():
+    ranks = [(1, 1, 2), (2, 1, 2), (3, 3, 4), (4, 3, 4)]
+    judges = [
+        board_sentences_judge(name, 90 - 10 * n, rank)
+        for n, (name, rank) in enumerate(zip("ABCD", ranks, strict=True))
+    ]
+    assert sentences(board(*judges), "success")[0].startswith("From A (tree) to B (tree), 2 judges")
+
+
+def test_judges_that_are_all_separated_are_said_to_be():
+    judges = [board_sentences_judge("A", 90, (1, 1, 1)), board_sentences_judge("B", 50, (2, 2, 2))]
+    assert sentences(board(*judges), "success")[0] == "Every judge here is separated from its neighbours."
+
+
+def test_ranges_that_overlap_without_being_the_same_are_not_called_separated():
+    # A and B tie, B and C tie, A and C do not: every range is another one.
+    judges = [
+        board_sentences_judge("A", 90, (1, 1, 2)),
+        board_sentences_judge("B", 80, (2, 1, 3)),
+        board_sentences_judge("C", 70, (3, 2, 3)),
+    ]
+    assert sentences(board(*judges), "success")[0] == "The test set leaves the ranks of 3 of 3 judges open."
+
+
+def test_one_judge_alone_has_no_neighbours_to_speak_of():
+    found = sentences(board(board_sentences_judge("A", 90, (1, 1, 1))), "success")
+    assert found[0].startswith("A (tree) leads")
+
+
+def test_the_first_judge_is_told_in_words_of_its_figures():
+    # 90 of 100 called are; 90 of 150 found: 40 of 100 missed
+    found = sentences(board(board_sentences_judge("A", 90, (1, 1, 1))), "success")
+    assert (
+        found[0]
+        == "A (tree) leads: of 100 trajectories called successful, 90 are; it misses 40 of 100 successes."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("side_effect", "said to have a side effect"), ("repetition", "said to repeat")],
+)
+def test_each_label_has_its_own_words(name, words):
+    looping = row("A", None, labels={name: label(cell(90, 10, 60, 50), (1, 1, 1))})
+    assert f"of 100 trajectories {words}, 90 are" in sentences(board(looping), name)[0]
+
+
+def test_the_benchmark_with_the_fewest_positives_is_named_with_its_counts():
+    found = sentences(board(board_sentences_judge("A", 90, (1, 1, 1))), "success")
+    # 2 + 3 positives in 2 + 1 + 3 + 40 runs
+    assert "AssistantBench has 5 successes in 46 trajectories: read its column as counts" in found[1]
+
+
+def test_the_human_reference_is_told_with_its_runs():
+    found = sentences(board(board_sentences_judge("A", 90, (1, 1, 1)), second_annotator()), "success")
+    # 11/13 on 11 + 2 + 2 + 91 runs
+    assert "on 106 trajectories, reaches a precision of 84.6: about there" in found[-1]
+
+
+def test_a_board_without_the_human_reference_says_nothing_of_it():
+    assert not any(
+        "second expert" in s for s in sentences(board(board_sentences_judge("A", 90, (1, 1, 1))), "success")
+    )
+
+
+def test_self_reported_judges_are_not_told_among_the_ranked():
+    told = sentences(
+        board(
+            board_sentences_judge("A", 90, (1, 1, 1)),
+            board_sentences_judge("Boast", 99, None, provenance="self-reported"),
+        ),
+        "success",
+    )
+    assert not any("Boast" in sentence for sentence in told)
+
+
+@pytest.mark.parametrize("name", ["success", "side_effect", "repetition"])
+def test_a_board_without_ranked_judges_says_so(name):
+    assert sentences(board(second_annotator()), name) == ["No judge is ranked on this label yet."]
+
+
+def test_an_undefined_recall_is_not_put_into_words():
+    nothing_to_find = row("A", label(cell(0, 10, 0, 50), (1, 1, 1)))
+    assert not any("misses" in sentence for sentence in sentences(board(nothing_to_find), "success"))

@@ -1,0 +1,231 @@
+"""The page's HTML: what it shows, what it escapes, what it never holds."""
+
+import html
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.settings import Settings
+from core.suite import load_suite
+from space.pages.trajectories.dataset import Explorer
+from space.pages.trajectories.page import browse_part, story_part
+from submissions.service import SubmissionService
+from tests.space.conftest import shown_text, tags_and_attributes
+from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
+from tests.support.synthetic_dataset import make_dataset
+
+
+def ids_in(page: str) -> list[str]:
+    """The trajectories that a list leads to, in its order."""
+    return [
+        html.unescape(found) for found in re.findall(r'class="run[^>]*><a href="[^"]*[?;]id=([^"&]*)', page)
+    ]
+
+
+def explorer_over(folder, tmp_path, **changes) -> Explorer:
+    settings = Settings(**{"data_dir": folder, "state_dir": tmp_path / "state", "labels": "none", **changes})
+    return Explorer(settings, SubmissionService(settings))
+
+
+# The list
+
+
+def test_the_list_shows_the_runs_in_pages_of_their_tasks(explorer, entries):
+    first, second = (browse_part(explorer, query).html for query in ("", "page=2"))
+    assert ids_in(first) + ids_in(second) == [entry.trajectory_id for entry in entries]
+    assert f"{len(entries)}</strong> trajectories · page 1 of 2" in first
+
+
+def test_a_page_past_the_end_is_the_last_one(explorer):
+    assert ids_in(browse_part(explorer, "page=99").html) == ids_in(browse_part(explorer, "page=2").html)
+
+
+def test_a_link_to_a_run_keeps_the_choice(explorer):
+    found = browse_part(explorer, "split=dev&sort=longest").html
+    assert 'href="/trajectories?split=dev&amp;sort=longest&amp;id=' in found
+
+
+def test_the_form_stands_as_the_address_says(explorer):
+    found = browse_part(explorer, "split=dev&benchmark=webarena&search=map&task=webarena.7").html
+    assert '<option value="dev" selected>' in found
+    assert '<option value="webarena" selected>' in found
+    assert 'name="search" maxlength="300" placeholder="words of the goal, or an id" value="map"' in found
+    assert 'value="webarena.7"' in found
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("split=test&outcome=success", "labels of test trajectories are not shown"),
+        ("split=test&judges=wrong", "shown on dev only"),
+        ("task=nosuch", "No task has this name"),
+        ("search=xyzzy", "Nothing fits all of these choices"),
+    ],
+)
+def test_an_empty_list_says_why_and_leads_back(explorer, query, why):
+    found = browse_part(explorer, query).html
+    assert ids_in(found) == []
+    assert why in found
+    assert 'href="/trajectories"' in found
+
+
+def test_outcomes_stand_at_dev_runs_alone(explorer, dev, test_entries):
+    for split, count in (("dev", len(dev)), ("test", 0)):
+        pages = [browse_part(explorer, f"split={split}&page={page}").html for page in (1, 2)]
+        seen = {name for page in pages for name in re.findall(r'<li class="run ?([^"]*)"', page)}
+        assert (seen - {""} != set()) == bool(count)
+
+
+def test_an_address_that_sets_something_unknown_is_told_so_and_shows_the_usual_choice(explorer, entries):
+    found = browse_part(explorer, "split=train&benchmark=webarena&judges=many").html
+    assert "This address sets split, judges to a value that this page does not have" in found
+    assert {name.split("/")[0] for name in ids_in(found)} == {"webarena"}
+    assert 'role="status">This address' not in browse_part(explorer, "split=dev").html
+
+
+# A story
+
+
+def test_a_story_shows_its_goal_its_steps_and_leads_on(explorer, entries):
+    entry = entries[5]
+    part = story_part(explorer, f"id={entry.trajectory_id}&step=2")
+    text = shown_text(part.html)
+    assert part.status == 200
+    assert entry.goal in text
+    assert part.html.count('<section class="step"') == entry.n_actions + 1
+    shown = re.findall(r'<section class="step" data-place="(\d+)"[^>]*?(hidden)?>', part.html)
+    assert [place for place, is_hidden in shown if not is_hidden] == ["2"]
+    assert f'id={entries[4].trajectory_id}"' in part.html
+    assert f'id={entries[6].trajectory_id}"' in part.html
+
+
+@pytest.mark.parametrize(
+    ("step", "place"), [("1", 1), ("", 1), ("0", 1), ("99999", None), ("x", 1), ("-2", 1)]
+)
+def test_a_step_that_is_not_there_gives_one_that_is(explorer, entries, step, place):
+    found = story_part(explorer, f"id={entries[0].trajectory_id}&step={step}").html
+    expected = entries[0].n_actions + 1 if place is None else place
+    assert f'data-place="{expected}">' in found
+
+
+def test_the_neighbours_are_those_of_the_choice(explorer, dev):
+    middle = sorted(dev, key=lambda entry: -entry.n_actions)
+    found = story_part(explorer, f"split=dev&sort=longest&id={middle[1].trajectory_id}").html
+    assert f"2 of {len(dev)}" in found
+    assert (
+        f'rel="prev" href="/trajectories?split=dev&amp;sort=longest&amp;id={middle[0].trajectory_id}"'
+        in found
+    )
+
+
+def test_a_run_that_the_choice_leaves_out_is_shown_without_neighbours(explorer, dev):
+    found = story_part(explorer, f"split=test&id={dev[0].trajectory_id}").html
+    assert 'rel="prev"' not in found
+    assert 'class="story"' in found
+
+
+def test_an_unknown_id_is_told_so(explorer):
+    part = story_part(explorer, "id=webarena/none/webarena.1")
+    assert (part.status, "There is no such trajectory." in part.html) == (404, True)
+
+
+def test_a_dev_story_shows_the_experts_and_a_test_story_says_that_it_does_not(explorer, dev, test_entries):
+    of_dev = story_part(explorer, f"id={dev[0].trajectory_id}").html
+    of_test = story_part(explorer, f"id={test_entries[0].trajectory_id}").html
+    assert 'class="said-table"' in of_dev
+    assert 'class="said-table"' not in of_test
+    assert "Labels of test trajectories are not shown." in of_test
+    assert "not as the experts" not in of_test
+
+
+def test_the_story_of_the_sample_can_be_read_beside_a_built_dataset(explorer):
+    sample = explorer.of_suite("sample").index.entries[0]
+    found = story_part(explorer, f"suite=sample&id={sample.trajectory_id}").html
+    assert f"1 of {len(explorer.of_suite('sample').index.entries)}" in found
+
+
+# Hidden labels, even where a folder holds them
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """A folder in which every test row carries labels, and `annotations` an expert of a test trajectory."""
+    folder = make_dataset(tmp_path_factory.mktemp("planted") / "data", shape=SMALL, only=some_trajectories())
+    ids = []
+    for file in (
+        *folder.glob("data/trajectories/test-*"),
+        *folder.glob("data/trajectories_with_screenshot/test-*"),
+    ):
+        table = pq.read_table(file)
+        ids = table["trajectory_id"].to_pylist()
+        for name in ("success", "side_effect", "repetition", "optimality"):
+            place = table.schema.get_field_index(name)
+            table = table.set_column(
+                place, name, pa.array([1] * table.num_rows, table.schema.field(name).type)
+            )
+        pq.write_table(table, file)
+    (annotations,) = folder.glob("data/annotations/dev-*")
+    table = pq.read_table(annotations)
+    stolen = table.set_column(0, "trajectory_id", pa.array([ids[0]] * table.num_rows))
+    pq.write_table(pa.concat_tables([table, stolen]), annotations)
+    return folder
+
+
+def test_labels_that_a_damaged_build_holds_of_test_reach_no_page(planted, tmp_path):
+    explorer = explorer_over(planted, tmp_path)
+    of_test = [entry for entry in explorer.of_suite().index.entries if entry.split == "test"]
+    assert of_test
+    for entry in of_test:
+        story = explorer.story(entry.trajectory_id)
+        assert story.experts == ()
+        assert {judge.differs for judge in story.judges} == {None}
+        assert 'class="said-table"' not in story_part(explorer, f"id={entry.trajectory_id}").html
+    for outcome in ("success", "failure", "side_effect", "repetition", "unsure"):
+        for page in (1, 2):
+            found = ids_in(browse_part(explorer, f"outcome={outcome}&page={page}").html)
+            assert {load_suite().find(name).split for name in found} <= {"dev"}
+
+
+# Hostile words
+
+
+@pytest.fixture(scope="module")
+def hostile_folder(tmp_path_factory):
+    """A dataset whose goals, actions, reasoning, addresses and replies all mean harm."""
+    from tests.space.conftest import HOSTILE
+
+    folder = make_dataset(
+        tmp_path_factory.mktemp("hostile") / "data", shape=SMALL, only=some_trajectories()[:2]
+    )
+    text = " ".join(HOSTILE)
+    for configuration, names in (
+        ("trajectories", ("goal",)),
+        ("steps", ("url", "action", "reasoning", "last_action_error", "axtree_pruned")),
+        ("judgments", ("judge_model", "reply")),
+    ):
+        for file in folder.glob(f"data/{configuration}/*"):
+            with pq.ParquetFile(file) as opened:
+                groups = [opened.read_row_group(number) for number in range(opened.metadata.num_row_groups)]
+            with pq.ParquetWriter(file, groups[0].schema) as writer:
+                for table in groups:
+                    for name in names:
+                        place = table.schema.get_field_index(name)
+                        table = table.set_column(place, name, pa.array([text] * table.num_rows))
+                    writer.write_table(table)
+    return folder
+
+
+def test_nothing_that_agents_pages_or_judges_wrote_becomes_markup(hostile_folder, built, tmp_path, explorer):
+    harmful = explorer_over(hostile_folder, tmp_path)
+    entry = harmful.of_suite().index.entries[0]
+    for query in (f"id={entry.trajectory_id}", f"id={entry.trajectory_id}&search=%3Cscript%3E"):
+        found = story_part(harmful, query).html
+        assert "<script>alert(1)</script>x" in shown_text(found)
+        usual = tags_and_attributes(story_part(explorer, f"id={entry.trajectory_id}").html)
+        new = tags_and_attributes(found) - usual
+        assert not {tag for tag, _ in new} & {"script", "iframe"}
+        assert not {name for _, name in tags_and_attributes(found) if name.startswith("on")}
+    found = browse_part(harmful, "search=%22%3E%3Cscript%3E&task=%22%3E%3Cimg onerror=x%3E").html
+    assert not {name for tag, name in tags_and_attributes(found) if name.startswith("on") or tag == "script"}

@@ -1,0 +1,181 @@
+"""What experts and judges said, beside each other.
+
+Verdicts of files that were scored here: on a suite with public labels only, and read once.
+"""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from core.settings import Settings
+from dataset_script.sources.published import PublishedDataset
+from space.pages.trajectories.index import Labels
+from space.pages.trajectories.verdicts import (
+    MOST_JUDGES,
+    SubmittedJudges,
+    experts_of,
+    judge_names,
+    judges_of,
+    reasoning_in,
+)
+from submissions.service import SubmissionService
+from tests.support.submissions import send, settings_for, verdicts, write_suite
+from tests.support.synthetic_dataset import JUDGES
+
+
+@pytest.fixture
+def dataset(built):
+    return PublishedDataset(built)
+
+
+def test_experts_are_there_on_dev_and_not_on_test(dataset, dev, test_entries):
+    first = experts_of(dataset, dev[0])
+    assert first[0].annotation == 1
+    assert first[0].said == dev[0].labels
+    assert [experts_of(dataset, entry) for entry in test_entries] == [()] * len(test_entries)
+
+
+def test_every_judge_of_the_dataset_is_there_with_the_rule_based_one_first(dataset, entries):
+    found = judges_of(dataset, entries[0], (), {"paper/gpt-4o-tree"})
+    assert len(found) == len(JUDGES)
+    assert (found[0].key, found[0].name, found[0].has_reasoning) == ("functional", "Rule-based", False)
+    by_key = {judge.key: judge for judge in found}
+    assert by_key["gpt-4o-noscreen"].name == "GPT-4o (A)"
+    assert by_key["gpt-4o-noscreen"].about == "gpt-4o-2024-11-20 · tree"
+
+
+def test_only_a_judge_on_the_board_has_a_page(dataset, entries):
+    found = judges_of(dataset, entries[0], (), {"paper/gpt-4o-tree"})
+    assert [judge.row_id for judge in found if judge.row_id] == ["paper/gpt-4o-tree"]
+
+
+def test_a_judge_differs_where_it_contradicts_the_expert_and_never_on_test(dataset, dev, test_entries):
+    for entry in dev[:3]:
+        for judge in judges_of(dataset, entry, (), ()):
+            answers = (judge.said.success, entry.labels.success)
+            assert judge.differs == (None if None in answers else answers[0] is not answers[1])
+    judges = judges_of(dataset, test_entries[0], (), ())
+    assert {judge.differs for judge in judges} == {None}
+
+
+def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
+    entry = test_entries[0]
+    columns = {"success": 1, "side_effect": -1, "optimality": 0}
+    judge = SimpleNamespace(
+        submission_id="abc", judge="Mine", account="Ada", model="m", inputs="tree", has_reasoning=True,
+        places={entry.trajectory_id: 1}, states=None,
+        answers={name: np.array([0, value], dtype=np.int8) for name, value in columns.items()},
+    )  # fmt: skip
+    found = judges_of(dataset, entry, [judge], {"abc"})[-1]
+    assert (found.name, found.row_id, found.about) == ("Mine", "abc", "m · tree · sent by Ada")
+    assert found.said == Labels(True, None, None, None)
+    elsewhere = SimpleNamespace(**{**vars(judge), "places": {}})
+    assert len(judges_of(dataset, entry, [elsewhere], ())) == len(JUDGES)
+
+
+def test_every_released_folder_of_a_judge_of_the_paper_has_a_name():
+    assert {folder for folder, *_ in JUDGES} <= judge_names().keys()
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ("<reasoning>\nIt paid.\n</reasoning><success>Successful</success>", "It paid."),
+        ("Thoughts: no\nStatus: failure", "Thoughts: no\nStatus: failure"),
+        ("<reasoning></reasoning> rest", "<reasoning></reasoning> rest"),
+        ("<think>a</think>b", "a"),
+        ("", ""),
+    ],
+)
+def test_a_reply_is_shown_by_its_reasoning(reply, shown):
+    assert reasoning_in(reply) == shown
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_suite(tmp_path)
+    return tmp_path
+
+
+def service_of(folder, labels: str | None) -> SubmissionService:
+    said = f'labels = "{labels}"\n' if labels else ""
+    (folder / "small" / "suite.toml").write_text(f"{said}[rules]\nfiles_a_day = 99\nfiles_a_year = 99\n")
+    settings: Settings = settings_for(folder, folder / "state")
+    return SubmissionService(settings)
+
+
+def test_each_judge_is_there_with_its_best_file_in_the_order_of_the_board(folder):
+    service = service_of(folder, "public")
+    send(service, verdicts(service.suite, false_alarms=5), judge="Second")
+    send(service, verdicts(service.suite, misses=8, false_alarms=9), judge="First")
+    best = send(service, verdicts(service.suite, side_effect=True, optimality=3), judge="First").submission_id
+    found = SubmittedJudges(service).of_suite("small")
+    assert [judge.judge for judge in found] == ["First", "Second"]
+    assert found[0].submission_id == best
+    assert found[0].answers["success"].sum() == 10  # the suite's successes: every one was told
+    assert set(found[0].answers) == {"success", "side_effect", "optimality"}
+
+
+@pytest.mark.parametrize("labels", ["private", None])
+def test_a_suite_whose_labels_are_hidden_shows_nothing_of_the_files_sent_to_it(folder, labels):
+    service = service_of(folder, labels)
+    receipt = send(service, verdicts(service.suite, reasoning="I saw it."))
+    judges = SubmittedJudges(service)
+    assert judges.of_suite("small") == ()
+    some_id = service.suite.split("test")[0].trajectory_id
+    assert judges.reasoning("small", receipt.submission_id, some_id) is None
+
+
+def test_another_suites_dataset_has_no_submitted_judges(folder):
+    service = service_of(folder, "public")
+    send(service, verdicts(service.suite))
+    assert SubmittedJudges(service).of_suite("sample") == ()
+
+
+def test_what_a_judge_wrote_on_a_trajectory_is_found(folder):
+    service = service_of(folder, "public")
+    lines = [json.loads(line) for line in verdicts(service.suite).splitlines()]
+    for place, line in enumerate(lines):
+        line["reasoning"] = f"Reason {place}"
+    content = "\n".join(map(json.dumps, lines)).encode()
+    receipt = send(service, content)
+    judges = SubmittedJudges(service)
+    wanted = lines[4]["trajectory_id"]
+    assert judges.of_suite("small")[0].has_reasoning
+    assert judges.reasoning("small", receipt.submission_id, wanted) == "Reason 4"
+    assert judges.reasoning("small", receipt.submission_id, "webarena/none/webarena.1") is None
+    assert judges.reasoning("small", "unknown", wanted) is None
+
+
+def test_files_are_read_once_for_a_board(folder, monkeypatch):
+    service = service_of(folder, "public")
+    send(service, verdicts(service.suite), judge="Alpha")
+    read, real = [], SubmissionService.verdicts
+    monkeypatch.setattr(
+        SubmissionService, "verdicts", lambda self, name: (read.append(name), real(self, name))[1]
+    )
+    judges = SubmittedJudges(service)
+    judges.of_suite("small")
+    judges.of_suite("small")
+    assert len(read) == 1
+    send(service, verdicts(service.suite, misses=1), judge="Beta")
+    assert [judge.judge for judge in judges.of_suite("small")] == ["Alpha", "Beta"]
+    assert len(read) == 2  # the one that is new
+
+
+def test_a_damaged_file_hides_its_judge_alone_and_the_log_names_it(folder, caplog):
+    service = service_of(folder, "public")
+    gone = send(service, verdicts(service.suite), judge="Gone")
+    send(service, verdicts(service.suite, misses=1), judge="There")
+    service.files.path(gone.file_sha256).write_bytes(b"rubbish")
+    assert [judge.judge for judge in SubmittedJudges(service).of_suite("small")] == ["There"]
+    assert gone.submission_id in caplog.text
+
+
+def test_there_is_a_bound_on_the_judges_that_are_shown(folder):
+    service = service_of(folder, "public")
+    for number in range(MOST_JUDGES + 2):
+        send(service, verdicts(service.suite, false_alarms=number % 20), judge=f"Judge {number}")
+    assert len(SubmittedJudges(service).of_suite("small")) == MOST_JUDGES

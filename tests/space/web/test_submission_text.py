@@ -1,0 +1,49 @@
+"""What is left to an account, in words and as data."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from core.suite import SuiteRules
+from space.web.submission_text import allowance_json, allowance_sentence, rules_sentence
+from submissions.intake.accounts import Quota
+
+RULES = SuiteRules(files_a_day=2, files_a_year=20)
+NEXT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        (Quota(2, 20, None), "You have left: 2 of 2 files today, 20 of 20 this year."),
+        (
+            Quota(0, 7, NEXT),
+            "You have none left now: today's files are used. You may submit the next file from "
+            "2026-03-01 12:30 UTC; 7 of 20 are left this year.",
+        ),
+        (
+            Quota(0, 0, NEXT),
+            "You have none left now: this year's files are used. You may submit the next file from "
+            "2026-03-01 12:30 UTC; 0 of 20 are left this year.",
+        ),
+        (Quota(0, 5, datetime.max.replace(tzinfo=UTC)), "This suite accepts no test files now."),
+    ],
+)
+def test_it_is_said_with_the_moment_of_the_next(left, told):
+    assert allowance_sentence(left, RULES) == told
+
+
+def test_as_data_it_has_the_rules_too():
+    assert allowance_json(Quota(0, 7, NEXT), RULES) | {"told": ""} == {
+        "files_a_day": 2, "files_a_year": 20, "left_today": 0, "left_this_year": 7,
+        "next_at": "2026-03-01T12:30:00+00:00", "told": "",
+    }  # fmt: skip
+    nothing = allowance_json(None, RULES)
+    assert (nothing["left_today"], nothing["next_at"], nothing["told"]) == (None, None, "")
+
+
+def test_the_rules_are_said_to_everybody():
+    assert rules_sentence(RULES).startswith(
+        "An account may have 2 files scored on test in 24 hours and 20 in"
+    )
+    assert "have 1 file scored" in rules_sentence(SuiteRules(files_a_day=1))

@@ -1,0 +1,46 @@
+"""A labelling desk over the synthetic suite, with two annotators where a test asks for them."""
+
+import pytest
+
+from submissions.intake.accounts import Actor
+from submissions.labels.annotation_actions import Draft
+from submissions.labels.annotation_service import LabellingDesk
+from tests.submissions.conftest import postgres_folder, postgres_url, service, settings, suite_folder
+
+__all__ = ["postgres_folder", "postgres_url", "service", "settings", "suite_folder"]
+
+GRACE = Actor("grace", is_maintainer=True)
+ADA, BOB, EVE = Actor("ada"), Actor("bob"), Actor("eve")
+
+
+def said(success="yes", side_effect="no", repetition="no", optimality="4", comment="", is_done=True) -> Draft:
+    """A finished draft, or one that is not."""
+    answers = {
+        "success": success,
+        "side_effect": side_effect,
+        "repetition": repetition,
+        "optimality": optimality,
+    }
+    return Draft(answers, comment, 12.0, is_done)
+
+
+def queue_of(desk: LabellingDesk, actor: Actor) -> list[str]:
+    """The trajectories in somebody's queue."""
+    state = desk.now()
+    return [task.trajectory_id for task in state.queue(state.annotator_of(actor.name) or "")]
+
+
+@pytest.fixture
+def desk(service) -> LabellingDesk:
+    """Nobody is invited yet."""
+    return LabellingDesk(service)
+
+
+@pytest.fixture
+def shared_desk(desk) -> LabellingDesk:
+    """Ada and Bob each have all of four trajectories, in either place."""
+    desk.actions.invite("ada", GRACE)
+    desk.actions.invite("bob", GRACE)
+    four = [trajectory.trajectory_id for trajectory in desk.service.suite.split("test")[:4]]
+    assert desk.actions.assign(four, 1.0, 1, GRACE) == 8
+    return desk

@@ -1,0 +1,128 @@
+"""Folding records into where labelling stands."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from submissions.labels.annotation_state import AnnotationState, fold_annotations
+from submissions.records.event_log import Event
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+NAMES = ("webarena/a/1", "webarena/a/2")
+ANNOTATORS = ("annotator-1", "annotator-2")
+
+
+def record(kind: str, body: dict, sequence: int = 1, actor: str = "grace") -> Event:
+    return Event(sequence, kind, START + timedelta(minutes=sequence), actor, body, "", "")
+
+
+def annotated(name: str, who: str, sequence: int, is_done: bool = True, **answers) -> Event:
+    body = {
+        "trajectory_id": name, "annotator": who, "answers": answers, "comment": "", "seconds": 5.0,
+        "is_done": is_done,
+    }  # fmt: skip
+    return record("annotated", body, sequence)
+
+
+def everybody() -> AnnotationState:
+    """Both are invited and have the first trajectory; the second one is annotator-1's alone."""
+    invitations = [record("invited", {"account": f"ada-{who}", "annotator": who}) for who in ANNOTATORS]
+    places = [[NAMES[0], ANNOTATORS[0], 1], [NAMES[0], ANNOTATORS[1], 2], [NAMES[1], ANNOTATORS[0], 1]]
+    return fold_annotations(AnnotationState(), [*invitations, record("assigned", {"assignments": places})])
+
+
+def test_the_newest_annotation_of_a_trajectory_and_person_stands():
+    state = fold_annotations(everybody(), [
+        annotated(NAMES[0], "annotator-1", 5, is_done=False, success="yes"),
+        annotated(NAMES[0], "annotator-1", 6, success="no"),
+    ])  # fmt: skip
+    found = state.given[NAMES[0], "annotator-1"]
+    assert (found.answers["success"], found.sequence, found.is_done) == ("no", 6, True)
+
+
+def test_whoever_is_invited_again_has_the_id_of_before():
+    gone = fold_annotations(everybody(), [record("uninvited", {"account": "ADA-annotator-1"})])
+    assert gone.annotator_of("ada-annotator-1") is None
+    assert gone.id_of("ada-annotator-1") == "annotator-1"
+    back = fold_annotations(
+        gone, [record("invited", {"account": "ada-annotator-1", "annotator": "annotator-1"})]
+    )
+    assert back.annotator_of("Ada-Annotator-1") == "annotator-1"
+    assert len(back.queue("annotator-1")) == 2
+
+
+def test_records_of_other_suites_are_passed_by():
+    state = fold_annotations(AnnotationState(), [
+        record("assigned", {"assignments": [["shop/a/1", "annotator-1", 1], [NAMES[0], "annotator-1", 1]]}),
+        annotated("shop/a/1", "annotator-1", 2),
+        record("resolved", {
+            "trajectory_id": "shop/a/1", "question": "success", "answer": "no", "reason": "x",
+        }),
+        record("hidden", {"submission_id": "x"}),
+    ], knows=lambda name: name.startswith("webarena"))  # fmt: skip
+    assert (list(state.assigned), dict(state.given), dict(state.decisions)) == ([NAMES[0]], {}, {})
+
+
+def test_nobody_may_see_answers_before_giving_their_own():
+    def may(state, who, is_maintainer=False):
+        return state.may_see_answers(NAMES[0], who, is_maintainer)
+
+    state = fold_annotations(everybody(), [annotated(NAMES[0], "annotator-1", 5, success="yes")])
+    assert [may(state, "annotator-1"), may(state, "annotator-2")] == [True, False]
+    assert not may(state, "annotator-2", is_maintainer=True)
+    assert may(state, None, is_maintainer=True)
+    assert not may(state, None)
+    begun = fold_annotations(state, [annotated(NAMES[0], "annotator-2", 6, is_done=False, success="no")])
+    assert not may(begun, "annotator-2")
+    assert may(fold_annotations(begun, [annotated(NAMES[0], "annotator-2", 7, success="no")]), "annotator-2")
+
+
+def test_an_annotation_is_closed_once_others_answers_can_be_seen():
+    state = fold_annotations(everybody(), [annotated(NAMES[0], "annotator-1", 5, success="yes")])
+    assert not state.is_closed(NAMES[0], "annotator-1")
+    both = fold_annotations(state, [annotated(NAMES[0], "annotator-2", 6, success="no")])
+    assert both.is_closed(NAMES[0], "annotator-1")
+    body = {"trajectory_id": NAMES[0], "question": "success", "answer": "no", "reason": "x"}
+    assert fold_annotations(state, [record("resolved", body)]).is_closed(NAMES[0], "annotator-1")
+
+
+def test_no_part_of_the_state_shows_an_answer_in_its_repr():
+    state = fold_annotations(everybody(), [
+        annotated(NAMES[0], "annotator-1", 5, success="unsure"),
+        record("resolved", {
+            "trajectory_id": NAMES[0], "question": "success", "answer": "unsure", "reason": "unsure",
+        }),
+    ])  # fmt: skip
+    shown = repr((state, state.given, state.decisions, state.queue("annotator-1")))
+    shown += repr(annotated(NAMES[0], "annotator-1", 5, success="unsure"))
+    assert "unsure" not in shown
+
+
+acts = st.lists(
+    st.tuples(
+        st.sampled_from(NAMES), st.sampled_from(ANNOTATORS), st.booleans(), st.sampled_from(("yes", "no"))
+    )
+    | st.tuples(st.sampled_from(NAMES), st.sampled_from(("yes", "no"))),
+    max_size=12,
+)
+
+
+@given(said=acts, cuts=st.sets(st.integers(0, 12)))
+def test_folding_in_pieces_is_folding_at_once_and_leaves_what_was_folded_alone(said, cuts):
+    records = []
+    for sequence, act in enumerate(said, start=10):
+        if len(act) == 4:
+            name, who, is_done, answer = act
+            records.append(annotated(name, who, sequence, is_done, success=answer))
+        else:
+            body = {"trajectory_id": act[0], "question": "success", "answer": act[1], "reason": "x"}
+            records.append(record("resolved", body, sequence))
+    start = everybody()
+    before = (dict(start.given), dict(start.decisions), dict(start.assigned))
+    state, done = start, 0
+    for cut in [*sorted(cuts), len(records)]:
+        state, done = fold_annotations(state, records[done:cut]), max(done, cut)
+    whole = fold_annotations(start, records)
+    assert (state.given, state.decisions, state.active) == (whole.given, whole.decisions, whole.active)
+    assert (dict(start.given), dict(start.decisions), dict(start.assigned)) == before

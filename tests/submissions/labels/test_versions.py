@@ -1,0 +1,125 @@
+"""Label sets one after another: a correction is a new version, with its reason; old ones can be scored."""
+
+import csv
+import io
+
+import pytest
+
+from leaderboard.labels.annotations import QUESTIONS
+from submissions.errors import PermissionDenied, SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.labels.versions import published_versions
+from submissions.scoring.rescore import publish, rescore
+from tests.support.submissions import again, send, verdicts, with_rules
+
+MIA = Actor("Mia", is_maintainer=True)
+
+
+@pytest.fixture
+def released(suite_folder) -> bytes:
+    return (suite_folder / "labels.csv").read_bytes()
+
+
+def corrected(released: bytes, place: int, **answers: str) -> bytes:
+    """The same file with other answers in one row of test (they stand first, in the order of the split)."""
+    rows = list(csv.DictReader(io.StringIO(released.decode())))
+    rows[place] |= answers
+    output = io.StringIO()
+    writer = csv.DictWriter(output, rows[0].keys())
+    writer.writeheader()
+    writer.writerows(rows)
+    return output.getvalue().encode()
+
+
+@pytest.fixture
+def serving(service):
+    """A service whose labels are those published among its records; none yet."""
+    return again(service, labels="records")
+
+
+def test_before_the_first_set_nothing_can_be_submitted(serving):
+    assert "labels of small cannot be read" in serving.read_only_reason
+    assert published_versions(serving.engine, "small") == []
+
+
+def test_the_first_set_opens_the_suite_and_counts_all_its_labels(serving, released):
+    found = publish(serving, released, MIA, "first round of annotation")
+    assert serving.label_version == found.version
+    assert (found.by, found.labelled, found.why) == ("Mia", 30, "first round of annotation")
+    assert found.changes == dict.fromkeys(QUESTIONS, 30)
+    assert send(serving, verdicts(serving.suite)).label_version == found.version
+
+
+def test_a_correction_is_a_new_version_and_ranks_are_told_before_and_after(serving, released):
+    first = publish(serving, released, MIA, "first")
+    right = send(serving, verdicts(serving.suite), judge="Right").submission_id
+    # Places 0 and 3 were positive; Bold misses them, and after the correction is the one that is right.
+    bold = send(serving, verdicts(serving.suite, misses=2), judge="Bold").submission_id
+    board = serving.board().to_bytes()
+    fixed = corrected(released, 0, trajectory_success="Unsuccessful")
+    fixed = corrected(fixed, 3, trajectory_success="Unsuccessful", trajectory_looping="Yes")
+    second = publish(serving, fixed, MIA, "two runs ended on the wrong page")
+    # Repetition of place 3 was No (odd places), and is Yes now; success of both changed.
+    assert second.changes == {"success": 2, "side_effect": 0, "repetition": 1, "optimality": 0}
+    assert serving.board().rows == ()  # everything waits for its score under the new version
+
+    found = rescore(serving, MIA)
+    assert (found.before, found.after, found.scored) == (first.version, second.version, 2)
+    # Before: precision 1 for both, recall 10/10 against 8/10. After: 8/10 against 8/8.
+    assert {c.id: (c.before, c.after) for c in found.changes} == {right: (1, 2), bold: (2, 1)}
+    assert serving.board_under(first.version).to_bytes() == board
+    assert [v.version for v in published_versions(serving.engine, "small")] == [first.version, second.version]
+
+
+def test_an_older_version_can_still_be_served_and_scored(serving, released):
+    first = publish(serving, released, MIA, "first")
+    fixed = corrected(released, 0, trajectory_success="Unsuccessful")
+    publish(serving, fixed, MIA, "second")
+    old = again(serving, labels=f"records:{first.version}")
+    assert old.label_version == first.version
+    receipt = send(old, verdicts(old.suite))
+    assert receipt.label_version == first.version
+    assert again(serving).finish_scoring() == 1  # under the newest
+    missing = again(serving, labels="records:000000000000")
+    assert missing.label_version is None
+
+
+def test_publishing_the_same_labels_again_changes_nothing(serving, released):
+    first = publish(serving, released, MIA, "first")
+    assert publish(serving, released, MIA, "again") == first
+    assert len(published_versions(serving.engine, "small")) == 1
+
+
+def test_a_set_that_cannot_be_used_is_refused_by_row_and_field_without_a_label(serving, released):
+    bad = corrected(released, 4, trajectory_success="Perhaps-secret", trajectory_looping="Maybe-secret")
+    with pytest.raises(SubmissionError) as refused:
+        publish(serving, bad, MIA, "first")
+    assert "row 6, trajectory_success" in str(refused.value)
+    assert "row 6, trajectory_looping" in str(refused.value)
+    assert "secret" not in str(refused.value).lower()
+    assert published_versions(serving.engine, "small") == []
+
+
+def test_only_maintainers_publish_and_they_say_why(serving, released):
+    with pytest.raises(PermissionDenied, match="only maintainers"):
+        publish(serving, released, Actor("Ada"), "because")
+    with pytest.raises(SubmissionError, match="say what changed and why"):
+        publish(serving, released, MIA, "  ")
+
+
+def test_the_record_of_a_set_holds_counts_and_neither_a_label_nor_an_id(serving, released):
+    from submissions.records.database import snapshot
+    from submissions.records.event_log import events_after
+
+    publish(serving, released, MIA, "first")
+    with snapshot(serving.engine) as session:
+        (record,) = events_after(session, kinds=["labels_published"])
+    assert record.body.keys() == {"suite", "version", "file_sha256", "why", "labelled", "changes"}
+    assert not any(t.trajectory_id.encode() in record.line() for t in serving.suite.trajectories)
+
+
+def test_the_version_of_hidden_labels_is_keyed(service, released, tmp_path):
+    hidden = with_rules(again(service, labels="records"), is_public=False)
+    elsewhere = with_rules(again(service, labels="records", state_dir=tmp_path / "other"), is_public=False)
+    versions = {publish(each, released, MIA, "first").version for each in (hidden, elsewhere)}
+    assert len(versions) == 2  # the same labels, two secrets

@@ -1,0 +1,200 @@
+"""Owners withdraw, rename and publish; maintainers moderate; nothing is edited and all of it is recorded."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from submissions.errors import PermissionDenied, RateLimited, SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.intake.declaration import DeclarationError
+from submissions.records.database import snapshot
+from submissions.records.event_log import events_after
+from submissions.records.queries import current_statuses
+from submissions.service import SubmissionService
+from tests.support.submissions import send, verdicts, with_rules
+
+ADA, BOB = Actor("Ada"), Actor("Bob")
+MAINTAINER = Actor("Mia", is_maintainer=True)
+
+
+@pytest.fixture
+def sent(service):
+    return send(service, verdicts(service.suite)).submission_id
+
+
+def board_ids(service) -> list[str]:
+    return [row.id for row in service.board().rows]
+
+
+def kinds(service) -> list[str]:
+    with snapshot(service.engine) as session:
+        return [record.kind for record in events_after(session)]
+
+
+def test_a_withdrawn_submission_leaves_the_board_and_its_record_stays(service, sent):
+    assert board_ids(service) == [sent]
+    service.actions.withdraw(sent, ADA, "  found   a bug ")
+    assert board_ids(service) == []
+    assert kinds(service) == ["submitted", "scored", "withdrawn"]
+    assert service.submission(sent, ADA).status.reasons == ("found a bug",)
+    with pytest.raises(SubmissionError, match="withdrawn already"):
+        service.actions.withdraw(sent, ADA)
+
+
+def test_only_the_owner_and_maintainers_withdraw_rename_or_look(service, sent):
+    for act in (
+        lambda: service.actions.withdraw(sent, BOB),
+        lambda: service.actions.rename("Ada", "First judge", "Other", BOB),
+        lambda: service.submission(sent, BOB),
+    ):
+        with pytest.raises(PermissionDenied, match="only its owner and maintainers"):
+            act()
+    assert kinds(service) == ["submitted", "scored"]
+    service.actions.withdraw(sent, MAINTAINER)
+    assert service.submission(sent, MAINTAINER).status.is_withdrawn
+
+
+def test_a_renamed_judge_is_one_judge_under_its_new_name(service, sent):
+    service.actions.rename("Ada", "First judge", "Second name", ADA)
+    (row,) = service.board().rows
+    assert (row.judge, row.attempts) == ("Second name", 1)
+    # A further file under the new name is the same judge's second try.
+    send(service, verdicts(service.suite, misses=1), judge="Second name")
+    assert [row.attempts for row in service.board().rows] == [2, 2]
+    assert [row.judge for row in service.board().rows] == ["Second name"] * 2
+    # And the first file sent under the new name is still the same submission.
+    assert send(service, verdicts(service.suite), judge="Second name").submission_id == sent
+
+
+def test_a_name_that_cannot_be_is_refused(service, sent):
+    send(service, verdicts(service.suite, misses=1), judge="Another")
+    with pytest.raises(SubmissionError, match="already has a judge with that name"):
+        service.actions.rename("Ada", "First judge", "Another", ADA)
+    with pytest.raises(SubmissionError, match="already has this name"):
+        service.actions.rename("Ada", "First judge", "First judge", ADA)
+    with pytest.raises(DeclarationError):
+        service.actions.rename("Ada", "First judge", "two\nlines", ADA)
+    with pytest.raises(KeyError):
+        service.actions.rename("Ada", "No judge", "Name", ADA)
+    service.actions.rename("Ada", "First judge", "New name", ADA)
+    with pytest.raises(KeyError):  # it has another name by now
+        service.actions.rename("Ada", "First judge", "Newer name", ADA)
+
+
+@pytest.mark.parametrize("decision", ["hidden", "verified", "rejected", "label_exposed", "released", "shown"])
+def test_nobody_but_a_maintainer_decides(service, sent, decision):
+    with pytest.raises(PermissionDenied, match="only maintainers"):
+        service.decide(decision, sent, ADA, "because")
+    assert kinds(service) == ["submitted", "scored"]
+
+
+def test_hiding_takes_a_row_off_and_showing_brings_it_back(service, sent):
+    service.decide("hidden", sent, MAINTAINER, "looks copied")
+    assert board_ids(service) == []
+    with pytest.raises(SubmissionError, match="hidden already"):
+        service.decide("hidden", sent, MAINTAINER, "again")
+    service.decide("shown", sent, MAINTAINER, "it is not")
+    assert board_ids(service) == [sent]
+
+
+def test_marks_of_maintainers_stand_on_the_row(service, sent):
+    service.decide("verified", sent, MAINTAINER, "run again by us")
+    service.decide("label_exposed", sent, MAINTAINER, "trained on the wheel")
+    (row,) = service.board().rows
+    assert row.marks == ("verified", "labels exposed")
+
+
+def test_a_decision_needs_a_reason_and_a_submission(service, sent):
+    with pytest.raises(SubmissionError, match="give a reason"):
+        service.decide("hidden", sent, MAINTAINER, "  ")
+    with pytest.raises(SubmissionError, match="over 500"):
+        service.decide("hidden", sent, MAINTAINER, "x" * 501)
+    with pytest.raises(KeyError):
+        service.decide("hidden", "0" * 12, MAINTAINER, "because")
+
+
+def test_a_banned_account_submits_nothing_new_until_it_is_opened_again(service, sent):
+    service.actions.ban("Ada", MAINTAINER, "many accounts")
+    with pytest.raises(PermissionDenied, match="closed to submissions"):
+        send(service, verdicts(service.suite, misses=2))
+    assert not send(service, verdicts(service.suite)).is_new  # what is there stays
+    assert board_ids(service) == [sent]
+    with pytest.raises(SubmissionError, match="is banned"):
+        service.actions.ban("Ada", MAINTAINER, "again")
+    service.actions.unban("Ada", MAINTAINER, "explained")
+    assert send(service, verdicts(service.suite, misses=2)).is_new
+
+
+def test_the_limit_holds_over_all_judges_of_an_account_and_a_resent_file_costs_nothing(settings):
+    now = [datetime(2026, 3, 1, tzinfo=UTC)]
+    service = with_rules(SubmissionService(settings, clock=lambda: now[0]), files_a_day=2)
+    send(service, verdicts(service.suite, misses=1), judge="One")
+    now[0] += timedelta(hours=2)
+    send(service, verdicts(service.suite, misses=2), judge="Two")
+    assert not send(service, verdicts(service.suite, misses=1), judge="One").is_new
+    with pytest.raises(RateLimited, match="2 in 24 hours") as refused:
+        send(service, verdicts(service.suite, misses=3), judge="Three")
+    assert refused.value.next_at == datetime(2026, 3, 2, tzinfo=UTC)
+    assert send(service, verdicts(service.suite, misses=3), account="Bob").is_new
+    assert service.quota("Ada").left_today == 0
+    now[0] = refused.value.next_at
+    assert send(service, verdicts(service.suite, misses=3), judge="Three").is_new
+
+
+def test_a_fault_of_ours_gives_the_file_back(service, monkeypatch):
+    from submissions.scoring.scorer import Scorer
+
+    with_rules(service, files_a_day=1)
+    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
+        send(service, verdicts(service.suite))
+    assert kinds(service) == ["submitted", "refunded"]
+    assert service.quota("Ada").left_today == 1
+    assert send(service, verdicts(service.suite, misses=1)).is_new
+
+
+def test_in_a_private_suite_a_row_is_public_when_its_owner_says_so_and_the_round_is_over(settings):
+    now = [datetime(2026, 3, 1, tzinfo=UTC)]
+    service = with_rules(
+        SubmissionService(settings, clock=lambda: now[0]), is_public=False,
+        fewest_positives=1, files_a_day=9, public_rows_a_year=1, round_days=10,
+    )  # fmt: skip
+    first, second = (send(service, verdicts(service.suite, misses=n)).submission_id for n in (1, 2))
+    assert board_ids(service) == []
+    service.actions.publish(first, ADA)
+    assert board_ids(service) == []
+    told = service.submission(first, ADA)
+    # Rounds of 10 days from 2025-01-01: day 424 lies in round 42, which ends on day 430, 2026-03-07.
+    assert told.appears_at == datetime(2026, 3, 7, tzinfo=UTC)
+    now[0] = told.appears_at
+    assert board_ids(service) == [first]
+    with pytest.raises(SubmissionError, match="already public"):
+        service.actions.publish(first, ADA)
+    with pytest.raises(SubmissionError, match="1 rows public in a year"):
+        service.actions.publish(second, ADA)
+    now[0] += timedelta(days=366)
+    service.actions.publish(second, ADA)
+
+
+def test_a_file_that_looks_like_no_judges_is_held_until_a_maintainer_lets_it_through(settings):
+    service = with_rules(SubmissionService(settings), is_public=False, fewest_positives=11, files_a_day=1)
+    receipt = send(service, verdicts(service.suite))  # it calls 10 successful
+    assert receipt.status == "held"
+    told = service.submission(receipt.submission_id, ADA)
+    assert told.report is None
+    assert "10 of 30" in told.status.reasons[0]
+    assert service.finish_scoring() == 0
+    service.decide("released", receipt.submission_id, MAINTAINER, "a careful judge")
+    assert service.submission(receipt.submission_id, ADA).report is not None
+    with pytest.raises(SubmissionError, match="not held"):
+        service.decide("released", receipt.submission_id, MAINTAINER, "again")
+
+
+def test_a_held_file_that_is_rejected_does_not_count(settings):
+    service = with_rules(SubmissionService(settings), is_public=False, fewest_positives=11, files_a_day=1)
+    receipt = send(service, verdicts(service.suite))
+    service.decide("rejected", receipt.submission_id, MAINTAINER, "made to ask for single labels")
+    assert service.finish_scoring() == 0
+    assert service.quota("Ada").left_today == 1
+    with snapshot(service.engine) as session:
+        assert current_statuses(session).of(receipt.submission_id).is_rejected

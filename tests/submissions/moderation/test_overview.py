@@ -1,0 +1,125 @@
+"""Lists of submissions, the log as maintainers read it, and the leak budget: over a service."""
+
+import json
+
+import pytest
+
+from submissions.intake.accounts import Actor
+from submissions.moderation.overview import actions_on, exact_figures, overview, own_submissions, read_log
+from submissions.privacy.leak_budget import DELTA
+from submissions.records.database import snapshot
+from submissions.records.event_log import events_after, events_before
+from tests.support.clocks import one_a_day
+from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts, with_rules
+
+MAINTAINER = Actor("Grace", is_maintainer=True)
+
+
+def test_an_account_sees_its_own_newest_first_whatever_its_capitals(service):
+    first = send(service, verdicts(service.suite, misses=1)).submission_id
+    second = send(service, verdicts(service.suite, misses=2)).submission_id
+    send(service, verdicts(service.suite, misses=3), account="Bob")
+    assert [each.id for each in own_submissions(service, "ada")] == [second, first]
+    assert own_submissions(service, "nobody") == []
+
+
+def test_the_overview_tells_standings_names_flags_and_closed_accounts(service):
+    first = send(service, verdicts(service.suite)).submission_id
+    copy = send(service, verdicts(service.suite, reasoning="other bytes"), account="Bob").submission_id
+    service.actions.rename("Ada", "First judge", "Renamed", Actor("Ada"))
+    service.actions.ban("Bob", MAINTAINER, "copies")
+    found = overview(service)
+    assert [(each.id, each.judge, each.first_name) for each in found.submissions] == [
+        (first, "Renamed", "First judge"), (copy, "First judge", "First judge"),
+    ]  # fmt: skip
+    assert [(flag.submission.id, flag.kind) for flag in found.flags] == [(copy, "same verdicts")]
+    assert found.banned == {"Bob"}
+    service.decide("hidden", copy, MAINTAINER, "a copy")
+    assert overview(service).flags == ()
+
+
+def test_exact_figures_are_the_overall_cells_under_the_labels_of_now(service):
+    first = send(service, verdicts(service.suite, misses=4, false_alarms=2)).submission_id
+    cells = exact_figures(service, [first])
+    # 10 positives, 4 missed: TP 6, FN 4; 2 false alarms
+    assert [cells[first]["success"][name] for name in ("tp", "fp", "fn")] == [6, 2, 4]
+    assert cells[first]["side_effect"] is None
+    assert exact_figures(service, []) == {}
+
+
+def test_what_was_decided_of_a_submission_is_told_in_order_with_reasons(service):
+    first = send(service, verdicts(service.suite)).submission_id
+    service.decide("verified", first, MAINTAINER, "ran it")
+    service.actions.withdraw(first, Actor("Ada"), "")
+    found = [(act.kind, act.actor, act.reason) for act in actions_on(service, first)]
+    assert found == [("verified", "Grace", "ran it"), ("withdrawn", "Ada", "")]
+
+
+def test_the_log_is_newest_first_in_pages_and_by_kind(service):
+    for misses in range(3):
+        send(service, verdicts(service.suite, misses=misses))
+    everything = read_log(service)
+    assert [record["sequence"] for record in everything] == [6, 5, 4, 3, 2, 1]
+    assert [record["sequence"] for record in read_log(service, before=4, most=2)] == [3, 2]
+    assert {record["kind"] for record in read_log(service, kind="submitted")} == {"submitted"}
+    with snapshot(service.engine) as session:
+        assert events_before(session, most=99) == events_after(session)[::-1]
+
+
+def test_the_log_holds_nothing_that_labels_went_into(service):
+    send(service, verdicts(service.suite))
+    scored = next(record for record in read_log(service) if record["kind"] == "scored")
+    assert scored["body"].keys() == {"submission_id", "label_version", "policy"}
+    text = json.dumps(read_log(service))
+    for word in ("counts_by_task", "digests", '"tp"', "precision", SECRET_ANNOTATOR):
+        assert word not in text
+
+
+@pytest.fixture
+def private(service):
+    service.clock = one_a_day()
+    return with_rules(
+        service, is_public=False, fewest_positives=1, private_noise=6.0, public_noise=3.0, round_days=3
+    )
+
+
+def test_public_labels_have_no_budget(service):
+    send(service, verdicts(service.suite))
+    assert service.leak.get() is None
+
+
+def test_the_budget_counts_what_an_owner_sees_once_for_the_same_verdicts(private):
+    send(private, verdicts(private.suite, misses=1))
+    first = private.leak.get()
+    # One label, overall only, sd 6: rho = 1 / 72, epsilon = rho + 2 sqrt(rho ln 10^6) = 0.014 + 0.876
+    assert first.total.figures == 1
+    assert first.total.rho == pytest.approx(1 / 72)
+    assert first.total.epsilon == pytest.approx(0.890, abs=0.001)
+    assert DELTA == 1e-6
+    send(private, verdicts(private.suite, misses=1, reasoning="other bytes"), account="Bob")
+    again = private.leak.get()
+    assert again.total == first.total
+    assert again.by_account.keys() == {"Ada", "Bob"}
+    assert again.by_judge.keys() == {("Ada", "First judge"), ("Bob", "First judge")}
+    assert again.by_label_version == {private.label_version: first.total}
+
+
+def test_a_public_row_counts_from_its_round_on_and_stays_counted_when_hidden(private):
+    first = send(private, verdicts(private.suite, misses=1)).submission_id
+    private.actions.publish(first, Actor("Ada"))
+    before = private.leak.get()
+    assert before.total.figures == 1
+    for _ in range(4):  # days: the round ends
+        private.clock()
+    after = private.leak.get()
+    # The finer public figure takes the place of the owner's: overall, and one for each of three benchmarks.
+    assert after.total.figures > before.total.figures
+    assert after.total.rho > before.total.rho
+    private.decide("hidden", first, MAINTAINER, "a test")
+    assert private.leak.get().total == after.total
+
+
+def test_rules_without_noise_have_no_bound(service):
+    private = with_rules(service, is_public=False, fewest_positives=1, private_noise=0.0)
+    send(private, verdicts(private.suite, misses=1))
+    assert private.leak.get().total.epsilon == float("inf")

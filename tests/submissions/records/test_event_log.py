@@ -1,0 +1,134 @@
+"""The chain of records: one after another, each naming the one before, nothing edited unnoticed."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from submissions.records.database import open_database, snapshot, transaction
+from submissions.records.event_log import (
+    NO_HASH,
+    EventLogBroken,
+    append,
+    canonical,
+    check_event_log,
+    events_after,
+    events_of_submission,
+    hash_of,
+    head,
+    parse_event,
+)
+
+NOON = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
+
+
+@pytest.fixture
+def engine():
+    return open_database("sqlite://")
+
+
+def add(engine, *bodies, kind="hidden"):
+    with transaction(engine) as session:
+        return [append(session, kind, "ada", NOON + timedelta(n), body) for n, body in enumerate(bodies)]
+
+
+def test_each_record_names_the_hash_of_the_one_before(engine):
+    first, second = add(engine, {"submission_id": "a"}, {"submission_id": "b"})
+    assert (first.sequence, first.previous) == (1, NO_HASH)
+    assert (second.sequence, second.previous) == (2, first.hash)
+    with snapshot(engine) as session:
+        assert events_after(session) == [first, second]
+        assert events_after(session, 1) == [second]
+        assert head(session) == (2, second.hash)
+    assert check_event_log([first, second]) == []
+
+
+def test_the_hash_is_the_sha256_of_the_record_without_it(engine):
+    import hashlib
+
+    (record,) = add(engine, {"submission_id": "a"})
+    said = json.loads(record.line())
+    assert said.pop("hash") == record.hash
+    in_one_spelling = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    assert hashlib.sha256(in_one_spelling).hexdigest() == record.hash
+    assert said["at"] == "2026-03-01T12:00:00.123456+00:00"
+
+
+def test_an_unknown_kind_is_refused(engine):
+    with pytest.raises(ValueError, match="unknown kind of event 'edited'"), transaction(engine) as session:
+        append(session, "edited", "ada", NOON, {})
+
+
+def test_records_of_a_submission_are_found(engine):
+    add(engine, {"submission_id": "a"}, {"submission_id": "b"}, {"submission_id": "a", "reason": "why"})
+    with snapshot(engine) as session:
+        assert [r.sequence for r in events_of_submission(session, "a")] == [1, 3]
+        assert events_of_submission(session, "c") == []
+
+
+def test_a_record_that_was_changed_removed_or_moved_is_named(engine):
+    records = add(engine, *({"submission_id": str(n)} for n in range(4)))
+    changed = [*records[:1], replace(records[1], actor="eve"), *records[2:]]
+    assert check_event_log(changed) == ["record 2: its content was changed (the hash differs)"]
+    forged = replace(records[1], actor="eve")
+    forged = replace(forged, hash=hash_of(forged))
+    assert check_event_log([records[0], forged, *records[2:]]) == [
+        "record 3: does not follow record 2 (the hash before differs)"
+    ]
+    assert check_event_log([*records[:1], *records[2:]]) == ["record 2 is missing: the next one is 3"]
+    assert check_event_log(records[1:]) == ["record 1 is missing: the next one is 2"]
+
+
+def test_a_row_edited_in_the_database_is_seen(engine):
+    add(engine, {"submission_id": "a"}, {"submission_id": "b"})
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE records SET actor = 'eve' WHERE sequence = 1"))
+    with snapshot(engine) as session:
+        assert check_event_log(events_after(session)) == [
+            "record 1: its content was changed (the hash differs)"
+        ]
+
+
+def test_a_transaction_that_fails_leaves_no_record(engine):
+    with pytest.raises(ZeroDivisionError), transaction(engine) as session:
+        append(session, "hidden", "ada", NOON, {"submission_id": "a"})
+        raise ZeroDivisionError
+    with snapshot(engine) as session:
+        assert head(session) == (0, NO_HASH)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), JSON, max_size=4))
+def test_a_record_comes_back_from_its_line_whatever_it_says(body):
+    with transaction(open_database("sqlite://")) as session:
+        record = append(session, "hidden", "ada", NOON, {**body, "submission_id": "a"})
+    assert b"\n" not in record.line()
+    assert parse_event(record.line()) == record
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"{}", b"[]", b"nothing", b'{"sequence":1}', b"[" * 100_000, b"\xff"],
+)
+def test_a_line_that_is_no_record_is_refused(line):
+    with pytest.raises(EventLogBroken):
+        parse_event(line)
+
+
+def test_a_line_whose_content_was_changed_is_refused(engine):
+    (record,) = add(engine, {"submission_id": "a"})
+    said = json.loads(record.line())
+    with pytest.raises(EventLogBroken, match="record 1"):
+        parse_event(canonical({**said, "actor": "eve"}))

@@ -1,0 +1,177 @@
+import hashlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from submissions.records.files import FileStore
+
+REPOSITORY = Path(__file__).parents[3]
+CONTENT = b'{"trajectory_id": "a", "success": true}\n'
+
+
+@pytest.fixture
+def files(tmp_path) -> FileStore:
+    return FileStore(tmp_path / "state" / "files")
+
+
+def kept(files: FileStore) -> list[Path]:
+    return sorted(path for path in files.folder.rglob("*") if path.is_file())
+
+
+def test_a_file_is_kept_byte_for_byte_under_its_sha256(files):
+    sha256 = files.keep(CONTENT)
+    assert sha256 == hashlib.sha256(CONTENT).hexdigest()
+    assert files.path(sha256) == files.folder / sha256[:2] / sha256
+    assert files.path(sha256).read_bytes() == files.read(sha256) == CONTENT
+
+
+def test_keeping_a_file_twice_is_the_same_as_once(files):
+    first = files.keep(CONTENT)
+    before = files.path(first).stat()
+    assert files.keep(CONTENT) == first
+    assert kept(files) == [files.path(first)]
+    assert files.path(first).stat().st_ino == before.st_ino
+
+
+def test_an_empty_file_and_one_of_five_megabytes_are_kept(files):
+    for content in (b"", os.urandom(5_000_000)):
+        assert files.read(files.keep(content)) == content
+
+
+def test_a_damaged_file_is_detected_and_its_content_not_given(files):
+    sha256 = files.keep(CONTENT)
+    files.path(sha256).write_bytes(CONTENT.replace(b"true", b"null"))
+    with pytest.raises(ValueError, match=f"{sha256} is damaged"):
+        files.read(sha256)
+
+
+@pytest.mark.parametrize("damage", [b"", CONTENT[:-1], CONTENT.replace(b"true", b"null")])
+def test_keeping_the_content_again_mends_a_damaged_file(files, damage):
+    sha256 = files.keep(CONTENT)
+    files.path(sha256).write_bytes(damage)
+    files.keep(CONTENT)
+    assert files.read(sha256) == CONTENT
+    assert kept(files) == [files.path(sha256)]
+
+
+def test_a_file_that_is_not_there_is_said_so(files):
+    with pytest.raises(FileNotFoundError):
+        files.read("0" * 64)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "", "0" * 63, "A" * 64, "0" * 63 + "/", "0" * 64 + "\n"]
+)
+def test_only_a_sha256_names_a_file(files, name):
+    with pytest.raises(ValueError, match="64 hexadecimal"):
+        files.path(name)
+
+
+def test_a_write_that_fails_leaves_nothing(files, monkeypatch):
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    files.folder.mkdir(parents=True)
+    (files.folder / hashlib.sha256(CONTENT).hexdigest()[:2]).mkdir()
+    with pytest.raises(OSError, match="No space left"):
+        files.keep(CONTENT)
+    assert kept(files) == []
+
+
+def test_a_file_has_its_name_only_when_its_bytes_are_on_the_disk(files, monkeypatch):
+    order = []
+    fsync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (order.append(_kind(handle)), fsync(handle)))
+    monkeypatch.setattr(Path, "replace", lambda part, path: (order.append("rename"), replace(part, path)))
+    files.keep(CONTENT)
+    assert order[-3:] == ["file", "rename", "folder"]
+    assert set(order[:-3]) == {"folder"}  # the new folders' own names
+
+
+def _kind(handle: int) -> str:
+    return "folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file"
+
+
+def test_files_and_folders_are_their_owners_only(files):
+    path = files.path(files.keep(CONTENT))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_threads_that_keep_the_same_and_other_files_at_once_lose_none(files):
+    contents = [bytes([n]) * 10_000 for n in range(8)]
+    barrier = threading.Barrier(16)
+
+    def work(content: bytes) -> None:
+        barrier.wait(timeout=10)
+        files.keep(content)
+
+    threads = [threading.Thread(target=work, args=(content,)) for content in contents * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert kept(files) == sorted(files.path(hashlib.sha256(content).hexdigest()) for content in contents)
+
+
+KILLED_WHILE_WRITING = """
+import os, sys
+from pathlib import Path
+from submissions import store
+
+def sync_and_wait(handle):
+    print("writing", flush=True)
+    sys.stdin.read()
+
+os.fsync = sync_and_wait if sys.argv[2] == "sync" else os.fsync
+if sys.argv[2] == "rename":
+    Path.replace = lambda part, path: sync_and_wait(None)
+folder = Path(sys.argv[1])
+(folder / sys.argv[3]).mkdir(parents=True)
+store.FileStore(folder).keep(b"x" * 1_000_000)
+"""
+
+
+@pytest.mark.parametrize("moment", ["sync", "rename"])
+def test_a_process_killed_while_writing_leaves_no_half_file_and_the_next_one_keeps_it_whole(files, moment):
+    content = b"x" * 1_000_000
+    sha256 = hashlib.sha256(content).hexdigest()
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED_WHILE_WRITING, str(files.folder), moment, sha256[:2]],
+        cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "writing\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=10)
+    process.stdin.close()
+    process.stdout.close()
+
+    assert not files.path(sha256).exists()
+    assert len(kept(files)) == 1  # what was written so far, under no name that counts
+    assert files.remove_leftovers(older_than_seconds=0) == 1
+    assert kept(files) == []
+    assert files.read(files.keep(content)) == content
+
+
+def test_leftovers_are_removed_when_they_are_old_and_kept_files_never(files):
+    sha256 = files.keep(CONTENT)
+    young, old = (files.path(sha256).with_name(f".part-{name}") for name in ("young", "old"))
+    for path in (young, old):
+        path.write_bytes(b"half")
+    an_hour_ago = time.time() - 3601
+    for path in (old, files.path(sha256)):
+        os.utime(path, (an_hour_ago, an_hour_ago))
+    assert files.remove_leftovers() == 1
+    assert kept(files) == sorted([young, files.path(sha256)])
+
+
+def test_a_store_without_a_folder_has_no_leftovers(files):
+    assert files.remove_leftovers() == 0

@@ -1,0 +1,66 @@
+"""Everything is made again from records, files and labels; whatever was touched is named."""
+
+import pytest
+from sqlalchemy import text
+
+from submissions.intake.accounts import Actor
+from submissions.records.database import open_database, snapshot, transaction
+from submissions.records.event_log import events_after
+from submissions.records.integrity import verify
+from submissions.records.projection import NotEmpty, restore_events
+from tests.support.submissions import send, verdicts
+
+
+@pytest.fixture
+def sent(service):
+    ids = [send(service, verdicts(service.suite, misses=n), judge=f"Judge {n}").submission_id for n in (1, 2)]
+    service.actions.withdraw(ids[1], Actor("Ada"))
+    return ids
+
+
+def test_untouched_records_are_found_whole(service, sent):
+    steps = []
+    found = verify(service, lambda done, of: steps.append((done, of)))
+    assert (found.records, found.files, found.scores, found.problems) == (5, 2, 2, ())
+    assert found.board_digest == service.board().digest
+    assert steps == [(1, 2), (2, 2)]
+
+
+def test_a_changed_score_is_found_in_the_table_and_in_the_record(service, sent):
+    with service.engine.begin() as connection:
+        connection.execute(text("""UPDATE scores SET report = '{"labels": {}}' WHERE id = 1"""))
+    assert verify(service).problems == ("the table scores is not what the records say",)
+    with service.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE records SET body = replace(body, '\"tp\":9', '\"tp\":10') WHERE kind = 'scored'"
+        )
+    problems = verify(service).problems
+    assert "record 2: its content was changed (the hash differs)" in problems
+    assert f"submission {sent[0]}: its score, made again, differs (report)" in problems
+    assert not any("10" in problem.replace(sent[0], "").replace(sent[1], "") for problem in problems)
+
+
+def test_a_damaged_file_is_named_by_its_submission(service, sent):
+    told = service.submission(sent[0], Actor("Ada"))
+    service.files.path(told.receipt.file_sha256).write_bytes(b"rubbish")
+    assert verify(service).problems == (f"submission {sent[0]}: its kept file is missing or damaged",)
+
+
+def test_a_row_that_no_record_made_is_found(service, sent):
+    with service.engine.begin() as connection:
+        connection.execute(text("INSERT INTO accounts (name, created_at) VALUES ('Eve', '2026-01-01')"))
+    assert verify(service).problems == ("the table accounts is not what the records say",)
+
+
+def test_restored_into_an_empty_database_the_records_give_the_same_tables(service, sent):
+    with snapshot(service.engine) as session:
+        records = events_after(session)
+    fresh = open_database("sqlite://")
+    with transaction(fresh) as session:
+        assert restore_events(session, records) == 5
+    with snapshot(fresh) as session:
+        assert events_after(session) == records
+    with pytest.raises(NotEmpty), transaction(fresh) as session:
+        restore_events(session, records)
+    with pytest.raises(ValueError, match="record 1 is missing"), transaction(open_database("sqlite://")) as s:
+        restore_events(s, records[1:])

@@ -1,0 +1,232 @@
+"""Tags of errors among the records: who may tag what, and what is read again.
+
+Disputes: who may file and decide, bounds of a day, and what everybody may read of them.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from leaderboard.errors import ErrorTagInvalid, count_tags
+from submissions.errors import PermissionDenied, RateLimited, SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.moderation import reader_actions
+from submissions.moderation.actions import SubmissionActions
+from submissions.moderation.reader_actions import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActions
+from submissions.records.database import snapshot
+from submissions.records.event_log import check_event_log, events_after
+from submissions.records.statuses import DECISIONS, Dispute, DisputeDecision, error_tags, view_dispute
+from tests.support.submissions import with_rules
+
+ADA, BOB = Actor("ada"), Actor("bob")
+
+
+@pytest.fixture
+def acts(service) -> ReaderActions:
+    moments = (datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=n) for n in range(10_000))
+    return ReaderActions(service.engine, service.suite, lambda: next(moments))
+
+
+@pytest.fixture
+def ids(service) -> list[str]:
+    return [trajectory.trajectory_id for trajectory in service.suite.split("test")]
+
+
+def test_tags_are_read_again_as_they_were_given(acts, service, ids):
+    acts.tag("0123456789ab", ids[0], "grounding_mismatch", " it clicks the second row ", ADA)
+    acts.tag("0123456789ab", ids[0], "wrong_page", "", BOB)
+    acts.tag("0123456789ab", ids[0], "missed_instruction", "", ADA)  # in place of the first
+    tags = error_tags(service.engine, "small")
+    assert [(tag.tagger, tag.category, tag.note) for tag in tags] == [
+        ("ada", "grounding_mismatch", "it clicks the second row"),
+        ("bob", "wrong_page", ""),
+        ("ada", "missed_instruction", ""),
+    ]
+    assert dict(count_tags(tags).overall) == {"missed_instruction": 1, "wrong_page": 1}
+    assert error_tags(service.engine, "another") == []
+
+
+def test_a_tag_that_is_not_in_order_is_refused_with_every_problem(acts, service, ids):
+    with pytest.raises(ErrorTagInvalid) as refused:
+        acts.tag("", ids[0], "Not A Name", "", ADA)
+    assert {field for field, _ in refused.value.problems} == {"judge", "category"}
+    assert error_tags(service.engine, "small") == []
+
+
+def test_hidden_test_labels_admit_no_tag_of_a_test_error(service):
+    private = with_rules(service, is_public=False)
+    acts = ReaderActions(private.engine, private.suite, private.clock)
+    with pytest.raises(PermissionDenied, match="hidden"):
+        acts.tag("a", private.suite.split("test")[0].trajectory_id, "missed_instruction", "", ADA)
+    acts.tag("a", private.suite.split("dev")[0].trajectory_id, "missed_instruction", "", ADA)
+
+
+def test_an_account_has_so_many_tags_in_24_hours(acts, ids, monkeypatch):
+    monkeypatch.setattr(reader_actions, "TAGS_A_DAY", 2)
+    for name in ids[:2]:
+        acts.tag("a", name, "missed_instruction", "", ADA)
+    with pytest.raises(RateLimited, match="2 tags in 24 hours"):
+        acts.tag("a", ids[2], "missed_instruction", "", ADA)
+    acts.tag("a", ids[2], "missed_instruction", "", BOB)
+
+
+DISPUTES_ADA, MIA = Actor("ada"), Actor("mia", is_maintainer=True)
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def disputes_acts(service, clock) -> ReaderActions:
+    return ReaderActions(service.engine, service.suite, clock)
+
+
+def test_a_dispute_is_a_record_and_so_is_its_decision(disputes_acts, service, ids):
+    filed = disputes_acts.dispute(
+        ids[0], "success", "  Step 4 opens another product.\nSee the title. ", DISPUTES_ADA
+    )
+    assert filed.body == {
+        "dispute_id": "1", "suite": "small", "split": "test", "trajectory_id": ids[0],
+        "question": "success", "text": "Step 4 opens another product.\nSee the title.",
+    }  # fmt: skip
+    disputes_acts.decide("1", "corrected", "the product is another one", MIA)
+    (found,) = disputes_acts.disputes()
+    assert (found.by, found.decided.decision, found.decided.by) == ("ada", "corrected", "mia")
+    with snapshot(service.engine) as session:
+        records = events_after(session)
+    assert [record.kind for record in records] == ["disputed", "dispute_decided"]
+    assert check_event_log(records) == []
+
+
+def test_every_spelling_of_a_trajectory_is_that_trajectory(disputes_acts, service):
+    name = "assistantbench/agent-a/assistantbench.improved.validation.0"
+    filed = disputes_acts.dispute(
+        name.replace(".improved.", "."), "repetition", "it scrolls in circles", DISPUTES_ADA
+    )
+    assert filed.body["trajectory_id"] == service.suite.find(name).trajectory_id
+
+
+def test_of_several_decisions_the_last_one_counts_and_all_are_kept(disputes_acts, ids):
+    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
+    disputes_acts.decide("1", "kept", "the goal was reached", MIA)
+    disputes_acts.decide("1", "corrected", "no: the cart was empty", MIA)
+    (found,) = disputes_acts.disputes()
+    assert [each.decision for each in found.decisions] == ["kept", "corrected"]
+    assert found.decided.decision == "corrected"
+    with pytest.raises(SubmissionError, match="corrected already"):
+        disputes_acts.decide("1", "corrected", "again", MIA)
+
+
+def test_who_may_not_is_refused_and_nothing_is_recorded(disputes_acts, service, ids):
+    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
+    with pytest.raises(PermissionDenied):
+        disputes_acts.decide("1", "kept", "mine", DISPUTES_ADA)
+    SubmissionActions(service.engine, service.suite, disputes_acts.clock).ban("bob", MIA, "spam")
+    with pytest.raises(PermissionDenied, match="closed"):
+        disputes_acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
+    assert len(disputes_acts.disputes()) == 1 and disputes_acts.disputes()[0].decided is None
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "why"),
+    [
+        ("reward", "wrong", "question: use one of success"),
+        ("success", " \n ", "say what is wrong"),
+        ("success", "x" * (TEXT_LENGTH + 1), "shorten it"),
+        ("success", "half \ud800 a character", "write it again"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_in_words(disputes_acts, ids, question, text, why):
+    with pytest.raises(SubmissionError, match=why):
+        disputes_acts.dispute(ids[0], question, text, DISPUTES_ADA)
+    assert disputes_acts.disputes() == []
+
+
+def test_there_is_no_dispute_of_what_is_not_there(disputes_acts):
+    with pytest.raises(KeyError):
+        disputes_acts.dispute("webarena/agent-z/webarena.0", "success", "wrong", DISPUTES_ADA)
+    with pytest.raises(KeyError):
+        disputes_acts.decide("7", "kept", "no such one", MIA)
+
+
+def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(disputes_acts, ids):
+    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
+    with pytest.raises(SubmissionError, match=r"open dispute of this \(dispute 1\)"):
+        disputes_acts.dispute(ids[0], "success", "wrong, I say", Actor("Ada"))
+    disputes_acts.dispute(ids[0], "repetition", "another question", DISPUTES_ADA)
+    disputes_acts.dispute(ids[0], "success", "another person", Actor("bob"))
+    disputes_acts.decide("1", "kept", "looked again", MIA)
+    assert (
+        disputes_acts.dispute(ids[0], "success", "new: the log shows it", DISPUTES_ADA).body["dispute_id"]
+        == "4"
+    )
+
+
+def test_an_account_has_so_many_in_24_hours_whatever_its_capitals(disputes_acts, clock, ids):
+    for n in range(DISPUTES_A_DAY):
+        disputes_acts.dispute(ids[n], "success", "wrong", DISPUTES_ADA)
+    with pytest.raises(RateLimited, match="20 disputes in 24 hours") as refused:
+        disputes_acts.dispute(ids[-1], "success", "wrong", Actor("ADA"))
+    assert refused.value.next_at == NOW + timedelta(hours=24)
+    disputes_acts.dispute(ids[-1], "success", "another account", Actor("bob"))
+    clock.now += timedelta(hours=24)
+    disputes_acts.dispute(ids[-1], "success", "a day later", DISPUTES_ADA)
+
+
+def test_disputes_make_no_new_board(disputes_acts, service, ids):
+    before = service.board()
+    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
+    assert service.board() is before
+
+
+def dispute(split: str, decision: str | None) -> Dispute:
+    decided = () if decision is None else (DisputeDecision(decision, "the reason of it", "mia", NOW),)
+    return Dispute("1", "w/a/w.1", "success", split, "it says success", "ada", NOW, decided)
+
+
+@pytest.mark.parametrize("decision", [None, *DECISIONS])
+def test_of_a_hidden_label_everybody_reads_only_that_it_was_decided(decision):
+    found = view_dispute(dispute("test", decision), labels_are_public=False, is_maintainer=False)
+    assert (found.text, found.reason) == (None, None)
+    assert "reason of it" not in str(found) and "it says" not in str(found.to_json())
+    assert found.outcome == {None: "open", "declined": "declined"}.get(decision, "decided")
+
+
+def test_whether_a_hidden_label_was_corrected_or_kept_cannot_be_told():
+    kept, corrected = (
+        view_dispute(dispute("test", decision), labels_are_public=False, is_maintainer=False)
+        for decision in ("kept", "corrected")
+    )
+    assert kept == corrected
+
+
+@pytest.mark.parametrize(("split", "is_public"), [("dev", False), ("dev", True), ("test", True)])
+def test_where_labels_are_public_text_and_reason_are_too(split, is_public):
+    found = view_dispute(dispute(split, "kept"), is_public, is_maintainer=False)
+    assert (found.outcome, found.text, found.reason) == ("kept", "it says success", "the reason of it")
+
+
+def test_a_declined_text_is_for_maintainers_alone():
+    declined = dispute("dev", "declined")
+    assert view_dispute(declined, labels_are_public=True, is_maintainer=False).text is None
+    assert view_dispute(declined, labels_are_public=True, is_maintainer=True).text == "it says success"
+
+
+def test_maintainers_see_all_of_a_hidden_one():
+    found = view_dispute(dispute("test", "corrected"), labels_are_public=False, is_maintainer=True)
+    assert (found.outcome, found.text, found.reason) == ("corrected", "it says success", "the reason of it")
+
+
+def test_a_dispute_shows_nothing_in_a_log():
+    assert repr(dispute("test", "corrected")) == "Dispute('1')"
+    assert "corrected" not in repr(dispute("test", "corrected").decided)

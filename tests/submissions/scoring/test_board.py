@@ -1,0 +1,297 @@
+"""The ceiling on the board: made from the labels that are served, and only where these are public.
+
+What is told of scores: exact where labels are public; with noise, rounds and a hidden half where not.
+"""
+
+import csv
+import io
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import SecretStr
+from sqlalchemy import text
+
+from leaderboard.paper.published import SECOND_ANNOTATOR
+from submissions.intake.accounts import Actor
+from submissions.records.database import Changes, open_database, snapshot
+from submissions.scoring.board import CurrentBoard
+from submissions.scoring.rescore import publish, rescore
+from submissions.service import SubmissionService
+from tests.support.submissions import again, send, verdicts, with_rules
+
+MIA = Actor("Mia", is_maintainer=True)
+
+
+def with_doubles(released: bytes, **differing: str) -> bytes:
+    """The same file with a second annotation of the first six test trajectories, the first of them differing.
+
+    Success is true at places 0 and 3 of the six.
+    """
+    rows = list(csv.DictReader(io.StringIO(released.decode())))
+    doubles = [{**row, "annotator_name": "Second"} for row in rows[:6]]
+    doubles[0] |= differing
+    output = io.StringIO()
+    writer = csv.DictWriter(output, rows[0].keys())
+    writer.writeheader()
+    writer.writerows([*rows, *doubles])
+    return output.getvalue().encode()
+
+
+@pytest.fixture
+def doubled(suite_folder) -> bytes:
+    return with_doubles((suite_folder / "labels.csv").read_bytes(), trajectory_success="Unsuccessful")
+
+
+@pytest.fixture
+def serving(service, doubled) -> SubmissionService:
+    found = again(service, labels="records")
+    publish(found, doubled, MIA, "with second annotations")
+    return found
+
+
+def ceiling_of(board):
+    return next((row for row in board.rows if row.id == SECOND_ANNOTATOR), None)
+
+
+def test_second_annotations_are_a_reference_row_with_intervals(serving):
+    row = ceiling_of(serving.board())
+    cell = row.labels["success"]["overall"]
+    # Of places 0 and 3 the second annotator finds 3; the other four are failures to both.
+    assert [cell[name] for name in ("tp", "fp", "fn", "tn")] == [1, 0, 1, 4]
+    assert row.labels["success"]["intervals"] == "tasks"
+    assert (row.provenance, row.labels["success"]["rank"]) == ("reference", None)
+    assert row.date[:10] == serving.clock().date().isoformat()
+
+
+def test_it_follows_the_labels_that_are_served(serving, suite_folder):
+    send(serving, verdicts(serving.suite))
+    before = serving.label_version
+    publish(serving, with_doubles((suite_folder / "labels.csv").read_bytes()), MIA, "looked again")
+    rescore(serving, MIA)
+    assert ceiling_of(serving.board()).labels["success"]["overall"]["fn"] == 0
+    assert ceiling_of(serving.board_under(before)) is None  # those labels are not the ones at hand
+
+
+def test_the_board_is_the_same_bytes_whoever_makes_it(serving):
+    assert serving.board().to_bytes() == again(serving).board().to_bytes()
+
+
+def test_without_doubles_there_is_no_such_row(service):
+    assert ceiling_of(service.board()) is None
+
+
+def test_where_labels_are_private_there_is_no_such_row(serving):
+    private = with_rules(again(serving), is_public=False)
+    assert private.label_version is not None
+    assert ceiling_of(private.board()) is None
+
+
+@pytest.fixture
+def engine(tmp_path):
+    opened = open_database(f"sqlite:///{tmp_path / 'records.sqlite'}")
+    yield opened
+    opened.dispose()
+
+
+def add_account(engine, name: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO accounts (name, created_at) VALUES (:name, '2026-01-01')"), {"name": name}
+        )
+
+
+def count_accounts(session) -> int:
+    return session.execute(text("SELECT count(*) FROM accounts")).scalar_one()
+
+
+@pytest.fixture
+def boards(engine):
+    """A board of the number of accounts, and the list of those that were made."""
+    made = []
+
+    def make(session, state):
+        made.append(state)
+        return f"board {state}"
+
+    return CurrentBoard(engine, count_accounts, make), made
+
+
+def test_a_change_is_seen_whoever_made_it_and_nothing_else(engine, tmp_path):
+    changes = Changes(engine)
+    first = changes.seen()
+    with snapshot(engine) as session:
+        assert count_accounts(session) == 0
+    assert changes.seen() == first
+    add_account(engine, "here")
+    second = changes.seen()
+    assert second != first
+    elsewhere = open_database(f"sqlite:///{tmp_path / 'records.sqlite'}")
+    add_account(elsewhere, "another process")
+    assert changes.seen() != second
+
+
+def test_where_changes_cannot_be_told_that_is_said():
+    assert Changes(open_database("sqlite://")).seen() is None
+
+
+def test_a_board_is_at_hand_once_it_was_made_and_until_something_is_recorded(engine, boards):
+    board, made = boards
+    assert board.at_hand() is None
+    assert board.get() == board.at_hand() == "board 0"
+    add_account(engine, "Ada")
+    assert board.at_hand() is None
+    assert board.get() == board.at_hand() == "board 1"
+    assert made == [0, 1]
+
+
+def test_a_change_that_a_board_does_not_stand_on_makes_no_new_one(engine, boards):
+    board, made = boards
+    board.get()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE unrelated (id INTEGER)")
+    assert board.get() == "board 0"
+    assert made == [0]
+
+
+def test_nobody_waits_for_a_board_at_hand_while_one_is_made(engine):
+    making, go_on = threading.Event(), threading.Event()
+
+    def make(session, state):
+        making.set()
+        assert go_on.wait(timeout=20)
+        return "made"
+
+    board = CurrentBoard(engine, count_accounts, make)
+    thread = threading.Thread(target=board.get)
+    thread.start()
+    assert making.wait(timeout=20)
+    assert board.at_hand() is None
+    go_on.set()
+    thread.join(timeout=20)
+    assert board.at_hand() == "made"
+
+
+def test_a_board_that_could_not_be_made_is_tried_again(engine):
+    outcomes = iter([ValueError("no"), "made"])
+
+    def make(session, state):
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    board = CurrentBoard(engine, count_accounts, make)
+    with pytest.raises(ValueError, match="no"):
+        board.get()
+    assert board.get() == "made"
+
+
+ADA, DISCLOSED_MIA = Actor("Ada"), Actor("Mia", is_maintainer=True)
+CELLS = ("tp", "fp", "fn", "tn")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def private(settings, **rules) -> SubmissionService:
+    given = settings.model_copy(update={"secret": SecretStr("one secret for every run of it")})
+    service = SubmissionService(given, clock=Clock())
+    plain = {"files_a_day": 99, "files_a_year": 99, "public_rows_a_year": 99, "round_days": 1}
+    return with_rules(service, is_public=False, fewest_positives=1, **{**plain, **rules})
+
+
+def success(report) -> dict:
+    return report["labels"]["success"]
+
+
+def test_with_public_labels_all_see_the_same_exact_report(service):
+    sent = send(service, verdicts(service.suite, misses=2)).submission_id
+    reports = [service.submission(sent, actor).report for actor in (ADA, DISCLOSED_MIA)]
+    assert reports[0] == reports[1]
+    assert [success(reports[0])["overall"][name] for name in CELLS] == [8, 0, 2, 20]
+    assert service.board().rows[0].labels["success"]["by_agent"]
+
+
+def test_with_private_labels_owner_and_public_see_noise_and_a_maintainer_does_not(settings):
+    service = private(settings, private_noise=4, public_noise=4)
+    sent = send(service, verdicts(service.suite, misses=2, false_alarms=6)).submission_id
+    service.actions.publish(sent, ADA)
+    service.clock.now += timedelta(days=1)
+    owner, maintainer = (service.submission(sent, actor).report for actor in (ADA, DISCLOSED_MIA))
+    assert [success(maintainer)["overall"][name] for name in CELLS] == [8, 6, 2, 14]
+    cell = success(owner)["overall"]
+    assert cell["noise"] == {"tp_sd": 4}
+    # 14 called positive and 10 positives stay as they are, whatever the noise.
+    assert (cell["tp"] + cell["fp"], cell["tp"] + cell["fn"]) == (14, 10)
+    assert success(owner)["by_benchmark"] == {} and success(owner)["by_agent"] == {}
+    (row,) = service.board().rows
+    assert row.labels["success"]["overall"]["noise"] == {"tp_sd": 4}
+    assert row.labels["success"]["by_agent"] == {}
+
+
+def test_the_same_verdicts_in_another_dress_show_the_same_figures(settings):
+    service = private(settings)
+    content = verdicts(service.suite, misses=2, false_alarms=6)
+    lines = content.splitlines()
+    dresses = [
+        content,
+        b"\n".join(reversed(lines)) + b"\n",
+        content.replace(b"false", b"null"),
+        verdicts(service.suite, misses=2, false_alarms=6, side_effect=True, cost_usd=0.5),
+        content.replace(b"assistantbench.improved.", b"assistantbench."),
+    ]
+    told = [
+        service.submission(send(service, dress, judge=f"Judge {n}").submission_id, ADA).report
+        for n, dress in enumerate(dresses)
+    ]
+    shown = [[success(report)["overall"][name] for name in CELLS] for report in told]
+    assert shown[0][0] + shown[0][1] == 14
+    assert shown == [shown[0]] * len(dresses)
+
+
+def test_a_suite_that_ranks_by_a_hidden_half_shows_the_other_half_with_noise(settings):
+    service = private(settings, ranking_half=True)
+    ids = [
+        send(service, verdicts(service.suite, misses=n, false_alarms=8), judge=f"Judge {n}").submission_id
+        for n in (1, 2)
+    ]
+    for sent in ids:
+        service.actions.publish(sent, ADA)
+    service.clock.now += timedelta(days=1)
+    board = service.board()
+    assert {row.id for row in board.rows} == set(ids)
+    assert [row.labels["success"]["rank"]["place"] for row in board.rows] == [1, 2]
+    for row in board.rows:
+        label = row.labels["success"]
+        assert label["ranked_by"] == "a half of the tasks that is not shown"
+        # 15 tasks of two runs: 2 + 3 + 2 + 2 tasks of the benchmarks' 3, 6, 3 and 3 are hidden, 6 are shown.
+        assert label["overall"]["n"] == 12
+    assert board.to_bytes() == SubmissionService.board(service).to_bytes()
+
+
+def test_the_exact_figures_of_a_private_suite_are_not_in_the_board(settings):
+    service = private(settings, private_noise=4, public_noise=4)
+    sent = send(service, verdicts(service.suite, misses=3, false_alarms=6)).submission_id
+    service.actions.publish(sent, ADA)
+    service.clock.now += timedelta(days=1)
+    exact = 7 / 13  # precision
+    content = service.board().to_bytes().decode()
+    assert repr(exact) not in content
+    assert repr(exact) in str(service.submission(sent, DISCLOSED_MIA).report)
+
+
+@pytest.mark.parametrize("days", [0, 30])
+def test_the_board_follows_the_clock_where_rows_appear_in_rounds(settings, days):
+    service = private(settings, round_days=10)
+    sent = send(service, verdicts(service.suite)).submission_id
+    service.actions.publish(sent, ADA)
+    assert service.board().rows == ()
+    service.clock.now += timedelta(days=days)
+    assert len(service.board().rows) == (1 if days else 0)
+    assert (service.cached_board() is None) or len(service.cached_board().rows) == (1 if days else 0)

@@ -1,0 +1,127 @@
+"""What a submission said, read again from its kept file."""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from submissions.scoring.verdicts import VerdictCache, VerdictsUnavailable, read_verdicts
+from tests.support.submissions import SECRET_ANNOTATOR, again, is_success, send, verdicts
+
+# The service gives them
+
+
+def test_the_verdicts_come_in_the_order_of_the_split_whatever_the_order_of_the_file(service):
+    lines = verdicts(service.suite, misses=2).decode().splitlines()
+    rows = [{**json.loads(line), "reasoning": f"because {place}"} for place, line in enumerate(lines)]
+    content = "\n".join(json.dumps(row) for row in reversed(rows)).encode()
+    found = service.verdicts(send(service, content).submission_id)
+    test = service.suite.split("test")
+    assert found.trajectory_ids == tuple(t.trajectory_id for t in test)
+    # Successes stand at places 0, 3, 6, …; the first two of them were missed.
+    assert found.success.tolist() == [int(is_success(place) and place > 3) for place in range(30)]
+    assert found.reasoning == tuple(f"because {place}" for place in range(30))
+    assert found.side_effect is None and found.score is None
+
+
+def test_every_column_of_the_file_is_there(service):
+    extras = {"side_effect": True, "repetition": None, "score": 0.25, "cost_usd": 0.5, "latency_s": 2}
+    found = service.verdicts(send(service, verdicts(service.suite, **extras)).submission_id)
+    assert found.side_effect.tolist() == [1] * 30
+    assert found.repetition.tolist() == [-1] * 30
+    assert found.score.tolist() == [0.25] * 30
+    assert (found.cost_usd.sum(), found.latency_s.sum()) == (15, 60)
+
+
+def test_the_texts_of_a_parquet_file_are_there_too(service):
+    rows = [json.loads(line) for line in verdicts(service.suite).splitlines()]
+    buffer = io.BytesIO()
+    pd.DataFrame([{**row, "reasoning": "<b>seen</b>"} for row in rows]).to_parquet(buffer)
+    upload = service.check(buffer.getvalue(), "verdicts.parquet", "test")
+    assert upload.check.aligned.reasoning is None  # whoever checks a file keeps no texts
+    found = service.verdicts(send(service, buffer.getvalue()).submission_id)
+    assert set(found.reasoning) == {"<b>seen</b>"}
+
+
+def test_texts_that_are_too_many_cost_nobody_the_verdicts(service):
+    rows = [json.loads(line) for line in verdicts(service.suite).splitlines()]
+    buffer = io.BytesIO()
+    # 30 rows of 2 MB each, all alike: some kB packed, 60 MB in memory, over what is unpacked.
+    long = [{**row, "reasoning": f"{place}" + "x" * 2_000_000} for place, row in enumerate(rows)]
+    pd.DataFrame(long).to_parquet(buffer, compression="zstd")
+    found = service.verdicts(send(service, buffer.getvalue()).submission_id)
+    assert found.success.sum() == 10
+    assert found.reasoning is None
+
+
+def test_they_are_read_once_and_kept(service, monkeypatch):
+    receipt = send(service, verdicts(service.suite))
+    first = service.verdicts(receipt.submission_id)
+    monkeypatch.setattr(service.files, "read", None)  # would fail if it were called
+    assert service.verdicts(receipt.submission_id) is first
+
+
+@pytest.mark.parametrize("submission_id", ["", "0" * 12, "../../etc", "a\x00b", "paper/aer-c", "é" * 12])
+def test_an_id_that_is_in_no_record_is_a_key_error(service, submission_id):
+    with pytest.raises(KeyError):
+        service.verdicts(submission_id)
+
+
+def test_a_missing_or_damaged_file_is_told_without_its_place(service, settings):
+    receipt = send(service, verdicts(service.suite))
+    kept = service.files.path(receipt.file_sha256)
+    kept.write_bytes(kept.read_bytes().replace(b"true", b"null", 1))
+    with pytest.raises(VerdictsUnavailable, match="missing or damaged on this server") as reason:
+        again(service).verdicts(receipt.submission_id)
+    assert str(settings.state_dir) not in str(reason.value)
+
+
+def test_a_file_over_todays_size_limit_is_still_read(service):
+    receipt = send(service, verdicts(service.suite))
+    assert again(service, max_upload_bytes=10).verdicts(receipt.submission_id).success.sum() == 10
+
+
+def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
+    with pytest.raises(VerdictsUnavailable, match="does not fit the current suite"):
+        read_verdicts(b'{"trajectory_id": "a/b/c", "success": true}\n', service.suite, "test")
+
+
+# What stays in memory
+
+
+def test_the_cache_keeps_what_was_asked_for_last_within_its_bound(service):
+    content = verdicts(service.suite, reasoning="x" * 1000)  # 30 rows of 1,000 letters: over 30 kB each
+    asked = []
+
+    def read(name):
+        return lambda: asked.append(name) or read_verdicts(content, service.suite, "test")
+
+    cache = VerdictCache(max_bytes=80_000)  # room for two
+    for name in ("a", "b", "a", "c", "a", "b"):
+        cache.get(name, read(name))
+    # c pushes b out, a having been asked for after it; then b is read again.
+    assert asked == ["a", "b", "c", "b"]
+
+
+def test_what_is_larger_than_the_cache_is_given_all_the_same(service):
+    cache = VerdictCache(max_bytes=1)
+    content = verdicts(service.suite)
+    assert cache.get("a", lambda: read_verdicts(content, service.suite, "test")).success.sum() == 10
+
+
+# Labels for figures over many trajectories
+
+
+def test_labels_for_figures_are_given_only_where_the_suite_says_that_they_are_public(service):
+    assert service.suite.labels_are_public
+    hidden = again(service)
+    hidden.__dict__["suite"] = replace(service.suite, labels_are_public=False)
+    assert hidden.labels_for_public_figures() is None
+    labels = service.labels_for_public_figures()
+    assert np.flatnonzero(labels.primary["success"] == 1).tolist() == list(range(0, 30, 3))
+    assert SECRET_ANNOTATOR not in repr(labels)
+    without = again(service, labels="none")
+    assert without.labels_for_public_figures() is None

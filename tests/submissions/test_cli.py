@@ -1,0 +1,185 @@
+"""`export-labels`: a published set comes back as it was, for its owner's eyes only.
+
+The commands over the records: what they print, their exit codes, and one line for whatever is wrong.
+"""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from submissions.__main__ import app
+from submissions.intake.accounts import Actor
+from submissions.scoring.rescore import publish
+from tests.support.submissions import again, send, verdicts
+
+MIA = Actor("Mia", is_maintainer=True)
+
+
+@pytest.fixture
+def run(settings, monkeypatch, tmp_path):
+    """Call the command over the synthetic suite, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    variables = {
+        "ARB_SUITE": settings.suite, "ARB_LABELS": "records", "ARB_STATE_DIR": str(settings.state_dir),
+    }  # fmt: skip
+    return lambda *arguments: CliRunner().invoke(app, ["export-labels", *arguments], env=variables)
+
+
+@pytest.fixture
+def two_sets(service, suite_folder):
+    """Two label sets published one after the other, with their versions."""
+    first = (suite_folder / "labels.csv").read_bytes()
+    second = first.replace(b"Unsuccessful", b"Unsure", 1)
+    return {
+        publish(service, content, MIA, why).version: content
+        for content, why in ((first, "first"), (second, "one is open"))
+    }
+
+
+def test_the_newest_set_and_an_older_one_come_back_byte_for_byte(run, two_sets, tmp_path):
+    old, new = two_sets
+    done = run("--out", "new_labels.csv")
+    assert done.stdout == f"new_labels.csv: label version {new} of small\n"
+    assert run("--out", "old_labels.csv", "--version", old).exit_code == 0
+    assert (tmp_path / "new_labels.csv").read_bytes() == two_sets[new]
+    assert (tmp_path / "old_labels.csv").read_bytes() == two_sets[old]
+    assert (tmp_path / "new_labels.csv").stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_written_over(run, two_sets, tmp_path):
+    (tmp_path / "labels.csv").write_text("mine")
+    done = run("--out", "labels.csv")
+    assert done.exit_code == 2 and "is there already" in done.stderr
+    assert (tmp_path / "labels.csv").read_text() == "mine"
+
+
+def test_a_set_that_is_not_there_is_told_with_those_that_are(run, service, two_sets):
+    done = run("--out", "x.csv", "--version", "000000000000")
+    there = ", ".join(two_sets)
+    assert (done.exit_code, done.stderr) == (
+        1, f"error: no label set 000000000000 of small: there are {there}\n"
+    )  # fmt: skip
+
+
+def test_before_the_first_set_it_says_how_one_is_published(run, tmp_path):
+    done = run("--out", "x.csv")
+    assert done.exit_code == 1 and "`publish-labels` publishes one" in done.stderr
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_a_damaged_file_is_no_label_set(run, service, two_sets, tmp_path):
+    for path in (service.settings.state_dir / "files").glob("*/*"):
+        path.write_bytes(b"something else")
+    done = run("--out", "x.csv")
+    assert done.exit_code == 1 and "is damaged" in done.stderr
+    assert not (tmp_path / "x.csv").exists()
+
+
+@pytest.fixture
+def record_commands_run(settings, monkeypatch, tmp_path):
+    """Call a command over the synthetic suite, in an empty folder; gives exit code and what was printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, **environment: str):
+        variables = {
+            "ARB_SUITE": settings.suite, "ARB_LABELS": settings.labels,
+            "ARB_STATE_DIR": str(settings.state_dir), "ARB_CACHE_DIR": str(settings.cache_dir),
+        }  # fmt: skip
+        done = CliRunner().invoke(app, arguments, env={**variables, **environment})
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        assert "Traceback" not in done.output
+        return done.exit_code, done.output
+
+    return call
+
+
+def test_verify_finds_untouched_records_whole_and_names_what_was_touched(record_commands_run, service):
+    receipt = send(service, verdicts(service.suite))
+    code, said = record_commands_run("verify")
+    assert code == 0 and "2 records, 1 files, 1 scores made again\n" in said
+    assert f"all as it was written; board {service.board().digest}" in said
+    assert json.loads(record_commands_run("verify", "--json")[1])["problems"] == []
+    service.files.path(receipt.file_sha256).unlink()
+    code, said = record_commands_run("verify")
+    assert code == 1
+    assert f"problem: submission {receipt.submission_id}: its kept file is missing or damaged" in said
+
+
+def test_a_receipt_is_checked_with_the_public_key(record_commands_run, service, tmp_path):
+    receipt = send(service, verdicts(service.suite)).to_json()
+    (tmp_path / "receipt.json").write_text(json.dumps(receipt))
+    key = service.signer.public_key
+    code, said = record_commands_run("receipt", "receipt.json", "--key", key)
+    assert code == 0 and "the signature holds" in said
+    (tmp_path / "receipt.json").write_text(json.dumps({**receipt, "judge": "Another"}))
+    code, said = record_commands_run("receipt", "receipt.json", "--key", key)
+    assert code == 1 and "does not fit" in said
+    (tmp_path / "receipt.json").write_text("[]")
+    assert record_commands_run("receipt", "receipt.json", "--key", key) == (
+        1, "error: 'receipt.json' is not a receipt in JSON (ValueError); save it as it was given\n",
+    )  # fmt: skip
+
+
+def test_what_was_exported_is_restored_elsewhere_with_the_same_board(record_commands_run, service, tmp_path):
+    send(service, verdicts(service.suite))
+    assert record_commands_run("export", "--out", "backup") == (0, "2 records and 1 files in backup\n")
+    state = str(tmp_path / "elsewhere")
+    code, said = record_commands_run("restore", "backup", ARB_STATE_DIR=state)
+    assert (code, said) == (0, "2 records and 1 files restored; `verify` checks them\n")
+    restored = again(service, state_dir=tmp_path / "elsewhere")
+    assert restored.board().to_bytes() == service.board().to_bytes()
+    code, said = record_commands_run("restore", "backup", ARB_STATE_DIR=state)
+    assert code == 1 and "restore into an empty" in said
+    code, said = record_commands_run("export", "--out", "backup")
+    assert code == 1 and "not empty" in said
+
+
+def test_a_static_site_is_written_into_a_folder(record_commands_run, service, tmp_path):
+    send(service, verdicts(service.suite))
+    code, said = record_commands_run("export", "--static", "--out", "site")
+    assert code == 0 and said.startswith("5 files in site")
+    assert (tmp_path / "site" / "index.html").is_file()
+
+
+def test_labels_are_published_listed_and_everything_is_scored_again(
+    record_commands_run, service, suite_folder, tmp_path
+):
+    labels = str(suite_folder / "labels.csv")
+    assert "no label set was published for small" in record_commands_run("label-versions")[1]
+    code, said = record_commands_run("publish-labels", labels, "--why", "the first round")
+    assert code == 0 and "by the command line: the first round (30 with a success label;" in said
+    code, said = record_commands_run("publish-labels", labels, "--why", " ")
+    assert code == 1 and said.startswith("error: say what changed and why")
+    (version,) = json.loads(record_commands_run("label-versions", "--json")[1])
+    assert version["version"] == service.label_version
+
+    sent = send(service, verdicts(service.suite)).submission_id
+    changed = (suite_folder / "labels.csv").read_text().replace(",Unsuccessful,", ",Successful,", 1)
+    (tmp_path / "corrected_labels.csv").write_text(changed)
+    assert (
+        record_commands_run("publish-labels", "corrected_labels.csv", "--why", "one run did succeed")[0] == 0
+    )
+    code, said = record_commands_run("rescore", "--json", ARB_LABELS="records")
+    found = json.loads(said)
+    assert (code, found["scored"], found["before"]) == (0, 1, version["version"])
+    assert found["changes"] == [
+        {"id": sent, "judge": "First judge", "account": "Ada", "before": 1, "after": 1}
+    ]
+    assert "0 submissions scored" in record_commands_run("rescore", ARB_LABELS="records")[1]
+
+
+def test_without_labels_nothing_is_scored_again_and_a_bad_file_is_told_in_a_line(
+    record_commands_run, tmp_path
+):
+    code, said = record_commands_run("rescore", ARB_LABELS="none")
+    assert code == 1 and said.startswith("error: nothing can be scored: no labels are configured")
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    code, said = record_commands_run("publish-labels", "bad.csv", "--why", "because")
+    assert code == 1 and "the columns" in said and len(said.splitlines()) == 1
+
+
+def test_a_database_that_cannot_be_opened_ends_every_command_with_a_line(record_commands_run):
+    for command in (["verify"], ["rescore"], ["export", "--out", "x"], ["label-versions"]):
+        code, said = record_commands_run(*command, DATABASE_URL="nonsense://")
+        assert code == 2 and "DATABASE_URL cannot be used" in said

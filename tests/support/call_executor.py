@@ -1,0 +1,100 @@
+"""A call executor with all around it, an endpoint and a budget in the test's hands."""
+
+import asyncio
+from collections import Counter
+
+from judges.engine.budget import BudgetReached, NoBudget
+from judges.engine.cache import CallCache
+from judges.engine.concurrency import AdaptiveLimit
+from judges.engine.engine import CallExecutor, open_endpoints
+from judges.engine.retry import RetryPolicy
+from judges.types import Call, Message, ModelSettings, Reply
+
+SOON = RetryPolicy(first_wait_s=0.001)
+
+
+def call(text="Status: ?", **rest):
+    return Call("verdict", (Message("user", text),), **rest)
+
+
+class Ledger(NoBudget):
+    """A budget that writes down what it is told; a token costs a dollar."""
+
+    def __init__(self, most=None):
+        super().__init__()
+        self.open, self.settled, self.most = 0, [], most
+
+    async def reserve(self, model, messages, max_output_tokens):
+        if self.most is not None and len(self.settled) >= self.most:
+            raise BudgetReached("no more money")
+        self.open += 1
+        return await super().reserve(model, messages, max_output_tokens)
+
+    def settle(self, reservation, reply, *, maybe_paid=False):
+        self.open -= 1
+        self.settled.append((reply and reply.state, maybe_paid))
+
+    def cost_of(self, model, input_tokens, output_tokens):
+        return None if input_tokens is None else float(input_tokens + output_tokens)
+
+
+class Kit:
+    """A call executor with all around it: ``kit.run(lambda executor: …)`` opens, asks and closes."""
+
+    def __init__(self, folder, server=None, endpoint=None, budget=None, limit=None, **settings):
+        self.folder, self.endpoint, self.budget = folder, endpoint, budget or NoBudget()
+        self.limit = limit or AdaptiveLimit(64)
+        base_url = server.base_url if server else "http://127.0.0.1:1/v1"
+        self.models = {"judge": ModelSettings("m", provider="any", base_url=base_url, **settings)}
+        self.events, self.how = [], {"retry_policy": SOON, "draw": lambda: 1.0}
+
+    def tell(self, kind, **facts):
+        self.events.append((kind, facts))
+
+    def kinds(self):
+        return Counter(kind for kind, _ in self.events)
+
+    def run(self, ask, timeout_s=30.0):
+        async def run():
+            async with open_endpoints(self.models, {}, timeout_s) as endpoints:
+                if self.endpoint is not None:
+                    endpoints = dict.fromkeys(self.models, self.endpoint)
+                cache = CallCache(self.folder)
+                try:
+                    executor = CallExecutor(
+                        endpoints, self.models, cache, self.limit, self.budget, self.tell, **self.how
+                    )
+                    self.executor = executor
+                    return await ask(executor)
+                finally:
+                    cache.close()
+
+        return asyncio.run(run())
+
+    def ask(self, *calls, timeout_s=30.0):
+        return self.run(lambda executor: asyncio.gather(*map(executor.ask, calls)), timeout_s)
+
+
+class Endpoint:
+    """An endpoint in the test: ``answers`` are replies or exceptions, the last one for ever."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked, self.begun = list(answers), [], asyncio.Event()
+
+    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+        self.asked.append((messages, max_output_tokens, unsupported_params))
+        self.begun.set()
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, asyncio.Event):
+            await answer.wait()
+            answer = Reply("waited", input_tokens=1, output_tokens=1)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def close(self):
+        pass
+
+
+def lines(folder):
+    return "".join(path.read_text() for path in folder.iterdir() if path.suffix == ".jsonl")

@@ -1,0 +1,64 @@
+"""What the Hub and a service hold, for tests to look at."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from submissions.hub.layout import read_lines, span_of
+from submissions.records.database import snapshot
+from submissions.records.event_log import Event, check_event_log, events_after
+from tests.submissions.hub.conftest import RECORDS
+from tests.support.submissions import send
+
+SECONDS = 30
+
+
+def contents(hub, repo: str = RECORDS) -> dict[str, bytes]:
+    """The files of a repository by path."""
+    return {path: content.data for path, content in hub.repository(repo).head.files.items()}
+
+
+def records_on(hub) -> list[Event]:
+    """The records that the Hub holds, in order; the chain is whole."""
+    found = contents(hub)
+    spans = [span for path in sorted(found) if (span := span_of(path))]
+    records = [record for span in spans for record in read_lines(found[span.path], span)]
+    assert check_event_log(records) == []
+    return records
+
+
+def records_of(service) -> list[Event]:
+    """The records of a service."""
+    with snapshot(service.engine) as session:
+        return events_after(session)
+
+
+def titles(hub, repo: str = RECORDS) -> list[str]:
+    """What the commits say, the first one first."""
+    return [commit.title for commit in hub.repository(repo).commits]
+
+
+def eventually(is_so: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+
+
+def send_at_once(service, contents_: list[bytes], **changes) -> list:
+    """Submit files from as many threads, each as a judge of its own; the receipts."""
+    receipts: list = []
+    threads = [
+        threading.Thread(
+            target=lambda n=n, content=content: receipts.append(
+                send(service, content, judge=f"Judge {n}", **changes)
+            )
+        )
+        for n, content in enumerate(contents_)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=SECONDS)
+    return receipts

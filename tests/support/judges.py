@@ -1,0 +1,113 @@
+"""Made-up trajectories to show to judges, and judges driven with made-up replies."""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PIL import Image as pictures
+
+from judges.registry import entries
+from judges.types import Answer, Call, Image, Judge, Message, Reply, View, ViewStep
+
+GOAL = "Order two blue teapots."
+
+READABLE_BY_EVERY_JUDGE = (
+    "State change: a teapot is in the basket\n"
+    "Reasoning: it shows the basket\nScore: 4\n"
+    "<reasoning>fine</reasoning><success>Successful</success><side>No</side>"
+    "<optimal>4. Completely Optimal</optimal><loop>No</loop>\n"
+    "Thought: fine\nReward: 5\n"
+    "Thoughts: fine\nStatus: success\n"
+)
+"""A reply that is a caption, a rating and a yes to every question, whichever judge reads it."""
+
+
+def judges() -> dict[str, Judge]:
+    """Every judge of the registry by its name."""
+    return {entry.judge.name: entry.judge for entry in entries()}
+
+
+def picture(shade: int = 0, size: tuple[int, int] = (8, 6), kind: str = "PNG", mode: str = "RGB") -> bytes:
+    """A picture of one shade of grey."""
+    held = io.BytesIO()
+    pictures.new(mode, size, tuple([shade] * len(mode)) if len(mode) > 1 else shade).save(held, kind)
+    return held.getvalue()
+
+
+def image(shade: int = 0) -> Image:
+    return Image(picture(shade), "image/png", 8, 6)
+
+
+def view(actions: int = 2, *, trees: bool = True, screenshots: bool = True, goal_images: int = 0) -> View:
+    """A trajectory of so many actions, and the observation after the last of them."""
+    return View(
+        goal=GOAL + "\n",
+        goal_images=tuple(image(200 + number) for number in range(goal_images)),
+        steps=tuple(
+            ViewStep(
+                number=number,
+                url=f"http://shop/page-{number}",
+                action=f"click('{number}')" if number <= actions else None,
+                reasoning=f"because of {number}" if number <= actions else None,
+                error="",
+                axtree=f"tree {number} in full" if trees else None,
+                axtree_pruned=f"tree {number} pruned" if trees else None,
+                screenshot=image(number) if screenshots else None,
+            )
+            for number in range(1, actions + 2)
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """What a judge answered, and the calls of each stage."""
+
+    answer: Answer
+    stages: tuple[tuple[Call, ...], ...]
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return tuple(call for stage in self.stages for call in stage)
+
+    @property
+    def last(self) -> Call:
+        return self.calls[-1]
+
+
+def judged(
+    judge: Judge,
+    shown: View,
+    reply_to: Callable[[Call], Reply] = lambda call: Reply(READABLE_BY_EVERY_JUDGE),
+) -> Judgment:
+    """A judge driven to its answer with replies made up for its calls."""
+    stages = []
+    session = judge.ask(shown)
+    try:
+        calls = next(session)
+        while True:
+            stages.append(tuple(calls))
+            calls = session.send([reply_to(call) for call in calls])
+    except StopIteration as end:
+        return Judgment(end.value, tuple(stages))
+
+
+def by_purpose(**replies: Reply) -> Callable[[Call], Reply]:
+    """Replies by a call's purpose; what is not named gets the reply that everybody can read."""
+    return lambda call: replies.get(call.purpose.replace(" ", "_"), Reply(READABLE_BY_EVERY_JUDGE))
+
+
+def parts(messages: tuple[Message, ...]) -> list[str | Image]:
+    """Texts and pictures of all messages, in order."""
+    found: list[str | Image] = []
+    for message in messages:
+        found += [message.content] if isinstance(message.content, str) else message.content
+    return found
+
+
+def text(messages: tuple[Message, ...]) -> str:
+    return "\n".join(part for part in parts(messages) if isinstance(part, str))
+
+
+def images(messages: tuple[Message, ...]) -> list[Image]:
+    return [part for part in parts(messages) if isinstance(part, Image)]

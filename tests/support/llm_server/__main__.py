@@ -1,0 +1,17 @@
+"""`python -m tests.support.llm_server '{"script": "judges", "latency_s": 0.2}'` prints its base URL.
+
+It ends with its input.
+"""
+
+import json
+import sys
+
+from tests.support.llm_server.faults import FaultPlan
+from tests.support.llm_server.server import LLMServer
+
+if __name__ == "__main__":
+    options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    faults = FaultPlan(options.pop("rates", {}), options.pop("seed", 0))
+    with LLMServer(faults=faults, **options) as server:
+        print(server.base_url, flush=True)
+        sys.stdin.read()

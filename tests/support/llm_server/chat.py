@@ -1,0 +1,197 @@
+"""Chat completions: a request is read, counted, made to fail where the plan says so, else answered."""
+
+import asyncio
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from tests.support.llm_server.counts import Counts
+from tests.support.llm_server.errors import chance_error, rule_error
+from tests.support.llm_server.faults import PAID_IN_VAIN, FaultPlan
+from tests.support.llm_server.http import Answer
+from tests.support.llm_server.logprobs import logprobs_of
+from tests.support.llm_server.tokens import TokenRule
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call as a script sees it. ``attempt`` counts the tries of this prompt from 0."""
+
+    body: dict[str, Any]
+    key: str
+    attempt: int
+
+    @property
+    def model(self) -> str:
+        return self.body["model"]
+
+    @cached_property
+    def text(self) -> str:
+        """All texts of all messages, a line break between them."""
+        return "\n".join(part for message in self.body["messages"] for part in _texts(message["content"]))
+
+    @cached_property
+    def images(self) -> list[str]:
+        """The data addresses of the pictures, in order."""
+        return [
+            part["image_url"]["url"]
+            for message in self.body["messages"]
+            if not isinstance(message["content"], str)
+            for part in message["content"]
+            if part["type"] == "image_url"
+        ]
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """An answer of a script; a plain string stands for `Scripted(text)`.
+
+    ``logprobs``: (token, log-probability, rivals with theirs) for each token, where a test needs its own.
+    ``fault`` makes the call fail in that way; ``latency_s`` replaces the server's.
+    """
+
+    text: str | None
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    logprobs: list[tuple[str, float, list[tuple[str, float]]]] | None = None
+    fault: str | None = None
+    latency_s: float | None = None
+
+
+Script = Callable[[Request], str | Scripted]
+
+
+class _Head(msgspec.Struct):
+    model: str
+    messages: msgspec.Raw
+
+
+@dataclass
+class Chat:
+    """The part of a server that answers chat completions, one at a time or as lines of a batch."""
+
+    script: Script
+    latency_s: float = 0.0
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    tokens: TokenRule = field(default_factory=TokenRule)
+    unsupported: Collection[str] = ()
+    max_input_tokens: int | None = None
+    counts: Counts = field(default_factory=Counts)
+    bodies: deque[dict] = field(default_factory=lambda: deque(maxlen=200))
+    """The last requests' bodies."""
+
+    async def answer(self, raw: bytes) -> Answer:
+        """The answer to a call over HTTP, after its latency."""
+        counts = self.counts
+        counts.in_flight += 1
+        counts.most_in_flight = max(counts.most_in_flight, counts.in_flight)
+        try:
+            request = self.read(raw)
+            answer, latency_s = self.at_once(request)
+            if latency_s:
+                await asyncio.sleep(latency_s)
+            return answer
+        except asyncio.CancelledError:
+            counts.left += 1
+            raise
+        finally:
+            counts.in_flight -= 1
+
+    def read(self, raw: bytes) -> Request:
+        """The request in a body, counted as a try."""
+        head = msgspec.json.decode(raw, type=_Head)
+        key = hashlib.sha256(head.model.encode() + b"\0" + bytes(head.messages)).hexdigest()
+        attempt = self.counts.tries[key]
+        self.counts.tries[key] += 1
+        body = msgspec.json.decode(raw)
+        self.bodies.append(body)
+        return Request(body, key, attempt)
+
+    def at_once(self, request: Request) -> tuple[Answer, float]:
+        """The answer and the latency that it should have."""
+        input_tokens = self.tokens.of_messages(request.body["messages"])
+        refused = rule_error(request.body, self.unsupported, input_tokens, self.max_input_tokens)
+        if refused is not None:
+            return self._note(refused), 0.0
+        scripted = self.script(request)
+        scripted = Scripted(scripted) if isinstance(scripted, str) else scripted
+        latency_s = self.latency_s if scripted.latency_s is None else scripted.latency_s
+        fault = scripted.fault or self.faults.fault(request.key, request.attempt)
+        error = chance_error(fault, request.body, input_tokens, self.faults.retry_after_s)
+        if error is not None:
+            self.counts.faults[fault] += 1
+            return self._note(error), 0.0
+        if fault == "unsupported_parameter":
+            fault = None  # nothing was sent that could be refused
+        return self._paid(request, scripted, fault, input_tokens), latency_s
+
+    def _paid(self, request: Request, scripted: Scripted, fault: str | None, input_tokens: int) -> Answer:
+        completion = self._completion(request, scripted, fault, input_tokens)
+        body = msgspec.json.encode(completion)
+        delivery = {"slow_stream": "slow", "cut_body": "cut"}.get(fault or "", "whole")
+        if fault == "cut_json":
+            body = body[: len(body) // 2]
+        if fault:
+            self.counts.faults[fault] += 1
+        usage = completion["usage"]
+        if fault in PAID_IN_VAIN:  # counted at once: the tokens were made, whatever becomes of them
+            self._count(self.counts.unusable, request.key, usage)
+            return self._note(Answer(200, body, delivery=delivery))
+        return self._note(
+            Answer(
+                200,
+                body,
+                delivery=delivery,
+                slow_s=self.faults.slow_s,
+                on_sent=lambda: self._count(self.counts.answers, request.key, usage),
+            )
+        )
+
+    def _completion(
+        self, request: Request, scripted: Scripted, fault: str | None, input_tokens: int
+    ) -> dict[str, Any]:
+        text, finish_reason = scripted.text, scripted.finish_reason
+        if fault == "length":
+            text, finish_reason = (text or "")[: len(text or "") // 2], "length"
+        elif fault in ("content_null", "content_filter"):
+            text, finish_reason = None, "stop" if fault == "content_null" else "content_filter"
+        output_tokens = self.tokens.text(text or "")
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": text, "refusal": scripted.refusal},
+            "logprobs": logprobs_of(request.body, text, scripted.logprobs),
+            "finish_reason": finish_reason,
+        }
+        return {
+            "id": f"chatcmpl-{request.key[:12]}-{request.attempt}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": request.model,
+            "choices": None if fault == "choices_null" else [choice],
+            "usage": {
+                "prompt_tokens": input_tokens,
+                "completion_tokens": output_tokens,
+                "total_tokens": input_tokens + output_tokens,
+            },
+        }
+
+    def _count(self, counter, key: str, usage: dict[str, int]) -> None:
+        counter[key] += 1
+        self.counts.input_tokens += usage["prompt_tokens"]
+        self.counts.output_tokens += usage["completion_tokens"]
+
+    def _note(self, answer: Answer) -> Answer:
+        self.counts.statuses[answer.status] += 1
+        return answer
+
+
+def _texts(content: str | list[dict]) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    return [part["text"] for part in content if part["type"] == "text"]

@@ -1,0 +1,103 @@
+"""Named scripts. ``judges`` answers the prompts of every family of judges in the form they ask for."""
+
+import hashlib
+import importlib
+import re
+from collections.abc import Callable
+
+from tests.support.llm_server.chat import Request, Script
+
+SUCCESS_SHARE = 0.4
+
+
+def share(text: str) -> float:
+    """A number in [0, 1) that follows from a text: what a scripted verdict is drawn from."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
+
+
+def is_success(request: Request) -> bool:
+    """The verdict of the script ``judges`` on a prompt."""
+    return share(request.key) < SUCCESS_SHARE
+
+
+def tags(request: Request) -> str:
+    """As the simplified judges are asked to answer (paper, Figures 5 and 6)."""
+    success = is_success(request)
+    return (
+        "<reasoning>The last page was compared with the goal.</reasoning>\n"
+        f"<success>{'Successful' if success else 'Unsuccessful'}</success>\n"
+        f"<side>{'Yes' if share('side' + request.key) < 0.1 else 'No'}</side>\n"
+        f"<optimal>{'4. Completely Optimal' if success else '1. Complete Failure'}</optimal>\n"
+        f"<loop>{'Yes' if share('loop' + request.key) < 0.5 else 'No'}</loop>"
+    )
+
+
+def status(request: Request) -> str:
+    """As AER and WebJudge ask for their verdict."""
+    word = "success" if is_success(request) else "failure"
+    return f'Thoughts: The last page was compared with the goal.\nStatus: "{word}"'
+
+
+def reward(request: Request) -> str:
+    """As NNetNav asks for its rating."""
+    rating = 4 + (share("5" + request.key) < 0.5) if is_success(request) else 1 + int(3 * share(request.key))
+    return f"Thought: The changes were compared with the goal.\nReward: {rating}"
+
+
+def key_points(_request: Request) -> str:
+    """As WebJudge asks what a task needs."""
+    return "**Key Points**:\n1. Open the right page\n2. Do what the task says"
+
+
+def rating(request: Request) -> str:
+    """As WebJudge asks how much a screenshot tells, 1 to 5."""
+    number = 1 + int(5 * share(request.key))
+    return f"Reasoning: The screenshot was read.\nScore: {number}"
+
+
+def description(_request: Request) -> str:
+    """A caption, or a description of what changed."""
+    return "State change: a page of a shop with a list of products and a basket is shown."
+
+
+FAMILIES: tuple[tuple[str, Callable[[Request], str]], ...] = (
+    (r"<success>", tags),
+    (r"^\W*reward\W*:", reward),
+    (r"^\W*status\W*:", status),
+    (r"^\W*state change\W*:", description),
+    (r"^\W*score\W*:", rating),
+    (r"key points?", key_points),
+)
+"""The first whose form is asked for answers; else the prompt is taken for one that asks for a caption."""
+
+
+def judges(request: Request) -> str:
+    """An answer in the form that the prompt asks for; its verdict follows from the prompt's key."""
+    for words, answer in FAMILIES:
+        if re.search(words, request.text, re.IGNORECASE | re.MULTILINE):
+            return answer(request)
+    return description(request)
+
+
+NAMED: dict[str, Script] = {
+    "judges": judges,
+    "tags": tags,
+    "status": status,
+    "reward": reward,
+    "key_points": key_points,
+    "rating": rating,
+    "description": description,
+    "echo": lambda request: request.text,
+}
+
+
+def script_of(script: str | Script) -> Script:
+    """A script by its name, by ``module:function``, or itself."""
+    if not isinstance(script, str):
+        return script
+    if script in NAMED:
+        return NAMED[script]
+    module, colon, name = script.partition(":")
+    if not colon:
+        raise ValueError(f"no script {script!r}: one of {', '.join(NAMED)}, or module:function")
+    return getattr(importlib.import_module(module), name)

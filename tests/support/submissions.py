@@ -1,0 +1,168 @@
+"""A small suite with labels made by rule, and prediction files for it: no wheel, no network.
+
+What the records of a service hold, for tests to look at.
+"""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from core.settings import Settings
+from core.suite import Suite, SuiteRules
+from submissions.intake.declaration import Declaration, declare
+from submissions.records.database import snapshot
+from submissions.records.models import Account, Judge, Score, Submission
+from submissions.service import SubmissionService
+from tests.support.canary import CANARIES
+
+AGENTS = ("agent-a", "agent-b")
+TASKS = (
+    *(("assistantbench", f"assistantbench.improved.validation.{n}") for n in range(3)),
+    *(("webarena", f"webarena.{n}") for n in range(6)),
+    *(("workarena", f"workarena.servicenow.list-{n}") for n in range(3)),
+    *(("workarena", f"workarena.servicenow.order-{n}-l2") for n in range(3)),
+)
+DEV_TASKS = tuple(("webarena", f"webarena.{n}") for n in range(100, 104))
+"""Test: 15 tasks x 2 agents = 30 trajectories. Dev: 4 x 2 = 8."""
+
+RELEASED_HEADER = (
+    "annotator_name", "benchmark", "task_id", "model_name", "exp_name", "trajectory_success",
+    "trajectory_side_effect", "trajectory_optimality", "trajectory_looping",
+)  # fmt: skip
+SECRET_ANNOTATOR, SECRET_EXPERIMENT = CANARIES
+"""Planted in every label file: wherever else one of them turns up in a test run, labels leaked (`canary`)."""
+
+PLAIN_RULES = 'labels = "public"\n[rules]\nfiles_a_day = 1000\nfiles_a_year = 100000\n'
+"""Figures as they are, and as many files as a test sends."""
+
+FORM = {
+    "account": "Ada",
+    "judge": "First judge",
+    "kind": "LLM judge",
+    "inputs": "tree",
+    "model": "some-model",
+    "authors": "Ada, Bob",
+    "link": "https://example.org/judge",
+    "test_labels_used": False,
+}
+
+
+def is_success(place: int) -> bool:
+    """The success label of the test trajectory at this place of the split: 10 of 30 are."""
+    return place % 3 == 0
+
+
+def write_suite(folder: Path) -> Path:
+    """``folder/small`` with its trajectories, and ``folder/labels.csv`` in the released format.
+
+    Its labels are public, so that figures are exact, and an account may send what it likes (`PLAIN_RULES`).
+    """
+    suite = folder / "small"
+    suite.mkdir(parents=True)
+    (suite / "suite.toml").write_text(PLAIN_RULES)
+    ids = {
+        split: sorted(f"{benchmark}/{agent}/{task}" for benchmark, task in tasks for agent in AGENTS)
+        for split, tasks in (("test", TASKS), ("dev", DEV_TASKS))
+    }
+    with (suite / "trajectories.csv").open("w", newline="") as file:
+        rows = [(trajectory_id, split) for split, found in ids.items() for trajectory_id in found]
+        csv.writer(file).writerows([("trajectory_id", "split"), *rows])
+    with (folder / "labels.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(RELEASED_HEADER)
+        for found in ids.values():
+            for place, trajectory_id in enumerate(found):
+                benchmark, agent, task = trajectory_id.split("/")
+                answers = (
+                    "Successful" if is_success(place) else "Unsuccessful",
+                    "Yes" if place % 5 == 0 else "No",
+                    "2. Suboptimal",
+                    "Yes" if place % 2 == 0 else "No",
+                )
+                writer.writerow((SECRET_ANNOTATOR, benchmark, task, agent, SECRET_EXPERIMENT, *answers))
+    return suite
+
+
+def settings_for(folder: Path, state: Path, **changes) -> Settings:
+    """Settings of the suite that ``write_suite`` wrote into ``folder``."""
+    return Settings(
+        **{
+            "suite": str(folder / "small"),
+            "labels": f"csv:{folder / 'labels.csv'}",
+            "state_dir": state,
+            "cache_dir": folder / "cache",
+            "database_url": None,
+            **changes,
+        }
+    )
+
+
+def verdicts(suite: Suite, split: str = "test", misses: int = 0, false_alarms: int = 0, **columns) -> bytes:
+    """A prediction file that is right but for the first ``misses`` positives and ``false_alarms`` negatives.
+
+    On test with 10 positives: TP = 10 - misses, FP = false_alarms, FN = misses, TN = 20 - false_alarms.
+    ``columns`` gives further columns as a value for all rows.
+    """
+    lines = []
+    for place, trajectory in enumerate(suite.split(split)):
+        answer = is_success(place)
+        if answer and misses:
+            answer, misses = False, misses - 1
+        elif not answer and false_alarms:
+            answer, false_alarms = True, false_alarms - 1
+        lines.append(json.dumps({"trajectory_id": trajectory.trajectory_id, "success": answer, **columns}))
+    return ("\n".join(lines) + "\n").encode()
+
+
+def with_rules(service: SubmissionService, is_public: bool = True, **rules) -> SubmissionService:
+    """The same service under other rules of its suite; nothing may have been asked of it yet."""
+    suite = service.suite
+    changed = replace(suite, labels_are_public=is_public, rules=SuiteRules(**rules))
+    service.__dict__["suite"] = changed
+    return service
+
+
+def declaration(**changes) -> Declaration:
+    """A declaration with every field filled in."""
+    return declare(**{**FORM, **changes})
+
+
+def send(service: SubmissionService, content: bytes, **changes):
+    """Submit a file as the form does; gives the receipt."""
+    return service.submit(service.check(content, "verdicts.jsonl", "test"), declaration(**changes))
+
+
+TABLES = (Account, Judge, Submission, Score)
+
+
+def counts(service: SubmissionService) -> dict[str, int]:
+    """How many entries each table has."""
+    with snapshot(service.engine) as session:
+        return {
+            table.__tablename__: session.scalar(select(func.count()).select_from(table)) for table in TABLES
+        }
+
+
+def stored_files(service: SubmissionService) -> list[Path]:
+    """The files in the store, half-written ones too."""
+    return [path for path in (service.settings.state_dir / "files").rglob("*") if path.is_file()]
+
+
+def score_of(service: SubmissionService, submission_id: str) -> Score:
+    """The one score of a submission."""
+    with snapshot(service.engine) as session:
+        return session.scalars(select(Score).where(Score.submission_id == submission_id)).one()
+
+
+def again(service: SubmissionService, **changes) -> SubmissionService:
+    """The same records after a restart."""
+    return SubmissionService(service.settings.model_copy(update=changes))
+
+
+def assert_nothing_was_written(service: SubmissionService) -> None:
+    """No entry and no file."""
+    assert counts(service) == {"accounts": 0, "judges": 0, "submissions": 0, "scores": 0}
+    assert stored_files(service) == []
