@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.judge_precision.confusion import figures
-from leaderboard.judge_precision.intervals import approximate_interval, paired_difference
+from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.paired import (
     COMPARED_FIGURES,
     Difference,
@@ -198,21 +198,6 @@ def test_each_resampled_figure_is_the_figure_of_its_counts(figure):
     ]
     found = paired_difference_of(resampled, 0, 1, 0, figure)
     assert found.interval == pytest.approx(np.quantile(expected, [0.025, 0.975]).tolist())
-
-
-def test_the_resamples_are_those_of_the_metrics_paired_difference():
-    labels, tasks, columns = judges()
-    by_task = [
-        np.stack(
-            [
-                np.bincount(tasks[(column == 1) & (labels == answer)], minlength=N // 2) for answer in (1, 0)
-            ],
-            axis=1,
-        )
-        for column in columns
-    ]  # fmt: skip
-    expected = paired_difference(*by_task, n_resamples=2000, seed=0)
-    assert difference(labels, tasks, columns).interval == pytest.approx(expected)
 
 
 def test_pairing_makes_the_interval_narrower_than_two_separate_ones():

@@ -32,7 +32,8 @@ def test_packages_and_requirements_go_and_tests_docs_and_benchmarks_stay():
     files = space_files("agent-reward-bench")
     assert {name.split("/")[0] for name in files} == {*PACKAGES, *BESIDE}
     for needed in (
-        "space/static/style.css", "space/templates/head.html", "submissions/records/migrations/script.py.mako",
+        "space/static/style.css", "space/templates/frame/head.html",
+        "submissions/records/migrations/script.py.mako",
         "core/suites/agent-reward-bench/trajectories.csv", "leaderboard/published/figures.csv",
         "dataset_script/sample/data/manifest.json", "judges/catalog/prompts/aer.txt",
     ):  # fmt: skip

@@ -39,10 +39,10 @@ def text(label: Label | None) -> str:
 def boxes(labels: list[Label | None]) -> list[tuple[float, float, float, float]]:
     """The rooms that names take: left, top, right, bottom."""
     found = []
-    for label in filter(None, labels):
-        width = CHARACTER * len(label.text)
-        left = label.x - {"start": 0, "middle": width / 2, "end": width}[label.anchor]
-        top = label.y - BASELINE * LINE
+    for each in filter(None, labels):
+        width = CHARACTER * len(each.text)
+        left = each.x - {"start": 0, "middle": width / 2, "end": width}[each.anchor]
+        top = each.y - BASELINE * LINE
         found.append((left, top, left + width, top + LINE))
     return found
 

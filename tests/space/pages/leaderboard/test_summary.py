@@ -93,7 +93,7 @@ def test_dates_stand_clear_of_each_other_and_days_in_their_order(days):
     assert all(b - a >= DATE_WIDTH for a, b in pairwise(places))
 
 
-def board_sentences_judge(name: str, precision: int, rank, **changes):
+def ranked(name: str, precision: int, rank, **changes):
     """A judge with this precision of 100 called, 150 positives, and a small benchmark."""
     overall = cell(precision, 100 - precision, 150 - precision, 50)
     return row(
@@ -104,8 +104,8 @@ def board_sentences_judge(name: str, precision: int, rank, **changes):
 def test_the_largest_tie_is_told_with_its_ends_its_width_and_its_places():
     found = sentences(
         board(
-            board_sentences_judge("Alpha", 90, (1, 1, 1)), board_sentences_judge("Beta", 80, (2, 2, 4)), board_sentences_judge("Gamma", 77, (3, 2, 4)),
-            board_sentences_judge("Delta", 74, (4, 2, 4), inputs=""),
+            ranked("Alpha", 90, (1, 1, 1)), ranked("Beta", 80, (2, 2, 4)), ranked("Gamma", 77, (3, 2, 4)),
+            ranked("Delta", 74, (4, 2, 4), inputs=""),
         ),
         "success",
     )  # fmt: skip
@@ -118,35 +118,34 @@ def test_the_largest_tie_is_told_with_its_ends_its_width_and_its_places():
 def test_of_ties_of_one_size_the_higher_is_told():
     ranks = [(1, 1, 2), (2, 1, 2), (3, 3, 4), (4, 3, 4)]
     judges = [
-        board_sentences_judge(name, 90 - 10 * n, rank)
-        for n, (name, rank) in enumerate(zip("ABCD", ranks, strict=True))
+        ranked(name, 90 - 10 * n, rank) for n, (name, rank) in enumerate(zip("ABCD", ranks, strict=True))
     ]
     assert sentences(board(*judges), "success")[0].startswith("From A (tree) to B (tree), 2 judges")
 
 
 def test_judges_that_are_all_separated_are_said_to_be():
-    judges = [board_sentences_judge("A", 90, (1, 1, 1)), board_sentences_judge("B", 50, (2, 2, 2))]
+    judges = [ranked("A", 90, (1, 1, 1)), ranked("B", 50, (2, 2, 2))]
     assert sentences(board(*judges), "success")[0] == "Every judge here is separated from its neighbours."
 
 
 def test_ranges_that_overlap_without_being_the_same_are_not_called_separated():
     # A and B tie, B and C tie, A and C do not: every range is another one.
     judges = [
-        board_sentences_judge("A", 90, (1, 1, 2)),
-        board_sentences_judge("B", 80, (2, 1, 3)),
-        board_sentences_judge("C", 70, (3, 2, 3)),
+        ranked("A", 90, (1, 1, 2)),
+        ranked("B", 80, (2, 1, 3)),
+        ranked("C", 70, (3, 2, 3)),
     ]
     assert sentences(board(*judges), "success")[0] == "The test set leaves the ranks of 3 of 3 judges open."
 
 
 def test_one_judge_alone_has_no_neighbours_to_speak_of():
-    found = sentences(board(board_sentences_judge("A", 90, (1, 1, 1))), "success")
+    found = sentences(board(ranked("A", 90, (1, 1, 1))), "success")
     assert found[0].startswith("A (tree) leads")
 
 
 def test_the_first_judge_is_told_in_words_of_its_figures():
     # 90 of 100 called are; 90 of 150 found: 40 of 100 missed
-    found = sentences(board(board_sentences_judge("A", 90, (1, 1, 1))), "success")
+    found = sentences(board(ranked("A", 90, (1, 1, 1))), "success")
     assert (
         found[0]
         == "A (tree) leads: of 100 trajectories called successful, 90 are; it misses 40 of 100 successes."
@@ -163,28 +162,26 @@ def test_each_label_has_its_own_words(name, words):
 
 
 def test_the_benchmark_with_the_fewest_positives_is_named_with_its_counts():
-    found = sentences(board(board_sentences_judge("A", 90, (1, 1, 1))), "success")
+    found = sentences(board(ranked("A", 90, (1, 1, 1))), "success")
     # 2 + 3 positives in 2 + 1 + 3 + 40 runs
     assert "AssistantBench has 5 successes in 46 trajectories: read its column as counts" in found[1]
 
 
 def test_the_human_reference_is_told_with_its_runs():
-    found = sentences(board(board_sentences_judge("A", 90, (1, 1, 1)), second_annotator()), "success")
+    found = sentences(board(ranked("A", 90, (1, 1, 1)), second_annotator()), "success")
     # 11/13 on 11 + 2 + 2 + 91 runs
     assert "on 106 trajectories, reaches a precision of 84.6: about there" in found[-1]
 
 
 def test_a_board_without_the_human_reference_says_nothing_of_it():
-    assert not any(
-        "second expert" in s for s in sentences(board(board_sentences_judge("A", 90, (1, 1, 1))), "success")
-    )
+    assert not any("second expert" in s for s in sentences(board(ranked("A", 90, (1, 1, 1))), "success"))
 
 
 def test_self_reported_judges_are_not_told_among_the_ranked():
     told = sentences(
         board(
-            board_sentences_judge("A", 90, (1, 1, 1)),
-            board_sentences_judge("Boast", 99, None, provenance="self-reported"),
+            ranked("A", 90, (1, 1, 1)),
+            ranked("Boast", 99, None, provenance="self-reported"),
         ),
         "success",
     )
