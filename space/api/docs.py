@@ -72,7 +72,7 @@ def build_description_router(app: FastAPI, pages: PageFrame) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def describe(request: Request) -> Response:
         return pages.cached(
-            request, PATH, "reference/rest.html", TITLE, PATH, lambda: page_values(app.openapi())
+            request, PATH, "pages/api.html", TITLE, PATH, lambda: page_values(app.openapi())
         )
 
     return router

@@ -57,7 +57,7 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     def submit(request: Request) -> Response:
         # Gradio's gr.HTML makes functions of its templates, which needs 'unsafe-eval'.
         return pages.cached(
-            request, key, "submit/submit.html", "Submit", PATH, lambda: values, evaluates=True
+            request, key, "submit/page.html", "Submit", PATH, lambda: values, evaluates=True
         )
 
     @router.get("/gradio.js", include_in_schema=False)
@@ -98,7 +98,7 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
         with gr.Column(scale=3, min_width=300):
             _html("<div data-file-problem></div>", elem_id="file-problem")
             outcome = _html(elem_id="outcome")
-            findings = _html(render("submit/submit_nothing.html"), elem_id="check-result")
+            findings = _html(render("submit/no_file.html"), elem_id="check-result")
     with gr.Column(elem_id="declaration") as declaration:
         _html('<h2 id="step-declaration">2. The declaration</h2>')
         declared = _declaration_fields(asks_name=services.auth.mode == "local")
@@ -185,7 +185,7 @@ def _with_problem(problem: str | None) -> dict[str, Any]:
 def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:
     """What an uploaded file shows: its findings; without a file, what will be seen there."""
     if path is None:
-        return render("submit/submit_nothing.html")
+        return render("submit/no_file.html")
     try:
         endpoints.count(request)
         return findings_html(endpoints.check_path(path, Path(path).name, split))
@@ -223,7 +223,7 @@ def submission_html(
             return problems_html("Nothing was submitted.", problems), by_field
         service = endpoints.service
         if split == "dev":
-            return render("submit/submit_rehearsed.html") + report_html(service.rehearse(upload)), {}
+            return render("submit/dry_run.html") + report_html(service.rehearse(upload)), {}
         view = service.submit_and_view(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except (CallRefused, SubmissionError) as refused:
@@ -236,7 +236,7 @@ def submission_html(
 def findings_html(upload: Upload) -> str:
     """The findings of a checked file with their rows, and what was understood of it."""
     view = view_upload(upload)
-    return render("submit/submit_findings.html", upload=upload, view=view, percent=percent, counted=counted)
+    return render("submit/findings.html", upload=upload, view=view, percent=percent, counted=counted)
 
 
 def receipt_html(service: SubmissionService, receipt: Receipt, told: SubmissionView) -> str:

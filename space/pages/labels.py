@@ -293,7 +293,7 @@ def build_label_log(service: SubmissionService, auth: Auth, pages: PageFrame) ->
         rows = {row.id: row for row in service.board().rows}
         found = rescorings(service)[-MOST_RESCORINGS:] if tells_all else []
         return pages.answer(
-            "labels/labels.html",
+            "labels/versions.html",
             "Label versions",
             LABEL_LOG_PATH,
             suite=service.suite.name,

@@ -260,7 +260,7 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PageFrame) ->
             status = 404 if actor.is_maintainer else 403
             return pages.refusal("You cannot see this page", PAGES_NOT_YOURS, PATH, status)
         return pages.answer(
-            "account/mine_submission.html", f"{view.judge}, submission", PATH, **_shown([view], is_whole=True)
+            "account/submission.html", f"{view.judge}, submission", PATH, **_shown([view], is_whole=True)
         )
 
     def _shown(views: Sequence[OwnView], is_whole: bool) -> dict:

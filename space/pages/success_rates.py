@@ -276,7 +276,7 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
             }
 
         key = (board.digest, labels_are_public, benchmark, *by, "", *unknown)
-        return pages.cached(request, key, "reference/rates.html", "Success rates", PATH, values)
+        return pages.cached(request, key, "pages/success_rates.html", "Success rates", PATH, values)
 
     return router
 

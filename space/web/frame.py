@@ -139,7 +139,7 @@ class PageFrame:
 
     def refusal(self, heading: str, said: str, path: str, status: int) -> HTMLResponse:
         """A page that says why there is nothing to see, and how to sign in."""
-        return self.answer("frame/plain_refusal.html", heading, path, status, heading=heading, said=said)
+        return self.answer("frame/refusal.html", heading, path, status, heading=heading, said=said)
 
     def problem(self, heading: str, said: str, status: int, path: str = "") -> HTMLResponse:
         """A page that says what is wrong (404, 500), with the ways on from there."""
@@ -148,7 +148,7 @@ class PageFrame:
                 "There is no such page",
                 "The address may be mistyped, or what it showed was removed.",
             )
-        return self.answer("frame/plain_problem.html", heading, path, status, heading=heading, said=said)
+        return self.answer("frame/problem.html", heading, path, status, heading=heading, said=said)
 
     def _frame(self, path: str) -> dict[str, Any]:
         menu = [page for page in PAGES if page.in_menu]

@@ -61,7 +61,7 @@ def sign_in(page, space, name: str, path: str) -> None:
 
 def act(page, summary: str, button: str, **fields: str) -> None:
     """Fill in one of the forms of the discussion page and send it."""
-    form = page.locator("details.act", has=page.locator("summary", has_text=summary)).first
+    form = page.locator("details.action-details", has=page.locator("summary", has_text=summary)).first
     form.locator("summary").click()
     for name, value in fields.items():
         field = form.locator(f"[name={name}]")

@@ -26,7 +26,7 @@ def page_html(service: SubmissionService, query: str = "") -> str:
 
 def table_html(board: Board, choice: Choice) -> str:
     """The table of a board for a choice."""
-    return render("leaderboard/board.html", **choice_values(board, choice))
+    return render("leaderboard/table.html", **choice_values(board, choice))
 
 
 def board_html(service: SubmissionService, choice: Choice) -> str:

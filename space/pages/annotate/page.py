@@ -59,7 +59,7 @@ def build_annotating_pages(
         tasks = seat.state.queue(seat.annotator) if seat.annotator else ()
         n_talks = sum(bool(talk.open) for talk in discussion_items(seat.state, seat.annotator, False))
         return pages.answer(
-            "annotate/annotate_queue.html", "Annotate", PATH,
+            "annotate/queue.html", "Annotate", PATH,
             view=view_queue(tasks), seat=seat, n_talks=n_talks,
         )  # fmt: skip
 
@@ -76,7 +76,7 @@ def build_annotating_pages(
         except TrajectoriesUnavailable as problem:
             return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
         view = view_item(story, seat.state, seat.annotator, step)
-        return pages.answer("annotate/annotate_item.html", view.title, PATH, view=view, story=story)
+        return pages.answer("annotate/item.html", view.title, PATH, view=view, story=story)
 
     def _discussion(seat: Seat) -> HTMLResponse:
         found = discussion_items(seat.state, seat.annotator, seat.actor.is_maintainer)

@@ -101,7 +101,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
             }
 
         key = (board.digest, label, metric, n_absent, *(row.id for row in rows), *unknown)
-        return pages.cached(request, key, "compare/compare.html", "Compare", PATH, values)
+        return pages.cached(request, key, "compare/page.html", "Compare", PATH, values)
 
     return router
 

@@ -127,7 +127,7 @@ def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages:
         tags = [tag for tag in every if not judge or tag.judge == judge]
         names = {each.judge: each.name for each in columns.on(chosen).values()} if chosen else {}
         return pages.answer(
-            "reference/errors.html",
+            "pages/errors.html",
             f"Errors of {column.name}" if column else "Errors of judges",
             PATH,
             status=404 if judge and column is None else 200,

@@ -70,7 +70,7 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
         if row is None and (chosen["id"] or "id" in unknown):
             title = "There is no such judge"
             values = {**common, "row": None, "heading": title, "rows": _listed(board)}
-            return pages.answer("judge/judge.html", title, PATH, 404, **values)
+            return pages.answer("judge/page.html", title, PATH, 404, **values)
 
         def values() -> Mapping[str, Any]:
             if row is None:
@@ -85,7 +85,7 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
 
         title = short_name(row) if row else "Judges"
         return pages.cached(
-            request, (board.digest, row and row.id, label, *unknown), "judge/judge.html", title, PATH, values
+            request, (board.digest, row and row.id, label, *unknown), "judge/page.html", title, PATH, values
         )
 
     return router

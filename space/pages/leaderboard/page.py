@@ -140,7 +140,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
         return pages.cached(
             request,
             (board.digest, choice, tuple(refused), reason),
-            "leaderboard/leaderboard.html",
+            "leaderboard/page.html",
             "Leaderboard",
             PATH,
             lambda: {

@@ -70,9 +70,7 @@ def browse_part(explorer: Explorer, query: str) -> Part:
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
     unknown = refused(query, _known(explorer, shown))
-    html = render(
-        "trajectories/trajectories_browse.html", view=view, is_sample=shown.is_sample, unknown=unknown
-    )
+    html = render("trajectories/browse.html", view=view, is_sample=shown.is_sample, unknown=unknown)
     return Part(Markup(html))
 
 
@@ -92,7 +90,7 @@ def story_part(explorer: Explorer, query: str) -> Part:
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
     dispute = _dispute(explorer, shown, view.story.entry)
-    html = render("trajectories/trajectories_story.html", view=view, story=view.story, dispute=dispute)
+    html = render("trajectories/story.html", view=view, story=view.story, dispute=dispute)
     return Part(Markup(html), title=view.title)
 
 
@@ -123,13 +121,11 @@ def _known(explorer: Explorer, shown: Shown) -> Mapping[str, Collection[str]]:
 
 
 def _problem(status: int, title: str, advice: str) -> Part:
-    return Part(
-        Markup(render("trajectories/trajectories_problem.html", title=title, advice=advice)), status, title
-    )
+    return Part(Markup(render("trajectories/problem.html", title=title, advice=advice)), status, title)
 
 
 TITLE: Final = "Trajectories"
-TEMPLATE: Final = "trajectories/trajectories.html"
+TEMPLATE: Final = "trajectories/page.html"
 
 
 def build_trajectories_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -185,7 +181,7 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
             return PlainTextResponse("There is no such trajectory.", status_code=404)
         except TrajectoriesUnavailable:
             return PlainTextResponse("The dataset cannot be read now.", status_code=503)
-        html = render("trajectories/trajectories_reasoning.html", text=reasoning_in(text or ""))
+        html = render("trajectories/reasoning.html", text=reasoning_in(text or ""))
         return CachedResponse.of(html.encode(), HTML).answer(request)
 
     return router

@@ -10,7 +10,7 @@ from tests.space.conftest import shown_text
 
 
 def page_html(service) -> str:
-    return PageFrame(StaticAssets()).html("submit/submit.html", "Submit", "/submit", **page_values(service))
+    return PageFrame(StaticAssets()).html("submit/page.html", "Submit", "/submit", **page_values(service))
 
 
 def elsewhere(service) -> str:

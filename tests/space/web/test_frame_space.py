@@ -10,7 +10,7 @@ from space.web.assets import STATIC, StaticAssets
 from space.web.frame import FOLDER, PAGES, PageFrame
 from tests.space.conftest import shown_text, tags_and_attributes
 
-TEMPLATE = "frame/plain_problem.html"
+TEMPLATE = "frame/problem.html"
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-// Forms with data-act: sent to REST as JSON; what came of it is said on the page, which is then drawn anew.
+// Forms with data-action: sent to REST as JSON; what came of it is said on the page, which is then drawn anew.
 (() => {
-  const SAID = "arb-act-said";
+  const SAID = "arb-action-result";
 
   function say(form, text) {
-    const place = form.querySelector(".act-said");
+    const place = form.querySelector(".action-result");
     place.hidden = !text;
     place.textContent = text;
   }
@@ -29,7 +29,7 @@
   }
 
   document.addEventListener("submit", async (event) => {
-    const form = event.target.closest("form[data-act]");
+    const form = event.target.closest("form[data-action]");
     if (!form) return;
     event.preventDefault();
     if (form.dataset.sure && !window.confirm(form.dataset.sure)) return;
