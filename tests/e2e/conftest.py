@@ -1,71 +1,40 @@
-"""A Space in a process of its own, and a browser that fails a test on an error in the console."""
-
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from pathlib import Path
+"""Spaces that several tests read, each started once, and a browser that fails a test on a console error."""
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
-START_SECONDS = 90
+from tests.support.running_space import JudgedSpace, RunningSpace
 
 
-class RunningSpace:
-    """The Space as `make demo` starts it, on a free port, with a state folder of its own."""
-
-    def __init__(self, state: Path, **environment: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log_path = state.parent / f"space-{self.port}.log"
-        self._environment = {
-            **os.environ,
-            "ARB_STATE_DIR": str(state),
-            "ARB_PORT": str(self.port),
-            "GRADIO_TEMP_DIR": str(state.parent / "uploads"),
-            **environment,
-        }
-        self.start()
-
-    def start(self) -> None:
-        """Start the process and wait until it serves."""
-        with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "space", "serve"],
-                cwd=REPOSITORY, env=self._environment, stdout=log, stderr=log,
-            )  # fmt: skip
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise AssertionError(f"the Space ended at its start:\n{self.log_path.read_text()}")
-            try:
-                self.get("/healthz")
-                return
-            except OSError:
-                time.sleep(0.2)
-        raise AssertionError(f"the Space does not answer:\n{self.log_path.read_text()}")
-
-    def get(self, path: str) -> bytes:
-        """The body of an address."""
-        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
-            return answer.read()
-
-    def kill(self) -> None:
-        """End it as a power cut would."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(timeout=30)
+def _running(folder, **environment: str):
+    running = RunningSpace(folder / "state", **environment)
+    yield running
+    running.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def space(tmp_path_factory, official_settings):
-    """A Space with the official labels and no submission yet."""
-    running = RunningSpace(tmp_path_factory.mktemp("space") / "state")
+    """A Space with the official labels and no submission; tests only read it."""
+    yield from _running(tmp_path_factory.mktemp("space"))
+
+
+@pytest.fixture(scope="session")
+def submitted_space(tmp_path_factory, official_settings):
+    """A Space with the official labels to which tests submit."""
+    yield from _running(tmp_path_factory.mktemp("submitted"))
+
+
+@pytest.fixture(scope="session")
+def unlabelled_space(tmp_path_factory):
+    """A Space without labels, which takes no submission."""
+    yield from _running(tmp_path_factory.mktemp("unlabelled"), ARB_LABELS="none")
+
+
+@pytest.fixture(scope="session")
+def judged_space(tmp_path_factory, official_settings, shared):
+    """A Space on which the three real judges were submitted."""
+    running = JudgedSpace(
+        tmp_path_factory.mktemp("judged"), shared / "data" / "agent-reward-bench" / "verdicts"
+    )
     yield running
     running.kill()
 

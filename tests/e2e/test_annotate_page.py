@@ -15,8 +15,8 @@ from submissions.intake.declaration import declare
 from submissions.labels.annotation_service import LabellingDesk
 from submissions.scoring.rescore import publish_file
 from submissions.service import SubmissionService
-from tests.e2e.conftest import RunningSpace
-from tests.e2e.judged_space import keep_picture
+from tests.support.browsing import keep_picture
+from tests.support.running_space import RunningSpace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ANNOTATIONS = Path(sample.__file__).parent / "annotations.csv"

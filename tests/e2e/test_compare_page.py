@@ -4,18 +4,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from tests.e2e.judged_space import JudgedSpace, is_dark, keep_picture
+from tests.support.browsing import is_dark, keep_picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 
 
-@pytest.fixture(scope="module")
-def space(tmp_path_factory, official_settings, shared):
-    running = JudgedSpace(
-        tmp_path_factory.mktemp("judged"), shared / "data" / "agent-reward-bench" / "verdicts"
-    )
-    yield running
-    running.kill()
+@pytest.fixture
+def space(judged_space):
+    return judged_space
 
 
 def address(space, *judges, **choices) -> str:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from space.web.frame import PAGES
-from tests.e2e.judged_space import JudgedSpace, keep_picture
+from tests.support.browsing import keep_picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared, pytest.mark.slow]
 
@@ -33,16 +33,6 @@ ADDRESSES = {
 
 OF_AN_ACCOUNT = ("/mine", "/maintain", "/annotate", "/discuss")
 OUTSIDE_THE_MENU = ("/api", "/sign-in")
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory, shared, official_settings):
-    """A Space with the three real judges submitted."""
-    running = JudgedSpace(
-        tmp_path_factory.mktemp("every"), shared / "data" / "agent-reward-bench" / "verdicts"
-    )
-    yield running
-    running.kill()
 
 
 def story_address(space) -> str:
@@ -91,12 +81,12 @@ def test_every_page_of_the_table_is_walked():
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_stands_without_a_fault(judged, page, width, theme):
+def test_every_page_stands_without_a_fault(judged_space, page, width, theme):
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": WIDTHS[width], "height": 900})
     faults = []
-    for address in addresses(judged):
-        failed = open_page(page, judged.url + address)
+    for address in addresses(judged_space):
+        failed = open_page(page, judged_space.url + address)
         faults += [f"{address}: {fault}" for fault in (*failed, *grave_faults(page))]
         if page.evaluate("document.documentElement.scrollWidth") > WIDTHS[width]:
             faults.append(f"{address}: scrolls sideways")
@@ -111,13 +101,13 @@ def leads_somewhere(link: str, status: int) -> bool:
     return status < 400 or (urlsplit(link).path in OF_AN_ACCOUNT and status in (401, 403))
 
 
-def test_links_between_pages_lead_somewhere(judged, page):
+def test_links_between_pages_lead_somewhere(judged_space, page):
     found = {}
-    for address in addresses(judged):
-        open_page(page, judged.url + address)
+    for address in addresses(judged_space):
+        open_page(page, judged_space.url + address)
         for link in page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)"):
-            target = urlsplit(urljoin(judged.url, link))
-            if target.netloc == urlsplit(judged.url).netloc:
+            target = urlsplit(urljoin(judged_space.url, link))
+            if target.netloc == urlsplit(judged_space.url).netloc:
                 found.setdefault(target._replace(fragment="").geturl(), address)
     assert len(found) > 20
     with httpx.Client(timeout=60) as client:

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from tests.e2e.leaderboard_page import PAPER_ROWS, ROWS, open_board
+from tests.support.browsing import PAPER_ROWS, ROWS, open_board
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 

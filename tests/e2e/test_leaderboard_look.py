@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.leaderboard_page import ROWS, open_board
+from tests.support.browsing import ROWS, open_board
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import RunningSpace
-from tests.e2e.leaderboard_page import PAPER_ROWS, ROWS, open_board
+from tests.support.browsing import PAPER_ROWS, ROWS, open_board
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 
@@ -131,15 +130,8 @@ def test_ticked_judges_are_compared(page, space):
     page.wait_for_url("**/compare?judges=paper/nnetnav,paper/aer-c")
 
 
-@pytest.fixture
-def space_without_labels(tmp_path):
-    running = RunningSpace(tmp_path / "state", ARB_LABELS="none")
-    yield running
-    running.kill()
-
-
-def test_without_labels_the_board_is_there_and_submitting_says_why_it_is_off(space_without_labels, page):
-    open_board(page, space_without_labels)
+def test_without_labels_the_board_is_there_and_submitting_says_why_it_is_off(unlabelled_space, page):
+    open_board(page, unlabelled_space)
     assert page.locator(PAPER_ROWS).count() == 13
     page.get_by_role("link", name="Submit").click()
     page.wait_for_selector("text=no labels are configured")

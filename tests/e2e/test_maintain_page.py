@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from submissions.service import SubmissionService
-from tests.e2e.conftest import RunningSpace
-from tests.e2e.judged_space import keep_picture
+from tests.support.browsing import keep_picture
+from tests.support.running_space import RunningSpace
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 
 pytestmark = pytest.mark.browser

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import RunningSpace
-from tests.e2e.judged_space import keep_picture
 from tests.submissions.conftest import suite_folder
+from tests.support.browsing import keep_picture
 from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import HubServer
+from tests.support.running_space import RunningSpace
 from tests.support.submissions import verdicts
 
 __all__ = ["suite_folder"]

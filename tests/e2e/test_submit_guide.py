@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import REPOSITORY, RunningSpace
-from tests.e2e.submit_page import drop, open_form, scored_rows
+from tests.support.browsing import drop, open_form, scored_rows
+from tests.support.running_space import REPOSITORY
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
+
+
+@pytest.fixture
+def space(submitted_space):
+    return submitted_space
 
 
 def test_a_findings_rows_open_and_show_what_stands_in_them(page, space, tmp_path):
@@ -103,16 +108,8 @@ def test_the_lines_to_copy_do_what_the_page_does(page, space, tmp_path, block):
     assert block in scored_rows(space)
 
 
-@pytest.fixture(scope="module")
-def closed(tmp_path_factory):
-    """A Space without labels."""
-    running = RunningSpace(tmp_path_factory.mktemp("closed") / "state", ARB_LABELS="none")
-    yield running
-    running.kill()
-
-
-def test_a_space_without_labels_checks_but_takes_nothing(page, closed, tmp_path):
-    page.goto(closed.url + "/submit")
+def test_a_space_without_labels_checks_but_takes_nothing(page, unlabelled_space, tmp_path):
+    page.goto(unlabelled_space.url + "/submit")
     page.get_by_text("Submitting is off now").wait_for()
     page.wait_for_function("() => document.querySelector('#submit-button')?.disabled")
     file = tmp_path / "bad.csv"

@@ -4,9 +4,15 @@ import re
 
 import pytest
 
-from tests.e2e.submit_page import declare, drop, open_form, scored_rows, submit
+from tests.support.browsing import declare, drop, open_form, scored_rows, submit
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
+
+
+@pytest.fixture
+def space(submitted_space):
+    return submitted_space
+
 
 # The paper's Tables 7 and 8: precision, recall and F1 overall, then by benchmark.
 PUBLISHED = {

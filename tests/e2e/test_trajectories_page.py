@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.e2e.conftest import RunningSpace
 from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
+from tests.support.running_space import RunningSpace
 from tests.support.synthetic_dataset import make_dataset
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]

@@ -161,7 +161,7 @@ def test_whenever_a_process_is_killed_the_records_are_whole(
 
 @pytest.mark.slow
 def test_a_killed_server_serves_the_same_board_when_it_is_started_again(suite_folder, tmp_path):
-    from tests.e2e.conftest import RunningSpace
+    from tests.support.running_space import RunningSpace
 
     state = tmp_path / "state"
     environment = {

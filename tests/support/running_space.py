@@ -1,17 +1,72 @@
-"""A Space on which the three real verdict files were submitted, and a fourth with scores and costs."""
+"""The Space in a process of its own, as `make demo` starts it; and one on which judges were submitted."""
 
 import json
+import os
 import random
-import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from pathlib import Path
 
 from core.settings import Settings
 from submissions.intake.declaration import declare
 from submissions.service import SubmissionService
-from tests.e2e.conftest import REPOSITORY, RunningSpace
 from tests.support.clocks import one_a_day
 
-PICTURES = REPOSITORY / "test-results" / "screenshots"
+REPOSITORY = Path(__file__).parents[2]
+START_SECONDS = 90
+
+
+class RunningSpace:
+    """On a free port, with a state folder of its own."""
+
+    def __init__(self, state: Path, **environment: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log_path = state.parent / f"space-{self.port}.log"
+        self._environment = {
+            **os.environ,
+            "ARB_STATE_DIR": str(state),
+            "ARB_PORT": str(self.port),
+            "GRADIO_TEMP_DIR": str(state.parent / "uploads"),
+            **environment,
+        }
+        self.start()
+
+    def start(self) -> None:
+        """Start the process and wait until it serves."""
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "space", "serve"],
+                cwd=REPOSITORY, env=self._environment, stdout=log, stderr=log,
+            )  # fmt: skip
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the Space ended at its start:\n{self.log_path.read_text()}")
+            try:
+                self.get("/healthz")
+                return
+            except OSError:
+                time.sleep(0.2)
+        raise AssertionError(f"the Space does not answer:\n{self.log_path.read_text()}")
+
+    def get(self, path: str) -> bytes:
+        """The body of an address."""
+        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
+            return answer.read()
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=30)
+
+
 JUDGES = {
     "AER-C": ("aer-c", "LLM judge", "caption"),
     "NNetNav": ("nnetnav", "LLM judge", "changes"),
@@ -52,15 +107,3 @@ def _with_scores(content: bytes) -> bytes:
         score = generator.gauss(0.75 if row["success"] else 0.2, 0.2)
         row |= {"score": round(min(1, max(0, score)), 2), "cost_usd": 0.01}
     return "\n".join(map(json.dumps, rows)).encode()
-
-
-def keep_picture(page, name: str) -> None:
-    """The whole page as a picture, for people to look at after the tests."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
-
-
-def is_dark(page) -> bool:
-    """Whether the page's ground is nearer to black than to white."""
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    return sum(int(part) for part in re.findall(r"\d+", ground)[:3]) < 3 * 128

@@ -1,7 +1,33 @@
-"""What one does on the submit page, for its tests."""
+"""What several tests do in a browser: open a page, fill in its form, keep a picture of it."""
 
 import json
+import re
 import zlib
+
+from tests.support.running_space import REPOSITORY
+
+PICTURES = REPOSITORY / "test-results" / "screenshots"
+ROWS = "#board-table tbody.judges tr"
+PAPER_ROWS = "#board-table tbody.judges tr.published"
+
+
+def keep_picture(page, name: str) -> None:
+    """The whole page as a picture, for people to look at after the tests."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+
+
+def is_dark(page) -> bool:
+    """Whether the page's ground is nearer to black than to white."""
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(int(part) for part in re.findall(r"\d+", ground)[:3]) < 3 * 128
+
+
+def open_board(page, space) -> None:
+    """The page with its table and plot."""
+    page.goto(space.url)
+    page.wait_for_selector(PAPER_ROWS)
+    page.wait_for_selector("#precision-recall")
 
 
 def open_form(page, space, query: str = "") -> None:
