@@ -16,7 +16,7 @@ from core.suite import SHIPPED, Suite, shipped_suites
 from core.vocabulary import LABELS
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("dataset_script", "judges", "leaderboard", "space", "submissions")
+PACKAGES: Final = ("core", "dataset_script", "judges", "leaderboard", "space", "submissions")
 BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 MADE: Final = ("README.md", "app.py")
 """Written for the deployment."""
