@@ -1,4 +1,4 @@
-"""The metric, the labels, statistics, published rows and the board. Imports only ``dataset_script``.
+"""The metric, the labels, statistics, published rows and the board. Imports ``core`` and ``dataset_script``.
 
 ``python -m leaderboard``: labels, score, calibrate, audit, tables, agreement, ceiling, annotations.
 """

@@ -1,10 +1,7 @@
-"""Two to five rows of the board side by side: the pure part of the compare page.
+"""Two to five rows of the board side by side: pairwise differences, and votes of the judges together.
 
-Where the verdicts of both and the labels are at hand a pair is compared over the same tasks; else from the
-two rows' own cells, approximately (`leaderboard.paired` says how). Nothing that comes out of here tells
-the label of a single run.
-
-What several judges would score as one: at least one says yes, a majority does, all of them do.
+Where the verdicts of both and the labels are known, a pair is compared over the same tasks; else from the two
+rows' own cells, approximately (`leaderboard.paired` says how). No result reveals the label of a trajectory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +16,7 @@ from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import (
-    COMPARED_FIGURES,
+    COMPARED_METRICS,
     Difference,
     JointErrors,
     McNemar,
@@ -27,7 +24,7 @@ from leaderboard.paired import (
     SharedErrors,
     VerdictAgreement,
     approximate_difference,
-    fooled,
+    joint_errors,
     mcnemar,
     paired_difference_of,
     resample_judges,
@@ -102,7 +99,7 @@ def score_votes(
 
 FEWEST: Final = 2
 MOST: Final = 5
-"""More than five whiskers side by side are no longer read."""
+"""More than five intervals side by side are no longer readable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +114,8 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """What two judges did with the same runs."""
+class PairedVerdicts:
+    """What two judges say of the same trajectories."""
 
     mcnemar: McNemar
     agreement: VerdictAgreement
@@ -137,7 +134,7 @@ class Pair:
     overall: Difference
     by_benchmark: Mapping[str, Difference]
     by_agent: Mapping[str, Difference]
-    runs: Runs | None
+    runs: PairedVerdicts | None
 
     @property
     def is_paired(self) -> bool:
@@ -172,7 +169,7 @@ def compare(
     figure: str = "precision",
     n_resamples: int = N_RESAMPLES,
 ) -> Comparison:
-    """Compare two to five entrants that all answer ``label`` on one of COMPARED_FIGURES.
+    """Compare two to five entrants that all answer ``label`` on one of COMPARED_METRICS.
 
     Without ``labels`` every pair is compared from its cells. Raises ValueError for too few or too many
     entrants, an unknown figure, and an entrant that does not answer the label.
@@ -189,15 +186,15 @@ def compare(
     if paired is not None:
         verdicts = [entrants[i].verdicts for i in voters]
         votes = score_votes(verdicts, labels, label, n_resamples)
-        how_many_fooled = fooled(verdicts, paired.truth)
+        how_many_fooled = joint_errors(verdicts, paired.truth)
     return Comparison(label, figure, tuple(entrants), pairs, voters, votes, how_many_fooled)
 
 
 def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
     if not FEWEST <= len(entrants) <= MOST:
         raise ValueError(f"entrants: {len(entrants)} were given; compare {FEWEST} to {MOST}")
-    if figure not in COMPARED_FIGURES:
-        raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(COMPARED_FIGURES)}")
+    if figure not in COMPARED_METRICS:
+        raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(COMPARED_METRICS)}")
     if silent := [entrant.row.id for entrant in entrants if not entrant.row.labels.get(label)]:
         raise ValueError(f"label {label}: {', '.join(silent)} do not answer it; leave them out")
 
@@ -267,7 +264,7 @@ def _pair(
     if overall.interval is None:
         overall = approximate_difference(cells[0]["overall"], cells[1]["overall"], figure)
     verdicts = entrants[first].verdicts, entrants[second].verdicts
-    runs = Runs(
+    runs = PairedVerdicts(
         mcnemar(*verdicts, paired.truth),
         verdict_agreement(*verdicts),
         shared_errors(*verdicts, paired.truth),

@@ -1,8 +1,7 @@
-"""Where a judge is wrong, as a queue for people to read, and the kinds of errors that the paper names.
+"""A judge's errors: a queue for people to read, and the tags that people give them.
 
-A queue tells labels. It is made for dev, and for test only where the suite's labels are public.
-
-What people say of a judge's errors: tags as records, their counts, two people's held side by side, CSV.
+A queue reveals labels. It is made for dev, and for test only where the suite's labels are public. Tags name
+the kinds of errors of the paper, or others; they are counted, compared between people, and written as CSV.
 """
 
 import csv
@@ -59,7 +58,7 @@ CATEGORIES: Final = MappingProxyType(
 
 
 class ErrorsHidden(Exception):
-    """Errors of a split whose labels are hidden: which ones they are would tell the labels."""
+    """Errors of a split whose labels are hidden: which ones they are would reveal the labels."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,7 +102,7 @@ def error_queue(
     """
     if not may_see_errors(suite, labels.split):
         raise ErrorsHidden(
-            f"the test labels of {labels.suite} are hidden, and a list of errors would tell them; use dev"
+            f"the test labels of {labels.suite} are hidden, and a list of errors would reveal them; use dev"
         )
     truth = labels.primary[label]
     if wrong_length := [len(column) for column in (verdicts, *others) if len(column) != len(truth)]:
@@ -270,7 +269,7 @@ class TagComparison:
 
 
 def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagComparison:
-    """Hold the current tags of two people against each other, over all judges."""
+    """Compare the current tags of two people, over all judges."""
     by_person: dict[str, dict[tuple[str, str], ErrorTag]] = {first: {}, second: {}}
     for tag in current_tags(tags):
         if tag.tagger in by_person:

@@ -1,10 +1,8 @@
-"""How far two judges lie apart: differences with 95 % intervals, paired over tasks where possible.
+"""Two judges against each other: differences with 95 % intervals, McNemar's test, kappa, error overlap.
 
 Two judges with verdicts are compared on the same resamples of tasks, so what makes a task hard for both
 cancels out. Where only counts of one are known (a row from a paper), the two intervals are put together; that
-treats the judges as if they had seen different runs, and is wider than it would have to be.
-
-Where two judges disagree, and where they are wrong together: McNemar's test, kappa, shared errors.
+treats the judges as if they had seen different trajectories, and is wider than it would have to be.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +16,7 @@ import numpy as np
 from leaderboard.judge_precision.confusion import confusion_counts, figures, kappa_from_counts, ratio
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals, resampled_counts
 
-COMPARED_FIGURES: Final = ("precision", "recall", "f1", "accuracy", "kappa")
+COMPARED_METRICS: Final = ("precision", "recall", "f1", "accuracy", "kappa")
 """Figures that can be compared; rows without verdicts have intervals for the first three."""
 
 Basis = Literal["paired", "approximate"]
@@ -276,7 +274,7 @@ def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> 
     return SharedErrors(*errors, together[0], together[1], by_chance, jaccard)
 
 
-def fooled(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointErrors:
+def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointErrors:
     """How many runs fool none, one, … all of the judges."""
     how_many = np.sum([is_wrong(verdicts, labels) for verdicts in judges], axis=0)
     counts = [np.bincount(how_many[labels == answer], minlength=len(judges) + 1) for answer in (0, 1)]

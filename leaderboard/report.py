@@ -1,10 +1,7 @@
-"""A prediction file from the command line, read, checked and aligned with a split.
+"""The score report of a prediction file against one label set, and what the judge cost.
 
-The score report of one prediction file against one label set: what every page and command shows.
-
-What a judge costs: dollars for 1,000 trajectories, from the cost that its file gives for each row.
-
-What a judge's verdicts cost, from the columns that its prediction file gives.
+Every page and command that shows how good a judge is shows (a part of) this report. The file's columns of
+dollars, tokens and seconds give the costs; unknown is None, never a silent 0.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _value(evaluator: Evaluator, benchmark: str, agent: str) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FinetuningEffect:
     """What training on the runs that a judge keeps means, for every 1,000 of them (paper, section 4.2).
 
     ``wrong`` of the 1,000 are failures, between ``wrong_interval``; ``lost`` successes were thrown away for
@@ -124,10 +124,10 @@ class Kept:
 
 def rejection_finetuning(
     tp: int, fp: int, fn: int, tn: int, precision_ci: Sequence[float] | None = None
-) -> Kept | None:
+) -> FinetuningEffect | None:
     """From a judge's counts: wrong = 1000 FP / (TP + FP), lost = 1000 FN / (TP + FP)."""
     kept = tp + fp
     if not kept:
         return None
     ends = (1000 * (1 - precision_ci[1]), 1000 * (1 - precision_ci[0])) if precision_ci else None
-    return Kept(1000 * fp / kept, ends, 1000 * fn / kept, 1000 * (tp + fp + fn + tn) / kept)
+    return FinetuningEffect(1000 * fp / kept, ends, 1000 * fn / kept, 1000 * (tp + fp + fn + tn) / kept)

@@ -1,6 +1,7 @@
-"""The board: a pure function of records, published rows and label version. Same input, same bytes.
+"""The board: a pure function of scored records, published rows and label version. Same input, same bytes.
 
-A published row's cells in the shape of the score report, with approximate intervals from the counts.
+Rows that were scored have intervals over tasks. Of published rows only counts are known, worked out from the
+printed figures: their intervals are approximate.
 """
 
 import hashlib
@@ -47,7 +48,7 @@ def published_label(label: PublishedLabel | None) -> dict[str, Any] | None:
 
 
 def published_cell(cell: PublishedCell) -> dict[str, Any]:
-    """CELL of product.md with ``audit`` and ``note``; figures as printed where the counts are not known.
+    """A cell of the score report with ``audit`` and ``note``; as printed where the counts are not known.
 
     Where several sets of counts fit, an interval runs from the lowest to the highest end of all of theirs.
     """

@@ -1,12 +1,7 @@
-"""The board as CSV: a line for each row and label, safe to open in a spreadsheet.
+"""The board as CSV and as a read-only site: a folder of plain files that needs no script and no server.
 
-Text that a spreadsheet shows and does not run: for every CSV that holds what people wrote.
-
-The board as a folder of plain files: readable without a server, from a disk or any static host.
-
-The files of a read-only site of a board: a pure function of the board. No script, no server.
-
-The read-only site of a board, written into a folder: whole, or not there at all.
+The CSV is safe to open in a spreadsheet: text that a spreadsheet would run as a formula is made inert. The
+site is written whole or not at all.
 """
 
 import csv
@@ -86,12 +81,12 @@ def board_to_csv(board: Board) -> str:
 FOLDER = Path(__file__).parent / "static_site"
 PROVENANCES: Final = {
     "scored": "scored here from a prediction file",
-    "published": "published figures",
-    "self-reported": "figures that its makers report",
+    "published": "published metrics",
+    "self-reported": "metrics that its authors report",
     "reference": "a reference, not a judge",
 }
 FEW_POSITIVES: Final = 20
-"""A cell with fewer positive labels is marked: its figures move by points with every run."""
+"""A cell with fewer positive labels is marked: its metrics move by points with every trajectory."""
 
 
 def site_files(board: Board) -> dict[str, bytes]:
@@ -149,7 +144,7 @@ def _cells(found: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def places(rank: Mapping[str, int] | None) -> str:
-    """A rank as it is read: the place, or the range of places that the data leave open."""
+    """A rank as text: one number, or the range that the data leave open."""
     if rank is None:
         return ""
     low, high = rank["low"], rank["high"]

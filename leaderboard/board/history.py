@@ -1,6 +1,6 @@
-"""How the board came about: each judge's place by precision, day by day. A pure function of the board.
+"""Rank history: each judge's rank by precision, day by day. A pure function of the board.
 
-Places are those of the order alone (precision, then recall, then the earlier row), as the board has them
+Ranks are those of the order alone (precision, then recall, then the earlier row), as the board has them
 today; the ties that the intervals leave open are worked out for today's board only.
 """
 
@@ -50,7 +50,7 @@ def board_history(board: Board, label: str) -> History:
         (row for row in board.rows if _is_ranked(row, label)), key=lambda row: (row.date[:10], row.id)
     )
     best: dict[Judge, BoardRow] = {}
-    standing: dict[Judge, int] = {}
+    current: dict[Judge, int] = {}
     places: dict[Judge, list[tuple[str, int]]] = {}
     days, changes = [], []
     for day, added in groupby(rows, key=lambda row: row.date[:10]):
@@ -59,14 +59,14 @@ def board_history(board: Board, label: str) -> History:
             judge = _judge(row)
             if judge not in best or _order(row, label) < _order(best[judge], label):
                 best[judge] = row
-        previous, standing = standing, _places(best, label)
+        previous, current = current, _places(best, label)
         days.append(day)
-        for judge, place in standing.items():
+        for judge, place in current.items():
             if previous.get(judge) != place:
                 places.setdefault(judge, []).append((day, place))
             if before.get(judge) is not best[judge]:
-                changes.append(Change(day, best[judge], previous.get(judge), place, len(standing)))
-    lines = [Line(best[judge], tuple(places[judge])) for judge in standing]
+                changes.append(Change(day, best[judge], previous.get(judge), place, len(current)))
+    lines = [Line(best[judge], tuple(places[judge])) for judge in current]
     return History(tuple(days), tuple(lines), tuple(changes))
 
 

@@ -1,7 +1,4 @@
-"""``python -m leaderboard agreement`` and ``ceiling``.
-
-Agreement between annotators, and the ceiling that follows from it, as tables for a terminal.
-"""
+"""``python -m leaderboard agreement`` and ``ceiling``: how far annotators agree, and what follows."""
 
 from __future__ import annotations
 
@@ -179,7 +176,7 @@ def _scored(
     return found
 
 
-FIGURES = ("doubles", "agree", "kappa", "alpha", "left out")
+AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "alpha", "left out")
 
 
 def print_agreement(
@@ -195,7 +192,7 @@ def print_agreement(
     if not report.doubles:
         console.print("no trajectory has two annotators; assign some a second time to learn the agreement")
         return
-    overall = text_table("question", figures=FIGURES)
+    overall = text_table("question", figures=AGREEMENT_COLUMNS)
     for question, result in report.questions.items():
         overall.add_row(QUESTION_TITLES[question], *_figures(result.overall))
     console.print(overall)
@@ -218,7 +215,7 @@ def _figures(found: Agreement) -> list[str]:
 
 
 def _of_question(title: str, result: QuestionAgreement) -> Table:
-    table = text_table(title, figures=FIGURES)
+    table = text_table(title, figures=AGREEMENT_COLUMNS)
     for name, found in result.by_benchmark.items():
         table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
     table.add_section()

@@ -1,7 +1,4 @@
-"""``python -m leaderboard labels``, ``annotations``, ``annotation-template`` and ``dev-labels``.
-
-Counts of a label set as tables for a terminal.
-"""
+"""``python -m leaderboard labels``, ``annotations``, ``annotation-template`` and ``dev-labels``."""
 
 from __future__ import annotations
 

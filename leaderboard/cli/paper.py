@@ -1,7 +1,4 @@
-"""``python -m leaderboard tables`` and ``audit``.
-
-What ``python -m leaderboard audit`` shows: a line for each judge, label and benchmark, and a summary.
-"""
+"""``python -m leaderboard tables`` and ``audit``: the paper's tables, and the counts behind them."""
 
 from __future__ import annotations
 

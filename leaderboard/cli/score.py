@@ -1,9 +1,4 @@
-"""``python -m leaderboard score`` and ``calibrate``: what verdicts and scores of a file are worth.
-
-A judge's scores evaluated against labels, as tables for a terminal.
-
-A score report as tables for a terminal.
-"""
+"""``python -m leaderboard score`` and ``calibrate``: what the verdicts and scores of a file are worth."""
 
 from __future__ import annotations
 

@@ -1,16 +1,10 @@
-"""Agreement between annotators of the same trajectories (paper, section 3.3), for one group of doubles.
+"""How far annotators of one trajectory agree (paper, section 3.3): coefficients, and a report by group.
 
 A double is two annotations of one trajectory by two people; three people make three of them. An answer of
 Unsure, or none, is missing: the double does not count for that question.
 
-Coefficients of agreement from counts: percent, Cohen's kappa, Krippendorff's alpha.
-
-Categories are whole numbers from 0, in their order where they have one; a value below 0 is missing (not
-answered, or Unsure) and is left out. None where a coefficient is undefined.
-
-How far annotators agree: by question, benchmark, two people and time; which items they disagree on.
-
-A pure function of annotations, for the command and the pages.
+The coefficients take categories as whole numbers from 0, in their order where they have one; a value below 0
+is missing and is left out. They are None where they are undefined.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -225,7 +219,7 @@ BATCH: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TwoPeople:
+class AnnotatorPair:
     """Two annotators, by name in order, and how far they agree; kappa takes ``first`` for the first rater."""
 
     first: str
@@ -250,7 +244,7 @@ class QuestionAgreement:
 
     overall: Agreement
     by_benchmark: Mapping[str, Agreement]
-    by_pair: tuple[TwoPeople, ...]
+    by_pair: tuple[AnnotatorPair, ...]
     over_time: tuple[Period, ...]
     confusion: tuple[tuple[int, ...], ...]
 
@@ -260,7 +254,7 @@ class OpenItem:
     """A trajectory whose label is open: people gave different answers (``disagreeing``), or one was unsure.
 
     Both name questions. ``answers`` maps every question to the answers in the order of ``annotators`` and of
-    the file. It tells labels: show it only where they may be seen.
+    the file. It reveals labels: show it only where they may be seen.
     """
 
     trajectory_id: str
@@ -404,7 +398,7 @@ def _question(doubles: Doubles, groups: _Groups, question: str) -> QuestionAgree
             }
         ),
         by_pair=tuple(
-            TwoPeople(*both, agreement_of(doubles, question, _where(groups.people, both), groups.swapped))
+            AnnotatorPair(*both, agreement_of(doubles, question, _where(groups.people, both), groups.swapped))
             for both in sorted(set(groups.people) - {None})
         ),
         over_time=tuple(

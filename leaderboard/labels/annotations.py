@@ -1,15 +1,9 @@
-"""An annotation: what one person said of one trajectory, as a record, and the words that it may hold.
+"""An annotation, one person's answers on one trajectory, and the files that hold annotations.
 
-The released ``annotations.csv``: its columns and words, read and written. Text in, records out.
-
-The one module that knows the format; files are opened by `labels` alone. A row is an annotation; the first
-row of a trajectory is the primary one, later ones are second annotators'.
-
-Our Parquet of annotations: a row an annotation, with what the released CSV has no column for.
-
-What an annotator who works without the page fills in: a released file with the answers left open.
-
-From annotations to a suite's published dev labels. No label of test comes out of here.
+Files: the released ``annotations.csv``, whose columns and words no other module knows (a row is an
+annotation; the first row of a trajectory is the primary one, later ones are second annotators'); our Parquet,
+which also holds comments, times and durations; a template to fill in without the page; and the published dev
+labels of a suite, into which no label of test gets. Text and bytes in, records out: `labels` opens files.
 """
 
 import csv
@@ -268,7 +262,7 @@ def write_parquet(annotations: Sequence[Annotation]) -> bytes:
 def parse_parquet(content: bytes) -> tuple[Annotation, ...]:
     """Every row as a record, in the order of the file; columns beside the id and the answers may be absent.
 
-    For files of one's own. Raises AnnotationsInvalid with every bad row (they count from 1).
+    For trusted files. Raises AnnotationsInvalid with every bad row (they count from 1).
     """
     try:
         table = pq.read_table(io.BytesIO(content))

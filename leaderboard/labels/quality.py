@@ -1,12 +1,12 @@
-"""The ceiling of the metric: second annotators scored as a judge of the first, by the one metric.
+"""The quality of the labels: the ceiling that they set for judges, and what noise in them does to precision.
 
-Where two experts agree no better than that, a judge cannot be told from a perfect one.
+The ceiling is second annotators scored as a judge of the first, by the one metric. Where two experts agree no
+better than that, a judge cannot be distinguished from a perfect one.
 
-How far noise in the labels alone can move a judge's precision: a simulation with its verdicts kept.
-
-Every label is flipped with the probability with which two annotators were seen to differ, as if another
-person had given the labels, and precision is counted again. The flips know nothing of the judge; where people
-and judges stumble over the same runs, another person's labels would cost the judge less than this band says.
+The noise is a simulation that keeps a judge's verdicts and flips every label with the probability with which
+two annotators were seen to differ, as if another person had given the labels, and counts precision again. The
+flips know nothing of the judge; where people and judges stumble over the same trajectories, another person's
+labels would cost the judge less than this band says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,7 +97,7 @@ def ceiling_row(
         authors=authors, link=link, date=date, provenance="reference",
         source=f"the annotations of {label_sets[0].suite}", attempts=None, test_labels_used=None,
         file_sha256=None,
-        note=f"A second annotator held against the first on the {total} trajectories ({parts}) that two "
+        note=f"A second annotator evaluated against the first on the {total} trajectories ({parts}) that two "
         "annotated; where one was unsure the trajectory is left out",
         labels={label: _on_board(found) for label, found in scores.items()},
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The integer audit of one cell: which whole numbers of verdicts give a printed precision, recall and F1.
+"""The integer audit: which whole numbers of verdicts give a printed precision, recall and F1.
 
 How the released scorer prints (its ``eval/metrics.py``): precision and recall are TP / (TP + FP) and
 TP / (TP + FN), rounded once to a tenth of a percent; F1 is made from the two after each was rounded to four
@@ -8,12 +8,9 @@ rounded either way, so both ways fit. Everything here is in integers; no float d
 None of the three figures involves TN: TN is what remains of the cell's trajectories, and a trajectory whose
 judgment is missing can go unnoticed when its label is negative. A missing positive shows, in the recall.
 
-The integer audit of a whole judge: its benchmarks must add up to its overall figures.
-
-The total narrows cells of which several counts fit, and shows rows that contradict themselves. A judgment
-that the judge lacks is left out of every label, so one that shows in a label counts for the others too.
-
-Figures as papers print them, and the counts they stand for: no float between the two.
+A cell is audited alone, then with its row: the benchmarks must add up to the overall figures. The total
+narrows cells of which several counts fit, and shows rows that contradict themselves. A judgment that the
+judge lacks is left out of every label, so one that shows in a label counts for the others too.
 """
 
 from collections.abc import Iterator, Mapping

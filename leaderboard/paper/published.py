@@ -1,9 +1,7 @@
-"""Reads the CSV files under ``published/``: judges, printed figures, label counts, the second annotator.
+"""Rows that nobody uploads: the paper's 13 judges, later self-reported ones, and references.
 
-Rows that nobody uploads: the paper's 13 judges, later self-reported ones, and references.
-
-Read from the CSV files under ``published/`` (see the README there). Counts are not in the files: the integer
-audit works them out when the rows are loaded, in about 20 ms, so that they cannot drift from the figures.
+They are CSV files under ``published/`` (see the README there). Counts are not in the files: the integer audit
+works them out when the rows are loaded, in about 20 ms, so that they cannot drift from the figures.
 """
 
 import csv

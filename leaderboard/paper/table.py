@@ -1,9 +1,4 @@
-"""The paper's tables computed from records, beside what the paper prints, with every difference explained.
-
-A table of the paper: cells that hold the printed figure, the computed one, and why they differ. Pure.
-
-A table of the paper as Markdown or LaTeX. Pure.
-"""
+"""A table of the paper as data, Markdown or LaTeX: printed and computed figures, why they differ. Pure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

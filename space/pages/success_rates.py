@@ -19,7 +19,7 @@ from leaderboard.paper.rate_tables import LLM_JUDGE, RULE_BASED, printed_evaluat
 from leaderboard.success_rates import (
     OVERALL,
     Evaluator,
-    Kept,
+    FinetuningEffect,
     Rate,
     evaluate_agents,
     ranking,
@@ -133,7 +133,9 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> RatesView:
     )
 
 
-def view_training(board: Board, label: str = "success") -> tuple[Axis, list[tuple[BoardRow, str, Kept]]]:
+def view_training(
+    board: Board, label: str = "success"
+) -> tuple[Axis, list[tuple[BoardRow, str, FinetuningEffect]]]:
     """(row, name, effect) of the judges with the fewest wrong trajectories, and the axis of their shares."""
     found = [(row, kept) for row in board.ranking(label) if (kept := _kept(row, label))]
     found = sorted(found, key=lambda pair: pair[1].wrong)[:MOST_KEPT]
@@ -142,13 +144,13 @@ def view_training(board: Board, label: str = "success") -> tuple[Axis, list[tupl
     return Axis.around(ends), [(row, name, kept) for name, (row, kept) in zip(names, found, strict=True)]
 
 
-def kept_span(axis: Axis, kept: Kept) -> Span | None:
+def kept_span(axis: Axis, kept: FinetuningEffect) -> Span | None:
     """The share of wrong trajectories on the axis."""
     ends = kept.wrong_interval
     return axis.span(kept.wrong / 1000, ends and (ends[0] / 1000, ends[1] / 1000))
 
 
-def describe_kept(kept: Kept) -> str:
+def describe_kept(kept: FinetuningEffect) -> str:
     """``162 of 1,000 are wrong, 95 % interval 110 to 220``."""
     text = f"{kept.wrong:,.0f} of 1,000 are wrong"
     if kept.wrong_interval:
@@ -178,7 +180,7 @@ def benchmark_title(benchmark: str) -> str:
     return "All benchmarks" if benchmark == OVERALL else BENCHMARK_TITLES.get(benchmark, benchmark)
 
 
-def _kept(row: BoardRow, label: str) -> Kept | None:
+def _kept(row: BoardRow, label: str) -> FinetuningEffect | None:
     cell = row.labels[label]["overall"]
     if cell["tp"] is None or (row.provenance == "scored" and not row.labels[label]["best"]):
         return None

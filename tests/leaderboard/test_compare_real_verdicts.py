@@ -6,7 +6,7 @@ import pytest
 from leaderboard.board.board import ScoredRecord, make_board
 from leaderboard.board.ranks import Contender, is_separated, precision_samples
 from leaderboard.compare import Entrant, compare
-from leaderboard.paired import COMPARED_FIGURES
+from leaderboard.paired import COMPARED_METRICS
 from leaderboard.report import counts_by_task, score_report
 
 pytestmark = [pytest.mark.shared, pytest.mark.labels]
@@ -53,13 +53,13 @@ def compared(records, verdicts, official_test_labels):
     board = make_board("agent-reward-bench", records, (), official_test_labels.version)
     rows = {row.id: row for row in board.rows}
     entrants = [Entrant(rows[name], column) for name, column in zip(NAMES, verdicts, strict=True)]
-    return {figure: compare(entrants, official_test_labels, "success", figure) for figure in COMPARED_FIGURES}
+    return {figure: compare(entrants, official_test_labels, "success", figure) for figure in COMPARED_METRICS}
 
 
 # Differences
 
 
-@pytest.mark.parametrize("figure", COMPARED_FIGURES)
+@pytest.mark.parametrize("figure", COMPARED_METRICS)
 def test_the_differences_of_every_cell_are_scikit_learns(
     compared, verdicts, truth, official_test_labels, figure
 ):

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.paired import (
-    COMPARED_FIGURES,
+    COMPARED_METRICS,
     Difference,
     approximate_difference,
     exact_p,
-    fooled,
+    joint_errors,
     mcnemar,
     paired_difference_of,
     resample_judges,
@@ -130,17 +130,17 @@ def test_shared_errors_agree_with_mcnemar_and_with_scikit_learn(rows):
         assert errors.jaccard == pytest.approx(jaccard_score(*wrong))
 
 
-def test_fooled_counts_runs_by_how_many_judges_they_fool():
-    found = fooled([FIRST, SECOND, LABELS], LABELS)
+def test_joint_errors_count_trajectories_by_how_many_judges_are_wrong():
+    found = joint_errors([FIRST, SECOND, LABELS], LABELS)
     # negatives 3, 4, 5, 6: fooled 2, 1, 0, 1 judges; positives 0, 1, 2: 0, 2, 1
     assert found.negatives == (1, 2, 1, 0)
     assert found.positives == (1, 1, 1, 0)
 
 
 @given(codes)
-def test_fooled_counts_every_labelled_run_once(rows):
+def test_joint_errors_count_every_labelled_trajectory_once(rows):
     first, second, labels = columns(rows)
-    found = fooled([first, second], labels)
+    found = joint_errors([first, second], labels)
     assert (sum(found.negatives), sum(found.positives)) == ((labels == 0).sum(), (labels == 1).sum())
     assert found.negatives[2] + found.positives[2] == shared_errors(first, second, labels).shared
 
@@ -177,7 +177,7 @@ def test_the_values_are_the_figures_of_the_two_judges():
     # Four tasks of one run: labels 1 1 0 0. First yes to 1st, 2nd, 3rd: TP 2, FP 1. Second: TP 1, FP 0, FN 1.
     labels = np.array([1, 1, 0, 0], dtype=np.int8)
     first, second = np.array([1, 1, 1, 0], dtype=np.int8), np.array([1, 0, 0, 0], dtype=np.int8)
-    found = {f: difference(labels, np.arange(4), [first, second], f) for f in COMPARED_FIGURES}
+    found = {f: difference(labels, np.arange(4), [first, second], f) for f in COMPARED_METRICS}
     assert (found["precision"].first, found["precision"].second) == (2 / 3, 1)
     assert found["precision"].value == pytest.approx(-1 / 3)
     assert found["recall"].value == pytest.approx(1 - 1 / 2)
@@ -187,7 +187,7 @@ def test_the_values_are_the_figures_of_the_two_judges():
     assert (found["kappa"].first, found["kappa"].second) == (0.5, 0.5)
 
 
-@pytest.mark.parametrize("figure", COMPARED_FIGURES)
+@pytest.mark.parametrize("figure", COMPARED_METRICS)
 def test_each_resampled_figure_is_the_figure_of_its_counts(figure):
     labels, tasks, columns = judges()
     resampled = resample_judges(columns, labels, tasks, overall(), 40)
@@ -255,7 +255,7 @@ def test_a_missing_verdict_is_a_no_and_an_unsure_label_is_left_out():
     assert difference(labels, np.arange(4), [first, second], "accuracy").first == 1 / 3
 
 
-@given(st.integers(0, 10_000), st.sampled_from(COMPARED_FIGURES))
+@given(st.integers(0, 10_000), st.sampled_from(COMPARED_METRICS))
 def test_the_other_way_round_the_difference_changes_its_sign(seed, figure):
     labels, tasks, columns = judges(seed, n=40)
     resampled = resample_judges(columns, labels, tasks, overall(40), 200)
@@ -273,7 +273,7 @@ def test_the_other_way_round_the_difference_changes_its_sign(seed, figure):
 def test_a_difference_of_defined_figures_lies_within_its_bounds(seed):
     labels, tasks, columns = judges(seed, n=40)
     resampled = resample_judges(columns, labels, tasks, overall(40), 200)
-    for figure in COMPARED_FIGURES:
+    for figure in COMPARED_METRICS:
         found = paired_difference_of(resampled, 0, 1, 0, figure)
         if found.interval is not None:
             assert -2 <= found.interval[0] <= found.interval[1] <= 2

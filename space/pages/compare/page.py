@@ -11,7 +11,7 @@ from core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITL
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Entrant, compare
 from leaderboard.labels.labels import LabelSet
-from leaderboard.paired import COMPARED_FIGURES
+from leaderboard.paired import COMPARED_METRICS
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.report import verdicts_of
 from space.pages.compare.summary import (
@@ -50,7 +50,7 @@ PATH: Final = "/compare"
 CONTROLS: Final = (
     QueryParam("judges", "many", []),
     QueryParam("label", "one", "success", LABELS),
-    QueryParam("figure", "one", "precision", COMPARED_FIGURES),
+    QueryParam("figure", "one", "precision", COMPARED_METRICS),
 )
 """What the address says; ids are looked up on the board, which changes."""
 
@@ -123,7 +123,7 @@ def _values(
         "chosen": [row.id for row in compared],
         "most": MOST,
         "labels": [(title, key) for key, title in LABEL_TITLES.items()],
-        "metrics": [(METRIC_TITLES[key], key) for key in COMPARED_FIGURES],
+        "metrics": [(METRIC_TITLES[key], key) for key in COMPARED_METRICS],
         "notices": notices,
         "suggestions": _suggestions(board, label) if is_example else [],
         "is_example": is_example and not answering,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leaderboard.compare import Comparison, Entrant, Pair, Runs, Vote
+from leaderboard.compare import Comparison, Entrant, Pair, PairedVerdicts, Vote
 from leaderboard.paired import Difference, JointErrors, McNemar, SharedErrors, VerdictAgreement
 from space.pages.compare.summary import (
     apart_sentence,
@@ -31,7 +31,7 @@ def difference(value, interval=None, basis="paired"):
 
 
 def runs(percent=0.8):
-    return Runs(
+    return PairedVerdicts(
         McNemar(1000, 800, 90, 60, 50, 0.0170),
         VerdictAgreement(1000, 100, 50, 50, 800, percent, 0.4444),
         SharedErrors(110, 140, 30, 20, 15.4, 0.25),
