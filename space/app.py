@@ -1,18 +1,11 @@
-"""The Space: pages and REST on one server.
-
-What people see and do of their own, and maintainers of everybody's: pages and REST, in one router.
-
-What readers see and do about labels: disputes, errors of judges, label versions, in one router.
-
-Labelling in one router: the annotators' pages and REST, the discussion, and what maintainers do there.
-"""
+"""The Space: pages, REST, Gradio and MCP on one server."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from gradio.utils import get_upload_folder
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Mount
@@ -34,18 +27,18 @@ from space.pages.annotate.api import (
     ANSWERS_PATH,
     MOST_ANSWER_BYTES,
     build_annotating_router,
-    build_label_office_router,
+    build_annotation_admin_router,
 )
-from space.pages.annotate.discuss import build_discussing_router
+from space.pages.annotate.discuss import build_discussion_router
 from space.pages.annotate.page import build_annotating_pages
 from space.pages.compare.page import build_compare_router
 from space.pages.errors.page import build_errors_pages, build_errors_router
 from space.pages.judge.page import build_judge_router
-from space.pages.labels import build_disputes_pages, build_disputes_router, build_label_log
+from space.pages.labels import build_disputes_pages, build_disputes_router, build_label_versions
 from space.pages.leaderboard.page import build_leaderboard_router
 from space.pages.maintain.api import RescoringJob, build_maintain_router
 from space.pages.maintain.page import build_maintain_pages
-from space.pages.mine import build_own_pages, build_own_router
+from space.pages.mine import build_mine_pages, build_mine_router
 from space.pages.paper import build_paper_router
 from space.pages.success_rates import build_rates_router
 from space.pages.trajectories.dataset import Explorer
@@ -60,53 +53,46 @@ from submissions.service import SubmissionService
 from submissions.startup import open_service
 
 
-def build_labels_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``/disputes``, ``/errors``, ``/labels`` and their REST answers."""
-    service, auth, router = services.submissions, services.auth, APIRouter()
-    acts = ReaderActions(service.engine, service.suite, service.clock)
-    columns = services.judge_columns
-    router.include_router(build_disputes_router(service, auth, acts), tags=["Disputes"])
-    router.include_router(build_disputes_pages(service, auth, acts, pages))
-    router.include_router(build_errors_router(service, auth, acts, columns), tags=["Errors of judges"])
-    router.include_router(build_errors_pages(service, columns, pages))
-    router.include_router(build_label_log(service, auth, pages))
-    return router
-
-
-def build_people_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``/mine``, ``/maintain``, boards of other label versions, and what is about labels; with their REST."""
-    service, auth, router = services.submissions, services.auth, APIRouter()
-    job = RescoringJob(service)
-    router.include_router(build_own_router(service, auth), tags=["Your submissions"])
-    router.include_router(build_own_pages(service, auth, pages))
-    router.include_router(build_maintain_router(service, auth, job), tags=["Maintainers"])
-    router.include_router(build_maintain_pages(service, auth, job, pages))
-    router.include_router(build_old_boards_router(service, auth), tags=["The board"])
-    router.include_router(build_labels_router(services, pages))
-    return router
-
-
-def build_labelling_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``/annotate``, ``/discuss`` and the REST answers behind them."""
-    desk, explorer = services.labelling, services.trajectories
-    access, router = Access(desk, services.auth), APIRouter()
-    router.include_router(build_annotating_router(desk, explorer, access), tags=["Annotators"])
-    router.include_router(build_discussing_router(desk, access), tags=["Discussion of labels"])
-    router.include_router(build_label_office_router(desk, explorer, access), tags=["Discussion of labels"])
-    router.include_router(build_annotating_pages(desk, explorer, access, pages))
-    return router
-
-
-PAGE_ROUTERS = (
-    build_leaderboard_router,
-    build_compare_router,
-    build_judge_router,
-    build_rates_router,
-    build_trajectories_router,
-    build_paper_router,
-    build_about_router,
-)
-"""What builds the pages for readers from the services and the frame; the menu is in ``plain_page.PAGES``."""
+def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
+    """Pages and REST, in the order in which ``/api`` lists them; the menu is in `space.web.frame`."""
+    service, auth, explorer = services.submissions, services.auth, services.trajectories
+    desk, columns = services.labelling, services.judge_columns
+    access, rescoring = Access(desk, auth), RescoringJob(service)
+    actions = ReaderActions(service.engine, service.suite, service.clock)
+    rest = (
+        ("The board", build_router(service)),
+        ("Prediction files", build_submission_router(service, auth)),
+        ("Trajectories", build_explorer_router(explorer)),
+        ("Your submissions", build_mine_router(service, auth)),
+        ("Maintainers", build_maintain_router(service, auth, rescoring)),
+        ("The board", build_old_boards_router(service, auth)),
+        ("Disputes", build_disputes_router(service, auth, actions)),
+        ("Errors of judges", build_errors_router(service, auth, actions, columns)),
+        ("Annotators", build_annotating_router(desk, explorer, access)),
+        ("Discussion of labels", build_discussion_router(desk, access)),
+        ("Discussion of labels", build_annotation_admin_router(desk, explorer, access)),
+        ("Account", build_auth_router(auth, SignInPage(pages), service.suite.rules, desk.is_annotator)),
+    )
+    for tag, router in rest:
+        app.include_router(router, tags=[tag])
+    for router in (
+        build_leaderboard_router(services, pages),
+        build_compare_router(services, pages),
+        build_judge_router(services, pages),
+        build_rates_router(services, pages),
+        build_trajectories_router(services, pages),
+        build_paper_router(services, pages),
+        build_about_router(services, pages),
+        build_mine_pages(service, auth, pages),
+        build_maintain_pages(service, auth, rescoring, pages),
+        build_disputes_pages(service, auth, actions, pages),
+        build_errors_pages(service, columns, pages),
+        build_label_versions(service, auth, pages),
+        build_annotating_pages(desk, explorer, access, pages),
+        build_description_router(app, pages),
+        pages.static.router(),
+    ):
+        app.include_router(router)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -119,7 +105,7 @@ def create_app(settings: Settings) -> FastAPI:
     metrics.watch_service(service)
     metrics.watch_queue(service.durability.waiting)
     app = FastAPI(
-        lifespan=partial(closing_at_the_end, service),
+        lifespan=partial(close_on_shutdown, service),
         title=NAME,
         description=ABOUT_REST,
         docs_url=None,
@@ -128,25 +114,11 @@ def create_app(settings: Settings) -> FastAPI:
     )
     on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
     services = Services(service, Explorer(settings, service), checks)
-    static = StaticAssets()
-    pages = PageFrame(static, on_space)
-    app.include_router(build_router(service), tags=["The board"])
-    app.include_router(build_submission_router(service, services.auth), tags=["Prediction files"])
-    app.include_router(build_explorer_router(services.trajectories), tags=["Trajectories"])
+    pages = PageFrame(StaticAssets(), on_space)
+    add_routes(app, services, pages)
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
-    app.include_router(build_description_router(app, pages))
-    app.include_router(static.router())
-    for build in PAGE_ROUTERS:
-        app.include_router(build(services, pages))
-    app.include_router(build_people_router(services, pages))
-    app.include_router(build_labelling_router(services, pages))
-    sign_in_page = SignInPage(pages)
-    app.include_router(
-        build_auth_router(services.auth, sign_in_page, service.suite.rules, services.labelling.is_annotator),
-        tags=["Account"],
-    )
     if services.auth.mode == "hub":
-        app.mount("/login", build_login(services.auth, sign_in_page))
+        app.mount("/login", build_login(services.auth, SignInPage(pages)))
     app.add_middleware(ClosedRoutes)
     add_error_handlers(app, service, pages.problem)
     app.add_middleware(
@@ -171,7 +143,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 @asynccontextmanager
-async def closing_at_the_end(service: SubmissionService, _app: FastAPI) -> AsyncIterator[None]:
-    """Bring to the Hub what waits for it when the server is shut down."""
+async def close_on_shutdown(service: SubmissionService, _app: FastAPI) -> AsyncIterator[None]:
+    """Send to the Hub what waits for it when the server is shut down."""
     yield
     await run_in_threadpool(service.close)

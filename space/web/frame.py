@@ -99,7 +99,7 @@ class PageFrame:
     """Makes whole pages from templates that extend ``plain.html``. Safe for threads."""
 
     def __init__(self, static: StaticAssets, on_space: bool = False) -> None:
-        self._static, self._on_space = static, on_space
+        self.static, self._on_space = static, on_space
         self._cache: ByteCache[CachedPage] = ByteCache(KEPT_BYTES, lambda page: size_of(page.prepared))
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
@@ -152,7 +152,7 @@ class PageFrame:
 
     def _frame(self, path: str) -> dict[str, Any]:
         menu = [page for page in PAGES if page.in_menu]
-        return {"static": self._static, "name": NAME, "menu": menu, "current": {"path": path}}
+        return {"static": self.static, "name": NAME, "menu": menu, "current": {"path": path}}
 
     def _policy(self, html: str, evaluates: bool = False) -> str:
         # Whatever people wrote is escaped, so that the scripts in it are ours.

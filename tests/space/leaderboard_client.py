@@ -5,7 +5,7 @@ from fastapi.testclient import TestClient
 
 from leaderboard.board.board import Board
 from space.pages.leaderboard.page import build_leaderboard_router, choice_values
-from space.pages.leaderboard.table import Choice
+from space.pages.leaderboard.table import LeaderboardQuery
 from space.services import Services
 from space.web.assets import StaticAssets
 from space.web.frame import PageFrame, render
@@ -24,11 +24,11 @@ def page_html(service: SubmissionService, query: str = "") -> str:
     return leaderboard_client(service).get(f"/?{query}").text
 
 
-def table_html(board: Board, choice: Choice) -> str:
+def table_html(board: Board, choice: LeaderboardQuery) -> str:
     """The table of a board for a choice."""
     return render("leaderboard/table.html", **choice_values(board, choice))
 
 
-def board_html(service: SubmissionService, choice: Choice) -> str:
+def board_html(service: SubmissionService, choice: LeaderboardQuery) -> str:
     """The table of the board as it is now."""
     return table_html(service.board(), choice)

@@ -1,61 +1,66 @@
-"""A server of nothing but people's own pages and the maintainers', and somebody who calls it.
-
-A local server of disputes, errors and label versions, over a service and what the explorer shows.
-
-A service over the synthetic suite, its labels public, with judges that err in known ways.
-
-A service over the synthetic suite, its labels private, and rows made public on its board.
-"""
+"""The Space's routes on a local server; services over the synthetic suite with public or private labels."""
 
 import json
+import tempfile
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from space.api.submissions import build_submission_router
-from space.app import build_labels_router, build_people_router
+from space.app import add_routes
 from space.auth.auth import Auth
+from space.pages.annotate.api import ANSWERS_PATH, MOST_ANSWER_BYTES
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.web.assets import StaticAssets
+from space.web.body_limits import BodyLimits
 from space.web.frame import PageFrame
+from space.web.http_errors import add_error_handlers
 from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
 from tests.space.auth.conftest import session_cookie
 from tests.support.canary import CANARIES
-from tests.support.rest_app import rest_app
 from tests.support.submissions import send, settings_for, verdicts, with_rules, write_suite
 
 HOST = "127.0.0.1:7860"
+MAINTAINER = "mia"
 LABEL_WORDS = (*CANARIES, "counts_by_task")
 """What no answer may hold."""
 
 
-def people_client(service: SubmissionService) -> TestClient:
-    """A client of a local server over a service; nobody is signed in (see `signed_in`)."""
-    services = Services(service, None)
+def rest_app(service: SubmissionService) -> FastAPI:
+    """An application without routes: errors become status codes and bodies are bounded as in the Space."""
+    app = FastAPI()
+    add_error_handlers(app, service)
+    app.add_middleware(
+        BodyLimits,
+        upload_bytes=service.settings.max_upload_bytes,
+        folder=Path(tempfile.gettempdir()),
+        keep_seconds=3600,
+        gates={"/api/submissions": Auth(service.settings).submitter_of},
+        larger={ANSWERS_PATH: MOST_ANSWER_BYTES},
+    )
+    return app
+
+
+def local_client(service: SubmissionService, columns=None) -> TestClient:
+    """A client of all pages and REST without Gradio; nobody is signed in (see `signed_in`).
+
+    ``columns`` stands for the verdicts whose errors may be seen.
+    """
+    services = Services(service, Explorer(service.settings, service))
+    if columns is not None:
+        services.__dict__["judge_columns"] = columns
     app = rest_app(service)
-    app.include_router(build_people_router(services, PageFrame(StaticAssets())))
-    app.include_router(build_submission_router(service, auth=services.auth))
+    add_routes(app, services, PageFrame(StaticAssets()))
     return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
 
 
 def signed_in(service: SubmissionService, name: str) -> dict[str, str]:
     """The headers of somebody's browser on a page of the server."""
     return {"sec-fetch-site": "same-origin", "cookie": session_cookie(Auth(service.settings), name)}
-
-
-MAINTAINER = "mia"
-
-
-def labels_client(service: SubmissionService) -> TestClient:
-    """A client of it; nobody is signed in (see `people.signed_in`)."""
-    services = Services(service, Explorer(service.settings, service))
-    app = rest_app(service)
-    app.include_router(build_labels_router(services, PageFrame(StaticAssets())))
-    return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
 
 
 def public_service(folder: Path) -> SubmissionService:

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from space.api.submissions import build_submission_router
 from submissions.service import SubmissionService
-from tests.support.rest_app import rest_app
+from tests.support.space_app import rest_app
 from tests.support.submissions import SECRET_ANNOTATOR, settings_for, verdicts
 
 DECLARED = {

@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from core.vocabulary import COLUMNS_TOLD, PREDICTION_COLUMNS
 from space.gradio_app.findings import KINDS, ROWS_SHOWN, view_upload
 from tests.support.submissions import verdicts
 
@@ -84,10 +83,6 @@ def test_a_file_that_is_nothing_that_is_read_has_a_finding_without_rows(service)
     view = view_upload(service.check(b"%PDF-1.7", "a.pdf", "test"))
     assert codes(view) == {KINDS["file"]: ["not_text"]}
     assert view.groups[0].findings[0].rows == ()
-
-
-def test_every_column_of_a_prediction_file_is_told():
-    assert tuple(COLUMNS_TOLD) == PREDICTION_COLUMNS
 
 
 def findings(service, content: bytes, name="a.jsonl"):

@@ -10,10 +10,10 @@ from core.settings import Settings
 from space.pages.labels import dispute_form
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.index import Labels
-from space.pages.trajectories.page import story_part
+from space.pages.trajectories.page import story_fragment
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
-from tests.support.space_app import MAINTAINER, labels_client, signed_in
+from tests.support.space_app import MAINTAINER, local_client, signed_in
 from tests.support.submissions import settings_for, with_rules, write_suite
 
 FAILED = Labels(success=False, side_effect=None, repetition=True, optimality=2)
@@ -26,7 +26,7 @@ def service(settings) -> SubmissionService:
 
 @pytest.fixture
 def client(service):
-    return labels_client(service)
+    return local_client(service)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_only_maintainers_get_forms_to_decide(client, service):
 
 @pytest.mark.parametrize("decision", ["corrected", "kept"])
 def test_of_a_hidden_label_no_answer_tells_what_was_decided(private, decision):
-    client = labels_client(private)
+    client = local_client(private)
     file_one(client, private, text="it did succeed")
     decide(client, private, decision, "it is a success indeed")
     page = client.get("/disputes").text
@@ -133,7 +133,7 @@ def test_both_decisions_on_a_hidden_label_look_alike(tmp_path):
         write_suite(folder)
         service = SubmissionService(settings_for(folder, folder / "state", maintainers=MAINTAINER))
         private = with_rules(service, is_public=False)
-        client = labels_client(private)
+        client = local_client(private)
         file_one(client, private)
         decide(client, private, decision)
         found = client.get("/api/disputes").json()["disputes"][0]
@@ -172,7 +172,7 @@ def sample_explorer(tmp_path_factory) -> Explorer:
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_the_form_stands_on_the_page_of_a_trajectory(sample_explorer, split):
     run = next(entry for entry in sample_explorer.of_suite().index.entries if entry.split == split)
-    html = story_part(sample_explorer, f"id={run.trajectory_id}").html
+    html = story_fragment(sample_explorer, f"id={run.trajectory_id}").html
     assert 'action="/api/disputes"' in html
     assert f'data-then="/disputes?trajectory_id={run.trajectory_id}"' in html
     assert ("(labelled:" in html) == (split == "dev")
@@ -181,4 +181,4 @@ def test_the_form_stands_on_the_page_of_a_trajectory(sample_explorer, split):
 def test_there_is_no_form_where_another_suite_is_served(service):
     explorer = Explorer(service.settings, service)  # it shows the sample beside the suite of the tests
     run = explorer.of_suite("sample").index.entries[0]
-    assert "/api/disputes" not in story_part(explorer, f"id={run.trajectory_id}&suite=sample").html
+    assert "/api/disputes" not in story_fragment(explorer, f"id={run.trajectory_id}&suite=sample").html

@@ -11,8 +11,7 @@ from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.submissions.labels.test_versions import corrected
 from tests.submissions.scoring.test_board import with_doubles
-from tests.support.pages import pages_client
-from tests.support.space_app import MAINTAINER, labels_client, signed_in
+from tests.support.space_app import MAINTAINER, local_client, signed_in
 from tests.support.submissions import again, send, verdicts, with_rules
 
 MIA = Actor("Mia", is_maintainer=True)
@@ -37,7 +36,7 @@ def corrected_service(service, released) -> SubmissionService:
 
 
 def test_versions_tell_what_changed_and_why_and_what_it_did_to_the_ranks(corrected_service):
-    page = labels_client(corrected_service).get("/labels").text
+    page = local_client(corrected_service).get("/labels").text
     text = shown_text(page)
     first, second = (each.version for each in published_versions(corrected_service.engine, "small"))
     assert second == corrected_service.label_version
@@ -51,14 +50,14 @@ def test_versions_tell_what_changed_and_why_and_what_it_did_to_the_ranks(correct
 
 
 def test_before_anything_was_published_the_page_says_so(service):
-    text = shown_text(labels_client(service).get("/labels").text)
+    text = shown_text(local_client(service).get("/labels").text)
     assert "No label set was published yet" in text and "the labels that came with it" in text
     assert "No submission was scored under other labels" in text
 
 
 def test_private_labels_keep_changes_reasons_and_ranks_for_maintainers(corrected_service):
     private = with_rules(again(corrected_service), is_public=False)
-    client = labels_client(private)
+    client = local_client(private)
     text = shown_text(client.get("/labels", headers=signed_in(private, "ada")).text)
     assert private.label_version is not None and private.label_version in text
     for word in (WHY, "as released", "Success 1", "Before", "Bold"):
@@ -69,7 +68,7 @@ def test_private_labels_keep_changes_reasons_and_ranks_for_maintainers(corrected
 
 def test_hostile_reasons_stay_text(service, released, hostile):
     serving = again(service, labels="records")
-    client = labels_client(serving)
+    client = local_client(serving)
     publish(serving, released, MIA, "calm")
     calm = tags_and_attributes(client.get("/labels").text)
     publish(serving, corrected(released, 0, trajectory_success="Unsuccessful"), MIA, hostile)
@@ -87,7 +86,7 @@ def doubled(service, released) -> SubmissionService:
 
 def page_of(service, **misses) -> str:
     judge = send(service, verdicts(service.suite, **misses)).submission_id
-    return pages_client(service).get(f"/judge?id={judge}").text
+    return local_client(service).get(f"/judge?id={judge}").text
 
 
 def test_a_judge_page_tells_how_far_label_noise_moves_its_precision(doubled):

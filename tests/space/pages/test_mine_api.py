@@ -6,7 +6,7 @@ import pytest
 
 from submissions.intake.receipts import problem_of
 from tests.support.clocks import one_a_day
-from tests.support.space_app import people_client, signed_in
+from tests.support.space_app import local_client, signed_in
 from tests.support.submissions import FORM, SECRET_ANNOTATOR, send, verdicts, with_rules
 
 DECLARED = {**FORM, "test_labels_used": "no"}
@@ -30,7 +30,7 @@ def post_file(client, content, headers=None, **declared):
 
 
 def test_its_owner_gets_receipt_standing_and_figures(service, sent):
-    answer = people_client(service).get(f"/api/submissions/{sent}", headers=signed_in(service, "Ada"))
+    answer = local_client(service).get(f"/api/submissions/{sent}", headers=signed_in(service, "Ada"))
     found = answer.json()
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     assert (found["submission_id"], found["status"], found["judge_name"]) == (sent, "accepted", "First judge")
@@ -42,7 +42,7 @@ def test_its_owner_gets_receipt_standing_and_figures(service, sent):
 
 @pytest.mark.parametrize("path", ["/api/submissions/{}", "/mine/{}"])
 def test_others_get_one_answer_whether_an_id_exists_or_not(service, sent, path):
-    client = people_client(service)
+    client = local_client(service)
     for name, status in ((None, 401), ("Bob", 403)):
         headers = signed_in(service, name) if name else {}
         there, not_there = (client.get(path.format(each), headers=headers) for each in (sent, "0" * 12))
@@ -54,7 +54,7 @@ def test_others_get_one_answer_whether_an_id_exists_or_not(service, sent, path):
 
 
 def test_withdrawing_takes_the_row_off_the_board_and_is_told(service, sent):
-    client, path = people_client(service), f"/api/submissions/{sent}/withdraw"
+    client, path = local_client(service), f"/api/submissions/{sent}/withdraw"
     assert client.post(path, json={}, headers=signed_in(service, "Bob")).status_code == 403
     assert len(service.board().rows) == 1
     answer = client.post(path, json={"reason": "a mistake"}, headers=signed_in(service, "Ada"))
@@ -65,7 +65,7 @@ def test_withdrawing_takes_the_row_off_the_board_and_is_told(service, sent):
 
 
 def test_a_page_of_another_site_withdraws_nothing(service, sent):
-    client, path = people_client(service), f"/api/submissions/{sent}/withdraw"
+    client, path = local_client(service), f"/api/submissions/{sent}/withdraw"
     for where in (
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
@@ -77,7 +77,7 @@ def test_a_page_of_another_site_withdraws_nothing(service, sent):
 
 
 def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
-    client = people_client(service)
+    client = local_client(service)
     said = {"account": "Ada", "judge": "First judge", "to": "Better name"}
     assert client.post("/api/judges/rename", json=said, headers=signed_in(service, "Bob")).status_code == 403
     answer = client.post("/api/judges/rename", json=said, headers=signed_in(service, "Ada"))
@@ -110,15 +110,13 @@ def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
     ],
 )
 def test_a_body_that_is_not_in_order_is_said(service, sent, body, said):
-    answer = people_client(service).post(
-        "/api/judges/rename", content=body, headers=signed_in(service, "Ada")
-    )
+    answer = local_client(service).post("/api/judges/rename", content=body, headers=signed_in(service, "Ada"))
     assert answer.status_code == 422
     assert said in answer.json()["detail"]
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(service, sent):
-    client, headers = people_client(service), signed_in(service, "Ada")
+    client, headers = local_client(service), signed_in(service, "Ada")
     sent_bytes = 0
 
     def endless():
@@ -134,7 +132,7 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(service, sent):
 
 def test_a_stranger_is_told_to_sign_in_whatever_the_body_says(service, sent):
     for content in (b"", b"{}", b'{"judge": 7}', b'{"judge": "x", "to": "y"}'):
-        assert people_client(service).post("/api/judges/rename", content=content).status_code == 401
+        assert local_client(service).post("/api/judges/rename", content=content).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -142,7 +140,7 @@ def test_a_stranger_is_told_to_sign_in_whatever_the_body_says(service, sent):
 )
 def test_a_body_is_json_whatever_its_content_type_says(service, sent, content_type):
     headers = signed_in(service, "Ada") | ({"content-type": content_type} if content_type else {})
-    answer = people_client(service).post(
+    answer = local_client(service).post(
         "/api/judges/rename", content=b'{"judge": "First judge", "to": "Better name"}', headers=headers
     )
     assert (answer.status_code, answer.json()["judge"]) == (200, "Better name")
@@ -150,7 +148,7 @@ def test_a_body_is_json_whatever_its_content_type_says(service, sent, content_ty
 
 def test_rows_of_a_public_suite_need_not_be_made_public(service, sent):
     path = f"/api/submissions/{sent}/publish"
-    answer = people_client(service).post(path, headers=signed_in(service, "Ada"))
+    answer = local_client(service).post(path, headers=signed_in(service, "Ada"))
     assert (answer.status_code, answer.json()["detail"]) == (
         409,
         "rows of this suite are public from the start",
@@ -161,9 +159,7 @@ def test_a_private_row_is_made_public_and_the_day_is_told(service):
     service.clock = one_a_day()
     with_rules(service, is_public=False, fewest_positives=1, round_days=30)
     sent = send(service, verdicts(service.suite)).submission_id
-    answer = people_client(service).post(
-        f"/api/submissions/{sent}/publish", headers=signed_in(service, "Ada")
-    )
+    answer = local_client(service).post(f"/api/submissions/{sent}/publish", headers=signed_in(service, "Ada"))
     # Rounds count from 2025-01-01; 2026-01-01 is day 365, in round 12, which ends after 13 * 30 = 390 days.
     assert answer.json()["appears_at"] == "2026-01-26T00:00:00+00:00"
 
@@ -174,14 +170,14 @@ def test_acts_wait_until_records_can_be_kept(service, sent):
 
     service.durability = Closed()
     path = f"/api/submissions/{sent}/withdraw"
-    answer = people_client(service).post(path, headers=signed_in(service, "Ada"))
+    answer = local_client(service).post(path, headers=signed_in(service, "Ada"))
     assert (answer.status_code, answer.json()["detail"]) == (503, "nothing was done: the Hub is silent")
 
 
 def test_what_is_left_is_told_to_whoever_is_signed_in_and_locally_to_a_name(service):
     with_rules(service, files_a_day=2, files_a_year=20)
     send(service, verdicts(service.suite))
-    client = people_client(service)
+    client = local_client(service)
     assert client.get("/api/allowance").status_code == 401
     found = client.get("/api/allowance", headers=signed_in(service, "Ada")).json()
     assert (found["left_today"], found["left_this_year"], found["next_at"]) == (1, 19, None)
@@ -193,12 +189,12 @@ def test_what_is_left_is_told_to_whoever_is_signed_in_and_locally_to_a_name(serv
 
 def test_on_a_space_nobody_asks_what_is_left_to_others(suite_folder, tmp_path, service):
     service.settings = service.settings.model_copy(update={"space_id": "ada/board"})
-    assert people_client(service).get("/api/allowance?account=Ada").status_code == 401
+    assert local_client(service).get("/api/allowance?account=Ada").status_code == 401
 
 
 def test_a_submission_that_is_accepted_known_or_over_the_limit(service):
     with_rules(service, files_a_day=1, files_a_year=20)
-    client, content = people_client(service), verdicts(service.suite, misses=1)
+    client, content = local_client(service), verdicts(service.suite, misses=1)
     first, again = post_file(client, content), post_file(client, content)
     assert (first.status_code, again.status_code) == (201, 200)
     found = first.json()
@@ -215,14 +211,14 @@ def test_a_submission_that_is_accepted_known_or_over_the_limit(service):
 
 def test_where_no_file_is_ever_taken_there_is_no_moment_to_come_back(service):
     with_rules(service, files_a_day=0)
-    over = post_file(people_client(service), verdicts(service.suite))
+    over = post_file(local_client(service), verdicts(service.suite))
     assert (over.status_code, over.json()["next_at"]) == (429, None)
     assert "retry-after" not in over.headers
 
 
 def test_a_held_file_is_answered_with_202_and_the_reasons(service):
     with_rules(service, is_public=False, fewest_positives=30)
-    answer = post_file(people_client(service), verdicts(service.suite))
+    answer = post_file(local_client(service), verdicts(service.suite))
     found = answer.json()
     assert (answer.status_code, found["status"], found["report"]) == (202, "held", None)
     assert found["told"].startswith("It is held until a maintainer has reviewed it")
@@ -231,17 +227,17 @@ def test_a_held_file_is_answered_with_202_and_the_reasons(service):
 
 def test_a_record_that_does_not_last_yet_is_answered_with_202(service, monkeypatch):
     monkeypatch.setattr(service.durability, "wait", lambda sequence, timeout_s: False)
-    answer = post_file(people_client(service), verdicts(service.suite))
+    answer = post_file(local_client(service), verdicts(service.suite))
     assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
     assert "waits to be stored permanently" in answer.json()["told"]
 
 
 def test_an_owner_of_a_private_suite_gets_noisy_figures_and_a_maintainer_exact_ones(service):
     with_rules(service, is_public=False, fewest_positives=1, private_noise=6.0)
-    answer = post_file(people_client(service), verdicts(service.suite, misses=4, false_alarms=2))
+    answer = post_file(local_client(service), verdicts(service.suite, misses=4, false_alarms=2))
     overall = answer.json()["report"]["labels"]["success"]["overall"]
     assert overall["noise"] == {"tp_sd": 6.0}
     assert "counts_by_task" not in json.dumps(answer.json())
     path = f"/api/submissions/{answer.json()['submission_id']}"
-    exact = people_client(service).get(path, headers=signed_in(service, "Grace")).json()
+    exact = local_client(service).get(path, headers=signed_in(service, "Grace")).json()
     assert exact["report"]["labels"]["success"]["overall"]["tp"] == 6

@@ -11,7 +11,7 @@ from submissions.intake.accounts import Actor
 from submissions.intake.receipts import problem_of
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.clocks import one_a_day
-from tests.support.space_app import people_client, signed_in
+from tests.support.space_app import local_client, signed_in
 from tests.support.submissions import send, verdicts, with_rules
 
 
@@ -22,13 +22,13 @@ def settings(settings):
 
 
 def mine(service, name="Ada", path="/mine") -> str:
-    answer = people_client(service).get(path, headers=signed_in(service, name))
+    answer = local_client(service).get(path, headers=signed_in(service, name))
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     return answer.text
 
 
 def test_who_is_not_signed_in_is_asked_to(service):
-    answer = people_client(service).get("/mine")
+    answer = local_client(service).get("/mine")
     assert answer.status_code == 401
     assert 'href="/sign-in"' in answer.text
 

@@ -9,7 +9,7 @@ from space.pages.paper import kind_of, numbered_notes, text_of
 from space.web.query import link_to
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
-from tests.support.pages import pages_client
+from tests.support.space_app import local_client
 
 CELLS = (
     TableCell(0.698, 0.6984, "counts", "", 1106),
@@ -23,7 +23,7 @@ TABLE = PaperTable(1, "A table", ("Judge",), (("", 6),), tuple("abcdef"), (Table
 
 
 def page_of(service, table) -> str:
-    answer = pages_client(service).get(link_to("/paper", table=table))
+    answer = local_client(service).get(link_to("/paper", table=table))
     assert answer.status_code == 200
     return answer.text
 

@@ -18,8 +18,7 @@ from submissions.intake.accounts import Actor
 from tests.space.conftest import shown_text
 from tests.space.leaderboard_client import board_html
 from tests.support.clocks import one_a_day
-from tests.support.pages import pages_client
-from tests.support.space_app import with_scores
+from tests.support.space_app import local_client, with_scores
 from tests.support.submissions import send, verdicts, with_rules
 
 RULES = {"fewest_positives": 1, "private_noise": 6.0, "public_noise": 3.0, "round_days": 3}
@@ -41,7 +40,7 @@ def private(service):
 
 
 def page_of(service, path, **choices) -> str:
-    return pages_client(service).get(link_to(path, **choices)).text
+    return local_client(service).get(link_to(path, **choices)).text
 
 
 def ids(service) -> list[str]:

@@ -8,7 +8,7 @@ from space.pages.success_rates import benchmarks_of, describe_rate, view_rates, 
 from space.web.query import link_to
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
-from tests.support.pages import pages_client
+from tests.support.space_app import local_client
 from tests.support.submissions import with_rules
 
 AGENTS = ("ann", "bob", "cyd")
@@ -20,7 +20,7 @@ def evaluator(name, **successes):
 
 
 def page_of(service, **choices) -> str:
-    answer = pages_client(service).get(link_to("/rates", **choices))
+    answer = local_client(service).get(link_to("/rates", **choices))
     assert answer.status_code == 200
     return answer.text
 

@@ -20,7 +20,7 @@ from submissions.intake.accounts import Actor
 from tests.space.conftest import shown_text
 from tests.space.leaderboard_client import board_html
 from tests.support.boards import board, cell, label, row
-from tests.support.pages import pages_client
+from tests.support.space_app import local_client
 from tests.support.submissions import send, verdicts
 
 GRACE = Actor("Grace", is_maintainer=True)
@@ -29,7 +29,7 @@ GRACE = Actor("Grace", is_maintainer=True)
 def pages(service) -> list[str]:
     """The leaderboard, the first row's page, and the first two rows compared."""
     ids = [row.id for row in service.board().rows]
-    client = pages_client(service)
+    client = local_client(service)
     addresses = link_to("/judge", id=ids[0]), link_to("/compare", judges=ids)
     return [board_html(service, Choice()), *(client.get(address).text for address in addresses)]
 

@@ -14,7 +14,7 @@ from space.web.http_errors import add_error_handlers, hide_unknown, require_open
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import DeclarationError
-from tests.support.rest_app import rest_app
+from tests.support.space_app import rest_app
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

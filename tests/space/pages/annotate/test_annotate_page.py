@@ -13,8 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from core.suite import DevLabels, load_suite
-from space.app import build_labelling_router
-from space.auth.oauth import SignInPage, build_auth_router
+from space.app import add_routes
 from space.pages.annotate.item import address_of
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
@@ -24,7 +23,7 @@ from submissions.intake.accounts import Actor
 from submissions.labels.annotation_actions import Draft
 from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
-from tests.support.rest_app import rest_app
+from tests.support.space_app import rest_app
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 
 ORIGIN = "http://127.0.0.1:7860"
@@ -48,17 +47,13 @@ class World:
         self.service = SubmissionService(self.settings)
         send(self.service, verdicts(suite, misses=0 if yes else 9))
         self.services = Services(self.service, Explorer(self.settings, self.service))
-        self.app = rest_app(self.services.submissions)
-        pages = PageFrame(StaticAssets())
-        self.app.include_router(build_labelling_router(self.services, pages))
-        is_annotator = self.services.labelling.is_annotator
-        sign_in = SignInPage(pages)
-        self.app.include_router(build_auth_router(self.services.auth, sign_in, suite.rules, is_annotator))
+        self.app = rest_app(self.service)
+        add_routes(self.app, self.services, PageFrame(StaticAssets()))
         self._label(suite)
 
     def _label(self, suite) -> None:
         """Ada and Bob share six runs of test and two of dev; Bob has done all, and a maintainer decided."""
-        acts = self.services.labelling.acts
+        acts = self.services.labelling.actions
         for name in ("ada", "bob"):
             acts.invite(name, GRACE)
         acts.assign(
@@ -302,7 +297,7 @@ def test_maintainers_invite_assign_decide_and_publish_on_the_page(tmp_path):
     assert client.post("/api/discuss/assign", json=said).json()["assignments"] == 5
     assert len(world.queue("cleo")) > 0
     for trajectory_id in world.queue("ada")[:4]:
-        world.services.labelling.acts.save(trajectory_id, World.said(world), 0, Actor("ada"))
+        world.services.labelling.actions.save(trajectory_id, World.said(world), 0, Actor("ada"))
     agreement = client.get("/api/discuss/agreement").json()["questions"]["success"]["overall"]
     assert (agreement["pairs"], agreement["percent"]) == (4, 1.0)
     assert "100.0 %" in client.get("/discuss").text

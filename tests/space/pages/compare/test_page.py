@@ -8,8 +8,7 @@ import pytest
 from space.pages.compare.page import examples
 from space.web.query import link_to
 from tests.space.conftest import shown_text, tags_and_attributes
-from tests.support.pages import pages_client
-from tests.support.space_app import make_public, private_service, public_service, send_three
+from tests.support.space_app import local_client, make_public, private_service, public_service, send_three
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
 
 
@@ -21,7 +20,7 @@ def public(tmp_path):
 
 def page_of(service, judges, label="success", figure="precision", columns=None) -> str:
     """The page between menu and foot."""
-    answer = pages_client(service, columns).get(
+    answer = local_client(service, columns).get(
         link_to("/compare", judges=judges, label=label, figure=figure)
     )
     assert answer.status_code == 200
@@ -174,7 +173,7 @@ def test_a_lost_file_leaves_the_comparison_by_counts(public):
 
 def test_a_comparison_is_made_once_for_a_board(public, monkeypatch):
     service, ids = public
-    client, address = pages_client(service), link_to("/compare", judges=[ids["Alpha"], ids["Beta"]])
+    client, address = local_client(service), link_to("/compare", judges=[ids["Alpha"], ids["Beta"]])
     first = client.get(address)
     with monkeypatch.context() as patched:
         patched.setattr("space.pages.compare.page.compare", None)  # would fail if it were called
@@ -185,7 +184,7 @@ def test_a_comparison_is_made_once_for_a_board(public, monkeypatch):
 
 def test_a_form_without_scripts_gives_the_same_page(public):
     service, ids = public
-    client = pages_client(service)
+    client = local_client(service)
     listed = client.get(f"/compare?judges={ids['Alpha']}&judges={ids['Beta']}&judges=&label=success")
     assert listed.text == client.get(f"/compare?judges={ids['Alpha']},{ids['Beta']}").text
 

@@ -9,9 +9,8 @@ from core.settings import Settings
 from space.pages.errors.page import own_name
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
-from tests.support.pages import pages_client
 from tests.support.space_app import (
-    labels_client,
+    local_client,
     make_public,
     private_service,
     public_service,
@@ -34,7 +33,7 @@ def ids(service) -> dict[str, str]:
 
 @pytest.fixture
 def client(service):
-    return labels_client(service)
+    return local_client(service)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +113,7 @@ def test_names_of_ones_own_become_words_of_one_spelling():
 
 
 def test_on_dev_the_judges_of_the_dataset_are_read(sample):
-    client = labels_client(sample)
+    client = local_client(sample)
     page = shown_text(client.get("/errors", params={"judge": "functional"}).text)
     # The rule-based judge of the sample: two successes that its rules call failures, no false alarm.
     assert "On dev it takes 0 failures for success and 2 successes for failure" in page
@@ -137,14 +136,14 @@ def private(tmp_path):
 @pytest.mark.parametrize("split", ["", "dev", "test"])
 def test_hidden_test_labels_admit_no_queue(private, split):
     service, judge = private
-    answer = labels_client(service).get("/errors", params={"judge": judge, "split": split})
+    answer = local_client(service).get("/errors", params={"judge": judge, "split": split})
     assert answer.status_code == 404
     assert not any(run.trajectory_id in answer.text for run in service.suite.split("test"))
 
 
 def test_hidden_test_labels_admit_no_tag_and_no_question_whether_there_is_an_error(private):
     service, judge = private
-    client = labels_client(service)
+    client = local_client(service)
     answers = [tag(client, service, judge, run.trajectory_id) for run in service.suite.split("test")]
     assert {(answer.status_code, answer.text) for answer in answers} == {
         (403, '{"detail":"the test labels of this suite are hidden: tag errors on dev"}')
@@ -153,7 +152,7 @@ def test_hidden_test_labels_admit_no_tag_and_no_question_whether_there_is_an_err
 
 def test_a_judge_page_leads_to_its_errors_only_where_they_may_be_seen(service, ids, private):
     def links(service, judge) -> bool:
-        return f'href="/errors?judge={judge}"' in pages_client(service).get(f"/judge?id={judge}").text
+        return f'href="/errors?judge={judge}"' in local_client(service).get(f"/judge?id={judge}").text
 
     assert links(service, ids["Beta"])
     assert not links(*private)

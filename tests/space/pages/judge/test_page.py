@@ -7,8 +7,14 @@ from space.pages.judge.page import neighbours
 from space.web.query import link_to
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
-from tests.support.pages import pages_client
-from tests.support.space_app import make_public, private_service, public_service, send_three, with_scores
+from tests.support.space_app import (
+    local_client,
+    make_public,
+    private_service,
+    public_service,
+    send_three,
+    with_scores,
+)
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
 
 
@@ -20,7 +26,7 @@ def public(tmp_path):
 
 def page_of(service, row_id, label="success", status=200) -> str:
     """The page between menu and foot."""
-    answer = pages_client(service).get(link_to("/judge", id=row_id, label=label))
+    answer = local_client(service).get(link_to("/judge", id=row_id, label=label))
     assert answer.status_code == status
     return re.search(r"<main.*?</main>", answer.text, re.S)[0]
 
@@ -147,7 +153,7 @@ def test_rows_of_the_paper_say_what_is_not_known(tmp_path):
 @pytest.mark.parametrize("label", ["success", "side_effect", "repetition"])
 def test_every_row_of_the_official_board_has_a_page(tmp_path, label):
     service = SubmissionService(Settings(labels="none", state_dir=tmp_path))
-    client = pages_client(service)
+    client = local_client(service)
     for row in service.board().rows:
         html = client.get(link_to("/judge", id=row.id, label=label)).text
         assert f"<h1>{row.judge}</h1>" in html
@@ -235,7 +241,7 @@ def test_the_choices_are_a_form_that_says_what_is_shown(public):
 
 def test_a_reader_who_has_the_page_gets_it_again_only_when_the_board_changed(public):
     service, ids = public
-    client = pages_client(service)
+    client = local_client(service)
     tag = client.get(f"/judge?id={ids['Beta']}").headers["etag"]
     assert client.get(f"/judge?id={ids['Beta']}", headers={"if-none-match": tag}).status_code == 304
     send(service, verdicts(service.suite, misses=5), judge="Late")
@@ -251,4 +257,4 @@ def test_a_label_that_is_none_is_told_and_not_echoed(public, hostile):
 
 def test_an_address_of_any_bytes_is_answered(public):
     service, _ = public
-    assert pages_client(service).get("/judge?id=%ff%00&label=%c3%28&id=" + "x" * 9000).status_code == 404
+    assert local_client(service).get("/judge?id=%ff%00&label=%c3%28&id=" + "x" * 9000).status_code == 404

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from space.pages.leaderboard.table import Choice
+from space.pages.leaderboard.table import LeaderboardQuery
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.space.leaderboard_client import board_html, page_html
@@ -22,17 +22,17 @@ def cells(html: str, heading: str) -> list[str]:
 
 
 def test_the_table_has_a_line_for_each_judge_with_its_figures(filled):
-    html = board_html(filled, Choice())
+    html = board_html(filled, LeaderboardQuery())
     # Alpha 9 of 9, Beta 8 of 12, Gamma 10 of 30
     assert cells(html, "Precision") == ["100.0", "66.7", "33.3"]
     assert cells(html, "Recall") == ["90.0", "80.0", "100.0"]
     assert cells(html, "Submissions") == ["1", "2", "1"]
-    assert len(cells(board_html(filled, Choice(every_submission=True)), "Precision")) == 4
+    assert len(cells(board_html(filled, LeaderboardQuery(every_submission=True)), "Precision")) == 4
 
 
 def test_hostile_names_are_shown_as_text(service, hostile):
     harmless = send(service, verdicts(service.suite, misses=1), judge="harmless")
-    plain = tags_and_attributes(board_html(service, Choice(every_submission=True)))
+    plain = tags_and_attributes(board_html(service, LeaderboardQuery(every_submission=True)))
     send(
         service,
         verdicts(service.suite),
@@ -41,7 +41,7 @@ def test_hostile_names_are_shown_as_text(service, hostile):
         model=hostile,
         authors=hostile,
     )
-    html = board_html(service, Choice(every_submission=True))
+    html = board_html(service, LeaderboardQuery(every_submission=True))
     assert hostile[:80] in shown_text(html)
     assert tags_and_attributes(html) == plain
     assert harmless.submission_id in html
@@ -49,42 +49,42 @@ def test_hostile_names_are_shown_as_text(service, hostile):
 
 def test_a_link_is_a_link_that_gives_nothing_away(service):
     send(service, verdicts(service.suite), link="https://example.org/?a=1&b=%22")
-    html = board_html(service, Choice())
+    html = board_html(service, LeaderboardQuery())
     assert '<a href="https://example.org/?a=1&amp;b=%22" rel="noopener nofollow ugc" target="_blank">' in html
 
 
 def test_hostile_search_words_are_not_shown_and_do_no_harm(filled, hostile):
-    html = board_html(filled, Choice(search=hostile))
+    html = board_html(filled, LeaderboardQuery(search=hostile))
     assert "No judge to show" in html
     assert hostile not in html
 
 
 def test_a_name_leads_to_the_page_of_its_judge_and_can_be_picked_for_comparison(service):
     sent = send(service, verdicts(service.suite), judge="Alpha")
-    html = board_html(service, Choice())
+    html = board_html(service, LeaderboardQuery())
     assert f'<a class="name" href="/judge?id={sent.submission_id}">Alpha</a>' in html
     assert f'class="pick" value="{sent.submission_id}" aria-label="Compare Alpha"' in html
 
 
 def test_costs_stand_in_the_table_only_where_a_file_gives_them(service):
     send(service, verdicts(service.suite), judge="Silent")
-    assert "$/1k" not in board_html(service, Choice())
+    assert "$/1k" not in board_html(service, LeaderboardQuery())
     priced = b"\n".join(
         line[:-1] + b', "cost_usd": 0.0025}' for line in verdicts(service.suite, misses=1).splitlines()
     )
     send(service, priced, judge="Priced")
     # 0.0025 dollars a row are 2.50 for 1,000 of them
-    assert cells(board_html(service, Choice()), "$ for 1,000") == ["", "2.50"]
+    assert cells(board_html(service, LeaderboardQuery()), "$ for 1,000") == ["", "2.50"]
 
 
 def test_judges_that_used_test_labels_are_marked(service):
     send(service, verdicts(service.suite), judge="Honest")
     send(service, verdicts(service.suite, misses=1), judge="Open", test_labels_used=True)
-    assert board_html(service, Choice()).count("test labels used") == 1
+    assert board_html(service, LeaderboardQuery()).count("test labels used") == 1
 
 
 def test_no_page_holds_a_task_a_path_or_an_annotator(filled, settings):
-    for html in (board_html(filled, Choice()), page_html(filled)):
+    for html in (board_html(filled, LeaderboardQuery()), page_html(filled)):
         for hidden in (
             "webarena.3",
             "counts_by_task",
@@ -105,10 +105,10 @@ def test_the_heading_tells_what_the_figures_rest_on(filled):
 def test_the_heading_tells_that_submitting_is_off_and_the_board_stays(filled):
     without = SubmissionService(filled.settings.model_copy(update={"labels": "none"}))
     assert "submitting is off: no labels are configured" in shown_text(page_html(without))
-    assert board_html(without, Choice()) == board_html(filled, Choice())
+    assert board_html(without, LeaderboardQuery()) == board_html(filled, LeaderboardQuery())
     assert "submitting is off" not in page_html(filled)
 
 
 def test_a_board_without_judges_says_so(service):
-    assert "No judge" in board_html(service, Choice())
+    assert "No judge" in board_html(service, LeaderboardQuery())
     assert "0 judges ranked" in page_html(service)

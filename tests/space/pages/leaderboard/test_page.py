@@ -5,7 +5,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from space.pages.leaderboard.page import SHORT, address_of_choice, choice_in, controls, options_of
-from space.pages.leaderboard.table import Choice, sorts_of, view_board
+from space.pages.leaderboard.table import LeaderboardQuery, sorts_of, view_board
 from tests.space.conftest import shown_text
 from tests.space.leaderboard_client import leaderboard_client, table_html
 from tests.support.boards import board, cell, label, row, second_annotator
@@ -33,22 +33,24 @@ def test_an_address_makes_a_choice_and_nonsense_in_it_does_not():
         "label=repetition&figure=recall&kind=Ensemble&inputs=tree&from=scored,published&q=abc&every=1"
         "&sort=-cost"
     )
-    expected = Choice(
+    expected = LeaderboardQuery(
         "repetition", "recall", "abc", ("Ensemble",), ("published", "scored"), True, "", ("tree",), "-cost"
     )
     assert choice_in(query, options) == (expected, [])
     nonsense = "label=x&figure=y&kind=z&agent=q&from=w&every=7&sort=s"
     assert choice_in(nonsense, options) == (
-        Choice(), ["label", "figure", "agent", "kind", "from", "every", "sort"],
+        LeaderboardQuery(), ["label", "figure", "agent", "kind", "from", "every", "sort"],
     )  # fmt: skip
 
 
 def test_the_address_of_a_choice_gives_that_choice_and_leaves_defaults_out():
     options = options_of(board(row("A", label(cell(9, 1, 1, 9), (1, 1, 1)), kind="Ensemble", inputs="tree")))
-    choice = Choice("repetition", "f1", "a b", ("Ensemble",), ("scored",), True, "", ("tree",), "-recall")
+    choice = LeaderboardQuery(
+        "repetition", "f1", "a b", ("Ensemble",), ("scored",), True, "", ("tree",), "-recall"
+    )
     assert choice_in(address_of_choice(choice).partition("?")[2], options) == (choice, [])
-    assert address_of_choice(Choice()) == "/"
-    assert address_of_choice(Choice(search="x"), sort="judge") == "/?q=x&sort=judge"
+    assert address_of_choice(LeaderboardQuery()) == "/"
+    assert address_of_choice(LeaderboardQuery(search="x"), sort="judge") == "/?q=x&sort=judge"
 
 
 def test_menus_offer_what_the_board_has(service):
@@ -95,11 +97,11 @@ def three_judges():
 def test_a_column_sorts_as_numbers_both_ways(sort, order):
     found = three_judges()
     assert f"{sort}" in ("", *sorts_of(found))
-    assert [view.row.id for view in view_board(found, Choice(sort=sort)).rows] == order
+    assert [view.row.id for view in view_board(found, LeaderboardQuery(sort=sort)).rows] == order
 
 
 def test_a_heading_leads_to_the_other_direction_and_keeps_the_filters():
-    html = table_html(three_judges(), Choice(kinds=("LLM judge",), sort="-recall"))
+    html = table_html(three_judges(), LeaderboardQuery(kinds=("LLM judge",), sort="-recall"))
     headings = dict(re.findall(r'id="sort-(\w+)" href="([^"]*)"', html))
     assert headings["recall"] == "/?kind=LLM%20judge&amp;sort=recall"
     assert headings["f1"] == "/?kind=LLM%20judge&amp;sort=-f1"
@@ -193,7 +195,7 @@ def test_a_long_table_shows_its_first_rows_and_offers_the_rest():
             row(f"J{n}", label(cell(50, 50, 20, 20), (n + 1, 1, count)), id=f"j{n}") for n in range(count)
         ]
 
-    html = table_html(board(*rows(2 * SHORT)), Choice())
+    html = table_html(board(*rows(2 * SHORT)), LeaderboardQuery())
     assert f"Show all {2 * SHORT}" in html
     assert html.count("data-row=") == 2 * SHORT  # all are there: they are found by the browser's search
-    assert "Show all" not in table_html(board(*rows(SHORT)), Choice())
+    assert "Show all" not in table_html(board(*rows(SHORT)), LeaderboardQuery())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.pages.leaderboard.table import FIGURES, Choice, agents_of, kinds_of, view_board
+from space.pages.leaderboard.table import FIGURES, LeaderboardQuery, agents_of, kinds_of, view_board
 from tests.support.boards import board, cell, label, row, second_annotator
 
 
@@ -35,7 +35,7 @@ def three():
 
 
 def test_rows_come_in_the_boards_order_and_references_apart(three):
-    view = view_board(board(second_annotator(), *three.rows[::-1]), Choice())
+    view = view_board(board(second_annotator(), *three.rows[::-1]), LeaderboardQuery())
     assert judges(view) == ["Alpha", "Beta", "Gamma"]
     assert [line.row.judge for line in view.references] == ["Second annotator"]
 
@@ -60,11 +60,13 @@ def test_rows_come_in_the_boards_order_and_references_apart(three):
     ],
 )
 def test_filters_and_search_keep_the_rows_that_fit_all_of_them(three, choice, expected):
-    assert judges(view_board(three, Choice(**choice))) == expected
+    assert judges(view_board(three, LeaderboardQuery(**choice))) == expected
 
 
 def test_reference_rows_stay_whatever_is_filtered(three):
-    view = view_board(board(*three.rows, second_annotator()), Choice(search="nobody", kinds=["Ensemble"]))
+    view = view_board(
+        board(*three.rows, second_annotator()), LeaderboardQuery(search="nobody", kinds=["Ensemble"])
+    )
     assert view.rows == ()
     assert len(view.references) == 1
 
@@ -72,16 +74,16 @@ def test_reference_rows_stay_whatever_is_filtered(three):
 def test_a_judge_shows_its_best_submission_and_all_of_them_on_demand():
     best = row("Twice", label(cell(9, 1, 1, 9), (1, 1, 1)), id="a")
     other = row("Twice", label(cell(5, 5, 5, 5), best=False), id="b")
-    assert [line.row.id for line in view_board(board(best, other), Choice()).rows] == ["a"]
-    every = view_board(board(best, other), Choice(every_submission=True))
+    assert [line.row.id for line in view_board(board(best, other), LeaderboardQuery()).rows] == ["a"]
+    every = view_board(board(best, other), LeaderboardQuery(every_submission=True))
     assert [line.row.id for line in every.rows] == ["a", "b"]
 
 
 def test_a_row_without_the_chosen_label_is_not_shown(three):
-    assert judges(view_board(three, Choice(label="repetition"))) == []
+    assert judges(view_board(three, LeaderboardQuery(label="repetition"))) == []
     looping = row("Delta", None, labels={"repetition": label(cell(3, 1, 1, 5), (1, 1, 1))})
-    assert judges(view_board(board(*three.rows, looping), Choice(label="repetition"))) == ["Delta"]
-    assert "Delta" not in judges(view_board(board(*three.rows, looping), Choice()))
+    assert judges(view_board(board(*three.rows, looping), LeaderboardQuery(label="repetition"))) == ["Delta"]
+    assert "Delta" not in judges(view_board(board(*three.rows, looping), LeaderboardQuery()))
 
 
 def test_kinds_are_those_of_judges_in_order(three):
@@ -89,8 +91,13 @@ def test_kinds_are_those_of_judges_in_order(three):
 
 
 def test_whether_anything_is_filtered_is_told(three):
-    assert not view_board(three, Choice(figure="recall", search=" ")).is_filtered
-    for choice in (Choice(search="a"), Choice(kinds=["x"]), Choice(inputs=["x"]), Choice(provenances=["x"])):
+    assert not view_board(three, LeaderboardQuery(figure="recall", search=" ")).is_filtered
+    for choice in (
+        LeaderboardQuery(search="a"),
+        LeaderboardQuery(kinds=["x"]),
+        LeaderboardQuery(inputs=["x"]),
+        LeaderboardQuery(provenances=["x"]),
+    ):
         assert view_board(three, choice).is_filtered
 
 
@@ -113,7 +120,7 @@ def by_agent():
 
 
 def test_an_agents_figures_are_of_its_runs_and_the_columns_compare_agents(by_agent):
-    found = view_board(by_agent, Choice(agent="one"))
+    found = view_board(by_agent, LeaderboardQuery(agent="one"))
     assert found.benchmarks == (("one", "one"), ("other", "other"))
     alpha = next(line for line in found.rows if line.row.judge == "Alpha")
     assert (alpha.main.text, alpha.others[0].text) == ("75.0", "60.0")  # 30 of 40 called, 30 of 50 found
@@ -122,11 +129,11 @@ def test_an_agents_figures_are_of_its_runs_and_the_columns_compare_agents(by_age
 
 
 def test_rows_without_figures_of_the_agent_come_last_and_stay_blank(by_agent):
-    found = view_board(by_agent, Choice(agent="one"))
+    found = view_board(by_agent, LeaderboardQuery(agent="one"))
     assert judges(found) == ["Alpha", "Beta", "Paper"]
     last = found.rows[-1]
     assert (last.main.text, last.main.hover, last.whisker) == ("–", "not known", None)
-    assert judges(view_board(by_agent, Choice())) == ["Paper", "Alpha", "Beta"]
+    assert judges(view_board(by_agent, LeaderboardQuery())) == ["Paper", "Alpha", "Beta"]
 
 
 def test_the_agents_to_choose_from_are_those_that_the_board_has_figures_of(by_agent, three):
@@ -140,12 +147,12 @@ def test_the_agents_to_choose_from_are_those_that_the_board_has_figures_of(by_ag
 
 
 def test_costs_and_tries_have_columns_only_where_a_row_has_them(three):
-    assert view_board(three, Choice()).has_attempts
+    assert view_board(three, LeaderboardQuery()).has_attempts
     published = [replace(found, provenance="published", attempts=None) for found in three.rows]
-    assert not view_board(board(*published), Choice()).has_attempts
-    assert not view_board(three, Choice()).has_costs
+    assert not view_board(board(*published), LeaderboardQuery()).has_attempts
+    assert not view_board(three, LeaderboardQuery()).has_costs
     priced = replace(three.rows[0], cost={"usd_per_1000": 1234.5, "rows": 100, "of": 120})
-    found = view_board(board(priced, three.rows[1]), Choice())
+    found = view_board(board(priced, three.rows[1]), LeaderboardQuery())
     assert found.has_costs
     assert (found.rows[0].cost.text, found.rows[0].cost.value) == ("1,234.50", 1234.5)
     assert "from 100 of 120 rows" in found.rows[0].cost.hover
@@ -156,32 +163,32 @@ def test_costs_and_tries_have_columns_only_where_a_row_has_them(three):
 
 
 def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three):
-    precision = view_board(three, Choice()).rows[0]
+    precision = view_board(three, LeaderboardQuery()).rows[0]
     assert (precision.main.text, [other.text for other in precision.others]) == ("90.0", ["75.0", "81.8"])
-    recall = view_board(three, Choice(figure="recall"))
+    recall = view_board(three, LeaderboardQuery(figure="recall"))
     assert recall.figure_title == "Recall"
     assert recall.other_figures == ("Precision", "F1")
     assert recall.rows[0].main.text == "75.0"  # 90 of 120
     assert judges(recall) == ["Alpha", "Beta", "Gamma"]  # ranked by precision whatever is shown
-    assert len(view_board(three, Choice(figure="npv")).other_figures) == 3
+    assert len(view_board(three, LeaderboardQuery(figure="npv")).other_figures) == 3
 
 
 def test_cells_sort_by_numbers_and_say_their_counts(three):
-    main = view_board(three, Choice()).rows[0].main
+    main = view_board(three, LeaderboardQuery()).rows[0].main
     assert main.value == 0.9
     assert main.hover == "90 of 100 called successful are; 120 positives in 300 trajectories"
 
 
 def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
     found = {"workarena__": cell(8, 2, 1, 1), "webarena": cell(1, 3, 1, 1), "my_shop": cell(0, 0, 1, 1)}
-    view = view_board(board(row("A", label(cell(9, 5, 3, 3), (1, 1, 1), **found))), Choice())
+    view = view_board(board(row("A", label(cell(9, 5, 3, 3), (1, 1, 1), **found))), LeaderboardQuery())
     assert view.benchmarks == (("WA", "WebArena"), ("Wk++", "WorkArena++"), ("my+shop", "my+shop"))
     assert [found.text for found in view.rows[0].benchmarks] == ["25.0", "80.0", "–"]
 
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_every_figure_can_be_shown_for_every_row(three, figure):
-    view = view_board(board(*three.rows, second_annotator()), Choice(figure=figure))
+    view = view_board(board(*three.rows, second_annotator()), LeaderboardQuery(figure=figure))
     assert all(line.main.value is not None for line in (*view.rows, *view.references))
 
 
@@ -196,12 +203,12 @@ def test_every_figure_can_be_shown_for_every_row(three, figure):
     ],
 )
 def test_a_rank_is_a_place_or_the_range_that_is_left_open(rank, text, hover):
-    (line,) = view_board(board(row("A", label(cell(9, 1, 1, 9), rank))), Choice()).rows
+    (line,) = view_board(board(row("A", label(cell(9, 1, 1, 9), rank))), LeaderboardQuery()).rows
     assert (line.rank_text, line.rank_value, line.rank_hover) == (text, rank[0], hover)
 
 
 def test_a_self_reported_row_has_no_rank_and_says_why():
-    (line,) = view_board(board(row("A", label(cell(9, 1, 1, 9)), "self-reported")), Choice()).rows
+    (line,) = view_board(board(row("A", label(cell(9, 1, 1, 9)), "self-reported")), LeaderboardQuery()).rows
     assert (line.rank_text, line.rank_value) == ("", None)
     assert "not ranked" in line.rank_hover
 
@@ -210,7 +217,7 @@ def test_a_self_reported_row_has_no_rank_and_says_why():
 
 
 def test_the_axis_is_in_whole_tens_and_holds_every_interval(three):
-    view = view_board(three, Choice())  # 48 to 95 %
+    view = view_board(three, LeaderboardQuery())  # 48 to 95 %
     assert view.axis == (0.4, 1.0)
     first = view.rows[0].whisker
     # 0.8 to 0.95 on 0.4 to 1.0: from 2/3, a quarter wide, the dot at 5/6
@@ -219,14 +226,14 @@ def test_the_axis_is_in_whole_tens_and_holds_every_interval(three):
 
 
 def test_the_human_reference_is_a_line_through_all_rows(three):
-    assert view_board(three, Choice()).human is None
+    assert view_board(three, LeaderboardQuery()).human is None
     # 11/13 = 0.846 on 0.4 to 1.0
-    assert view_board(board(*three.rows, second_annotator()), Choice()).human == 74.36
+    assert view_board(board(*three.rows, second_annotator()), LeaderboardQuery()).human == 74.36
 
 
 def test_a_reference_outside_the_axis_is_marked_and_does_not_stretch_it(three):
     always = row("Always", label(cell(30, 270, 0, 0, ci=[0.05, 0.15]), best=False), "reference")
-    view = view_board(board(*three.rows, always), Choice())
+    view = view_board(board(*three.rows, always), LeaderboardQuery())
     assert view.axis == (0.4, 1.0)
     assert view.references[0].whisker.is_off_axis
     assert (view.references[0].whisker.dot, view.references[0].whisker.width) == (0.0, 0.0)
@@ -234,30 +241,34 @@ def test_a_reference_outside_the_axis_is_marked_and_does_not_stretch_it(three):
 
 def test_a_human_reference_outside_the_axis_is_no_line(three):
     low = board(row("Low", label(cell(10, 90, 30, 170, ci=[0.05, 0.15]), (1, 1, 1))), second_annotator())
-    found = view_board(low, Choice())
+    found = view_board(low, LeaderboardQuery())
     assert found.axis == (0.0, 0.2)
     assert found.human is None
     assert (found.references[0].whisker.is_off_axis, found.references[0].whisker.dot) == (True, 100.0)
 
 
 def test_a_board_without_rows_has_the_whole_axis():
-    view = view_board(board(), Choice())
+    view = view_board(board(), LeaderboardQuery())
     assert (view.axis, view.rows, view.human) == ((0.0, 1.0), (), None)
 
 
 @pytest.mark.parametrize(("value", "axis"), [(0.0, (0.0, 0.1)), (1.0, (0.9, 1.0)), (0.5, (0.4, 0.5))])
 def test_one_value_has_an_axis_of_some_width_within_the_range(value, axis):
     only = row("A", label(cell(9, 1, 1, 9, ci=[value, value], precision=value), (1, 1, 1)))
-    assert view_board(board(only), Choice()).axis == axis
+    assert view_board(board(only), LeaderboardQuery()).axis == axis
 
 
 def test_a_value_without_an_interval_is_a_dot():
-    (line,) = view_board(board(row("A", label(cell(9, 1, 1, 9), (1, 1, 1)))), Choice(figure="kappa")).rows
+    (line,) = view_board(
+        board(row("A", label(cell(9, 1, 1, 9), (1, 1, 1)))), LeaderboardQuery(figure="kappa")
+    ).rows
     assert (line.whisker.width, line.whisker.is_off_axis) == (0.0, False)
 
 
 def test_a_kappa_below_zero_is_on_the_axis():
-    (line,) = view_board(board(row("A", label(cell(1, 9, 9, 1), (1, 1, 1)))), Choice(figure="kappa")).rows
+    (line,) = view_board(
+        board(row("A", label(cell(1, 9, 9, 1), (1, 1, 1)))), LeaderboardQuery(figure="kappa")
+    ).rows
     assert line.main.value == pytest.approx(-0.8)
     assert not line.whisker.is_off_axis
 
@@ -268,7 +279,7 @@ def test_any_intervals_lie_on_the_axis(intervals):
         row(str(n), label(cell(9, 1, 1, 9, ci=[low, high], precision=value), (n + 1, 1, 9)))
         for n, (low, value, high) in enumerate(intervals)
     ]
-    view = view_board(board(*rows), Choice())
+    view = view_board(board(*rows), LeaderboardQuery())
     low, high = view.axis
     assert 0 <= low < high <= 1
     for line in view.rows:
@@ -284,4 +295,4 @@ def test_a_value_a_hair_beside_a_tenth_is_not_off_the_axis(tenth, towards):
     # nextafter(0.9, 0) * 10 is 9.0 exactly, so that the axis begins above the value.
     values = (nextafter(tenth, towards), tenth + (0.05 if towards == 0 else -0.05))
     rows = [row(str(v), label(cell(9, 1, 1, 9, precision=v), (1, 1, 1))) for v in values]
-    assert not any(line.whisker.is_off_axis for line in view_board(board(*rows), Choice()).rows)
+    assert not any(line.whisker.is_off_axis for line in view_board(board(*rows), LeaderboardQuery()).rows)

@@ -9,7 +9,7 @@ from submissions.scoring.rescore import rescore
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.clocks import one_a_day
-from tests.support.space_app import people_client, signed_in
+from tests.support.space_app import local_client, signed_in
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts, with_rules
 
 GRACE = Actor("Grace", is_maintainer=True)
@@ -22,7 +22,7 @@ def settings(settings):
 
 
 def maintain(service, query="") -> str:
-    answer = people_client(service).get(f"/maintain{query}", headers=signed_in(service, "Grace"))
+    answer = local_client(service).get(f"/maintain{query}", headers=signed_in(service, "Grace"))
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     return answer.text
 
@@ -33,7 +33,7 @@ def section(html: str, name: str) -> str:
 
 def test_everybody_else_gets_one_and_the_same_refusal(service):
     sent = send(service, verdicts(service.suite)).submission_id
-    client = people_client(service)
+    client = local_client(service)
     answers = [client.get("/maintain", headers=headers) for headers in ({}, signed_in(service, "Ada"))]
     assert [answer.status_code for answer in answers] == [403, 403]
     assert answers[0].content == answers[1].content
@@ -119,7 +119,7 @@ def test_places_before_and_after_a_rescoring_and_the_old_boards(service, suite_f
     rescore(corrected, GRACE)
     told = shown_text(section(maintain(corrected), "rescoring"))
     assert "Noisy by Ada21Right by Ada12" in told.replace(" ", " ").replace("\n", "")
-    client = people_client(corrected)
+    client = local_client(corrected)
     versions = client.get("/api/boards").json()["label_versions"]
     assert versions == [service.label_version, corrected.label_version]
     assert client.get(f"/api/boards/{versions[0]}").content == before
@@ -129,7 +129,7 @@ def test_places_before_and_after_a_rescoring_and_the_old_boards(service, suite_f
 def test_old_boards_of_private_labels_are_for_maintainers(service):
     with_rules(service, is_public=False, fewest_positives=1)
     send(service, verdicts(service.suite))
-    client = people_client(service)
+    client = local_client(service)
     for path in ("/api/boards", f"/api/boards/{service.label_version}"):
         assert client.get(path).status_code == 404
         assert client.get(path, headers=signed_in(service, "Ada")).status_code == 404

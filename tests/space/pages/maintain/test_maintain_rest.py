@@ -5,7 +5,7 @@ import pytest
 from space.pages.maintain.api import RescoringJob
 from submissions.intake.accounts import Actor
 from submissions.moderation.overview import read_log
-from tests.support.space_app import people_client, signed_in
+from tests.support.space_app import local_client, signed_in
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts, with_rules
 
 ACTS = (
@@ -28,7 +28,7 @@ def sent(service) -> str:
 
 
 def decide(service, submission_id, decision, reason="because"):
-    return people_client(service).post(
+    return local_client(service).post(
         f"/api/maintain/submissions/{submission_id}",
         json={"decision": decision, "reason": reason},
         headers=signed_in(service, "Grace"),
@@ -41,7 +41,7 @@ def kinds(service) -> list[str]:
 
 @pytest.mark.parametrize(("path", "body"), ACTS)
 def test_nobody_else_acts_and_nothing_is_recorded(service, sent, path, body):
-    client = people_client(service)
+    client = local_client(service)
     maintainer = signed_in(service, "Grace")["cookie"]
     for headers, status in (
         ({}, 401),
@@ -55,7 +55,7 @@ def test_nobody_else_acts_and_nothing_is_recorded(service, sent, path, body):
 
 @pytest.mark.parametrize("path", ["/api/maintain/log", "/api/maintain/rescore"])
 def test_nobody_else_reads(service, sent, path):
-    client = people_client(service)
+    client = local_client(service)
     assert client.get(path).status_code == 401
     assert client.get(path, headers=signed_in(service, "Ada")).status_code == 403
     assert client.get(path, headers=signed_in(service, "Grace")).status_code == 200
@@ -99,7 +99,7 @@ def test_an_unknown_submission_is_said(service):
 
 
 def test_an_account_is_closed_and_opened_whatever_its_name(service, sent):
-    client, name = people_client(service), "Ada/../x y?"
+    client, name = local_client(service), "Ada/../x y?"
     for decision, is_closed in (("banned", True), ("unbanned", False)):
         answer = client.post(
             "/api/maintain/accounts/Ada%2F..%2Fx%20y%3F",
@@ -113,7 +113,7 @@ def test_an_account_is_closed_and_opened_whatever_its_name(service, sent):
 
 def test_a_closed_account_submits_nothing_more(service, sent):
     path, body = "/api/maintain/accounts/Ada", {"decision": "banned", "reason": "copies"}
-    client = people_client(service)
+    client = local_client(service)
     assert client.post(path, json=body, headers=signed_in(service, "Grace")).status_code == 200
     files = {"file": ("a.jsonl", verdicts(service.suite, misses=5))}
     data = {"account": "Ada", "judge": "More", "kind": "Other", "inputs": "tree", "test_labels_used": "no"}
@@ -123,7 +123,7 @@ def test_a_closed_account_submits_nothing_more(service, sent):
 
 
 def test_rescoring_runs_on_its_own_and_tells_what_it_changed(service, sent):
-    client, headers = people_client(service), signed_in(service, "Grace")
+    client, headers = local_client(service), signed_in(service, "Grace")
     assert client.get("/api/maintain/rescore", headers=headers).json()["state"] == "idle"
     begun = client.post("/api/maintain/rescore", headers=headers)
     assert (begun.status_code, begun.json()) == (202, {"state": "running"})
@@ -159,7 +159,7 @@ def test_one_rescoring_runs_at_a_time_and_a_failure_is_told_without_its_details(
 
 def test_the_log_comes_in_pages_newest_first_and_holds_nothing_of_labels(service, sent):
     decide(service, sent, "hidden")
-    client, headers = people_client(service), signed_in(service, "Grace")
+    client, headers = local_client(service), signed_in(service, "Grace")
     answer = client.get("/api/maintain/log?most=2", headers=headers)
     assert [record["sequence"] for record in answer.json()["records"]] == [3, 2]
     older = client.get("/api/maintain/log?before=2", headers=headers).json()["records"]

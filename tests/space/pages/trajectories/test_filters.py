@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.pages.trajectories.filters import AGREEMENTS, LENGTHS, OUTCOMES, SORTS, Choice, choose
-from space.pages.trajectories.index import Entry, Labels, VoteCounts, Votes
+from space.pages.trajectories.filters import AGREEMENTS, LENGTHS, OUTCOMES, SORTS, TrajectoriesQuery, choose
+from space.pages.trajectories.index import Labels, TrajectoryEntry, VoteCounts, Votes
 
 KNOWN = {
     "suite": ("one", "two"), "split": ("dev", "test"), "benchmark": ("webarena", "workarena++"),
@@ -13,8 +13,8 @@ KNOWN = {
 }  # fmt: skip
 
 
-def entry(name: str, **changes) -> Entry:
-    return Entry(
+def entry(name: str, **changes) -> TrajectoryEntry:
+    return TrajectoryEntry(
         **{
             "trajectory_id": f"webarena/a/{name}", "split": "dev", "benchmark": "webarena", "agent": "a",
             "task": name, "goal": "Buy a red teapot.", "n_actions": 7, "labels": None, **changes,
@@ -32,7 +32,7 @@ def names(entries, choice, votes=None) -> list[str]:
 
 
 def test_nothing_chosen_is_everything_in_the_order_given():
-    assert names([entry("b"), entry("a")], Choice()) == ["b", "a"]
+    assert names([entry("b"), entry("a")], TrajectoriesQuery()) == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_nothing_chosen_is_everything_in_the_order_given():
 def test_a_field_chooses_its_entries(field, value):
     entries = [entry("one"), entry("two", **{field: value})]
     expected = "x" if field == "task" else "two"
-    assert names(entries, Choice(**{field: value})) == [expected]
+    assert names(entries, TrajectoriesQuery(**{field: value})) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_outcome_chooses_among_dev_and_never_a_test_run(outcome, expected):
         entry("unclear", labels=labels(success=None)),
         entry("hidden", split="test"),
     ]
-    assert names(entries, Choice(outcome=outcome)) == expected
+    assert names(entries, TrajectoriesQuery(outcome=outcome)) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_outcome_chooses_among_dev_and_never_a_test_run(outcome, expected):
 )
 def test_lengths_meet_without_a_gap(length, expected):
     entries = [entry(str(n), n_actions=n) for n in (0, 5, 6, 10, 11, 20, 21, 50)]
-    assert names(entries, Choice(length=length)) == [str(n) for n in expected]
+    assert names(entries, TrajectoriesQuery(length=length)) == [str(n) for n in expected]
 
 
 VOTES = {
@@ -83,7 +83,7 @@ VOTES = {
 )
 def test_judges_are_chosen_by_how_their_verdicts_lie(agreement, expected):
     entries = [entry(name, split="test") for name in VOTES] + [entry("unjudged")]
-    assert names(entries, Choice(judges=agreement), VOTES) == expected
+    assert names(entries, TrajectoriesQuery(judges=agreement), VOTES) == expected
 
 
 def test_most_judges_are_wrong_where_the_majority_is_not_the_experts_and_only_on_dev():
@@ -93,17 +93,20 @@ def test_most_judges_are_wrong_where_the_majority_is_not_the_experts_and_only_on
         entry("split", labels=labels(success=None)),  # the expert was unsure
         entry("one-off", split="test"),
     ]
-    assert names(entries, Choice(judges="wrong"), VOTES) == ["all"]
+    assert names(entries, TrajectoriesQuery(judges="wrong"), VOTES) == ["all"]
 
 
 def test_a_tie_of_the_judges_is_not_wrong():
-    assert names([entry("tie", labels=labels())], Choice(judges="wrong"), {"tie": Votes(yes=2, no=2)}) == []
+    assert (
+        names([entry("tie", labels=labels())], TrajectoriesQuery(judges="wrong"), {"tie": Votes(yes=2, no=2)})
+        == []
+    )
 
 
 @pytest.mark.parametrize("search", ["teapot", "TEAPOT red", "webarena/a/x", "x"])
 def test_a_search_finds_every_word_in_goal_or_id(search):
     entries = [entry("x"), entry("other", goal="Sell", trajectory_id="webarena/a/other")]
-    assert names(entries, Choice(search=search)) == ["x"]
+    assert names(entries, TrajectoriesQuery(search=search)) == ["x"]
 
 
 def test_orders():
@@ -113,40 +116,40 @@ def test_orders():
         entry("one-off", n_actions=5),
         entry("z"),
     ]
-    assert names(entries, Choice(sort="longest")) == ["split", "z", "one-off", "all"]
-    assert names(entries, Choice(sort="shortest")) == ["all", "one-off", "z", "split"]
+    assert names(entries, TrajectoriesQuery(sort="longest")) == ["split", "z", "one-off", "all"]
+    assert names(entries, TrajectoriesQuery(sort="shortest")) == ["all", "one-off", "z", "split"]
     # 2 of 6 differ, then 1 of 10, then 0 of 3, and last the one that nobody judged
-    assert names(entries, Choice(sort="disagreement"), VOTES) == ["split", "one-off", "all", "z"]
+    assert names(entries, TrajectoriesQuery(sort="disagreement"), VOTES) == ["split", "one-off", "all", "z"]
 
 
 def test_an_address_is_read_as_it_was_written():
-    choice = Choice(
+    choice = TrajectoriesQuery(
         "two", "dev", "workarena++", "b/c d", "t 1&2", "success", "21-", "divided", "é+ x", "longest", 3
     )
     path, query = choice.address().split("?")
     assert path == "/trajectories"
-    assert Choice.of_query(query, KNOWN) == choice
+    assert TrajectoriesQuery.of_query(query, KNOWN) == choice
 
 
 def test_defaults_are_left_out_of_the_address():
-    assert Choice().address() == "/trajectories"
-    assert Choice(split="dev").address(id="a/b/c") == "/trajectories?split=dev&id=a/b/c"
-    assert Choice(page=4).address(page=1) == "/trajectories"
+    assert TrajectoriesQuery().address() == "/trajectories"
+    assert TrajectoriesQuery(split="dev").address(id="a/b/c") == "/trajectories?split=dev&id=a/b/c"
+    assert TrajectoriesQuery(page=4).address(page=1) == "/trajectories"
 
 
 def test_what_an_address_says_amiss_is_left_at_its_default():
     query = "split=train&agent=&sort=random&outcome=%00&page=-3&length=9-9&task=any"
-    assert Choice.of_query(query, KNOWN) == Choice(task="any")
+    assert TrajectoriesQuery.of_query(query, KNOWN) == TrajectoriesQuery(task="any")
 
 
 def test_a_query_of_very_many_fields_is_read_as_far_as_it_may_reach():
     query = "split=dev&" + "x=1&" * 5_000 + "agent=a"
-    assert Choice.of_query(query, KNOWN) == Choice(split="dev")
+    assert TrajectoriesQuery.of_query(query, KNOWN) == TrajectoriesQuery(split="dev")
 
 
 @given(st.text(max_size=400))
 def test_no_query_breaks_the_reading_of_it(query):
-    choice = Choice.of_query(query, KNOWN)
+    choice = TrajectoriesQuery.of_query(query, KNOWN)
     assert choice.page >= 1
     assert len(choice.search) <= 300
 
@@ -157,14 +160,14 @@ def test_no_query_breaks_the_reading_of_it(query):
     page=st.integers(1, 999_999),
 )
 def test_any_text_survives_the_address(search, task, page):
-    choice = Choice(search=search, task=task, page=page)
-    assert Choice.of_query(choice.address().partition("?")[2], KNOWN) == choice
+    choice = TrajectoriesQuery(search=search, task=task, page=page)
+    assert TrajectoriesQuery.of_query(choice.address().partition("?")[2], KNOWN) == choice
 
 
 def test_narrowed_tells_whether_anything_is_left_out():
-    assert not Choice(suite="two", sort="longest", page=2).narrowed
-    assert Choice(search="x").narrowed
+    assert not TrajectoriesQuery(suite="two", sort="longest", page=2).narrowed
+    assert TrajectoriesQuery(search="x").narrowed
     assert (
-        Choice(suite="two", split="dev", sort="longest", page=3).unfiltered()
+        TrajectoriesQuery(suite="two", split="dev", sort="longest", page=3).unfiltered()
         == "/trajectories?suite=two&sort=longest"
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.suite import load_dev_labels, load_suite
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import (
-    NOBODY,
+    NO_VOTES,
     VoteCounts,
     Votes,
     build_index,
@@ -55,7 +55,7 @@ def test_submitted_verdicts_are_added_and_no_verdict_is_silence():
 
 def test_a_trajectory_that_nobody_judged_has_no_votes_and_no_disagreement():
     vote_counts = VoteCounts({"a": Votes(yes=1, no=3)})
-    assert vote_counts.votes("b") == NOBODY
+    assert vote_counts.votes("b") == NO_VOTES
     assert (vote_counts.votes("b").disagreement, vote_counts.votes("a").disagreement) == (-1, 0.25)
     assert vote_counts.most == 4
     assert VoteCounts({}).most == 0

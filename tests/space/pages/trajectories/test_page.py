@@ -10,7 +10,7 @@ import pytest
 from core.settings import Settings
 from core.suite import load_suite
 from space.pages.trajectories.dataset import Explorer
-from space.pages.trajectories.page import browse_part, story_part
+from space.pages.trajectories.page import browse_fragment, story_fragment
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
@@ -33,22 +33,24 @@ def explorer_over(folder, tmp_path, **changes) -> Explorer:
 
 
 def test_the_list_shows_the_runs_in_pages_of_their_tasks(explorer, entries):
-    first, second = (browse_part(explorer, query).html for query in ("", "page=2"))
+    first, second = (browse_fragment(explorer, query).html for query in ("", "page=2"))
     assert ids_in(first) + ids_in(second) == [entry.trajectory_id for entry in entries]
     assert f"{len(entries)}</strong> trajectories · page 1 of 2" in first
 
 
 def test_a_page_past_the_end_is_the_last_one(explorer):
-    assert ids_in(browse_part(explorer, "page=99").html) == ids_in(browse_part(explorer, "page=2").html)
+    assert ids_in(browse_fragment(explorer, "page=99").html) == ids_in(
+        browse_fragment(explorer, "page=2").html
+    )
 
 
 def test_a_link_to_a_run_keeps_the_choice(explorer):
-    found = browse_part(explorer, "split=dev&sort=longest").html
+    found = browse_fragment(explorer, "split=dev&sort=longest").html
     assert 'href="/trajectories?split=dev&amp;sort=longest&amp;id=' in found
 
 
 def test_the_form_stands_as_the_address_says(explorer):
-    found = browse_part(explorer, "split=dev&benchmark=webarena&search=map&task=webarena.7").html
+    found = browse_fragment(explorer, "split=dev&benchmark=webarena&search=map&task=webarena.7").html
     assert '<option value="dev" selected>' in found
     assert '<option value="webarena" selected>' in found
     assert 'name="search" maxlength="300" placeholder="words of the goal, or an id" value="map"' in found
@@ -65,7 +67,7 @@ def test_the_form_stands_as_the_address_says(explorer):
     ],
 )
 def test_an_empty_list_says_why_and_leads_back(explorer, query, why):
-    found = browse_part(explorer, query).html
+    found = browse_fragment(explorer, query).html
     assert ids_in(found) == []
     assert why in found
     assert 'href="/trajectories"' in found
@@ -73,16 +75,16 @@ def test_an_empty_list_says_why_and_leads_back(explorer, query, why):
 
 def test_outcomes_stand_at_dev_runs_alone(explorer, dev, test_entries):
     for split, count in (("dev", len(dev)), ("test", 0)):
-        pages = [browse_part(explorer, f"split={split}&page={page}").html for page in (1, 2)]
+        pages = [browse_fragment(explorer, f"split={split}&page={page}").html for page in (1, 2)]
         seen = {name for page in pages for name in re.findall(r'<li class="run ?([^"]*)"', page)}
         assert (seen - {""} != set()) == bool(count)
 
 
 def test_an_address_that_sets_something_unknown_is_told_so_and_shows_the_usual_choice(explorer, entries):
-    found = browse_part(explorer, "split=train&benchmark=webarena&judges=many").html
+    found = browse_fragment(explorer, "split=train&benchmark=webarena&judges=many").html
     assert "This address sets split, judges to a value that this page does not have" in found
     assert {name.split("/")[0] for name in ids_in(found)} == {"webarena"}
-    assert 'role="status">This address' not in browse_part(explorer, "split=dev").html
+    assert 'role="status">This address' not in browse_fragment(explorer, "split=dev").html
 
 
 # A story
@@ -90,7 +92,7 @@ def test_an_address_that_sets_something_unknown_is_told_so_and_shows_the_usual_c
 
 def test_a_story_shows_its_goal_its_steps_and_leads_on(explorer, entries):
     entry = entries[5]
-    part = story_part(explorer, f"id={entry.trajectory_id}&step=2")
+    part = story_fragment(explorer, f"id={entry.trajectory_id}&step=2")
     text = shown_text(part.html)
     assert part.status == 200
     assert entry.goal in text
@@ -105,14 +107,14 @@ def test_a_story_shows_its_goal_its_steps_and_leads_on(explorer, entries):
     ("step", "place"), [("1", 1), ("", 1), ("0", 1), ("99999", None), ("x", 1), ("-2", 1)]
 )
 def test_a_step_that_is_not_there_gives_one_that_is(explorer, entries, step, place):
-    found = story_part(explorer, f"id={entries[0].trajectory_id}&step={step}").html
+    found = story_fragment(explorer, f"id={entries[0].trajectory_id}&step={step}").html
     expected = entries[0].n_actions + 1 if place is None else place
     assert f'data-place="{expected}">' in found
 
 
 def test_the_neighbours_are_those_of_the_choice(explorer, dev):
     middle = sorted(dev, key=lambda entry: -entry.n_actions)
-    found = story_part(explorer, f"split=dev&sort=longest&id={middle[1].trajectory_id}").html
+    found = story_fragment(explorer, f"split=dev&sort=longest&id={middle[1].trajectory_id}").html
     assert f"2 of {len(dev)}" in found
     assert (
         f'rel="prev" href="/trajectories?split=dev&amp;sort=longest&amp;id={middle[0].trajectory_id}"'
@@ -121,19 +123,19 @@ def test_the_neighbours_are_those_of_the_choice(explorer, dev):
 
 
 def test_a_run_that_the_choice_leaves_out_is_shown_without_neighbours(explorer, dev):
-    found = story_part(explorer, f"split=test&id={dev[0].trajectory_id}").html
+    found = story_fragment(explorer, f"split=test&id={dev[0].trajectory_id}").html
     assert 'rel="prev"' not in found
     assert 'class="story"' in found
 
 
 def test_an_unknown_id_is_told_so(explorer):
-    part = story_part(explorer, "id=webarena/none/webarena.1")
+    part = story_fragment(explorer, "id=webarena/none/webarena.1")
     assert (part.status, "There is no such trajectory." in part.html) == (404, True)
 
 
 def test_a_dev_story_shows_the_experts_and_a_test_story_says_that_it_does_not(explorer, dev, test_entries):
-    of_dev = story_part(explorer, f"id={dev[0].trajectory_id}").html
-    of_test = story_part(explorer, f"id={test_entries[0].trajectory_id}").html
+    of_dev = story_fragment(explorer, f"id={dev[0].trajectory_id}").html
+    of_test = story_fragment(explorer, f"id={test_entries[0].trajectory_id}").html
     assert 'class="said-table"' in of_dev
     assert 'class="said-table"' not in of_test
     assert "Labels of test trajectories are not shown." in of_test
@@ -142,7 +144,7 @@ def test_a_dev_story_shows_the_experts_and_a_test_story_says_that_it_does_not(ex
 
 def test_the_story_of_the_sample_can_be_read_beside_a_built_dataset(explorer):
     sample = explorer.of_suite("sample").index.entries[0]
-    found = story_part(explorer, f"suite=sample&id={sample.trajectory_id}").html
+    found = story_fragment(explorer, f"suite=sample&id={sample.trajectory_id}").html
     assert f"1 of {len(explorer.of_suite('sample').index.entries)}" in found
 
 
@@ -181,10 +183,10 @@ def test_labels_that_a_damaged_build_holds_of_test_reach_no_page(planted, tmp_pa
         story = explorer.story(entry.trajectory_id)
         assert story.experts == ()
         assert {judge.differs for judge in story.judges} == {None}
-        assert 'class="said-table"' not in story_part(explorer, f"id={entry.trajectory_id}").html
+        assert 'class="said-table"' not in story_fragment(explorer, f"id={entry.trajectory_id}").html
     for outcome in ("success", "failure", "side_effect", "repetition", "unsure"):
         for page in (1, 2):
-            found = ids_in(browse_part(explorer, f"outcome={outcome}&page={page}").html)
+            found = ids_in(browse_fragment(explorer, f"outcome={outcome}&page={page}").html)
             assert {load_suite().find(name).split for name in found} <= {"dev"}
 
 
@@ -221,11 +223,11 @@ def test_nothing_that_agents_pages_or_judges_wrote_becomes_markup(hostile_folder
     harmful = explorer_over(hostile_folder, tmp_path)
     entry = harmful.of_suite().index.entries[0]
     for query in (f"id={entry.trajectory_id}", f"id={entry.trajectory_id}&search=%3Cscript%3E"):
-        found = story_part(harmful, query).html
+        found = story_fragment(harmful, query).html
         assert "<script>alert(1)</script>x" in shown_text(found)
-        usual = tags_and_attributes(story_part(explorer, f"id={entry.trajectory_id}").html)
+        usual = tags_and_attributes(story_fragment(explorer, f"id={entry.trajectory_id}").html)
         new = tags_and_attributes(found) - usual
         assert not {tag for tag, _ in new} & {"script", "iframe"}
         assert not {name for _, name in tags_and_attributes(found) if name.startswith("on")}
-    found = browse_part(harmful, "search=%22%3E%3Cscript%3E&task=%22%3E%3Cimg onerror=x%3E").html
+    found = browse_fragment(harmful, "search=%22%3E%3Cscript%3E&task=%22%3E%3Cimg onerror=x%3E").html
     assert not {name for tag, name in tags_and_attributes(found) if name.startswith("on") or tag == "script"}
