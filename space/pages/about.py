@@ -151,7 +151,7 @@ def trust_facts(service: SubmissionService) -> TrustFacts:
         n_records, last = head(session)
     revealed = _revealed(service)
     return TrustFacts(
-        rules=tuple(rules_told(suite.rules, suite.labels_are_public)),
+        rules=tuple(describe_rules(suite.rules, suite.labels_are_public)),
         leak=None if suite.labels_are_public else tuple(
             LeakLine(version, leak.figures, describe_epsilon(leak))
             for version, leak in (revealed.by_label_version.items() if revealed else ())
@@ -163,7 +163,7 @@ def trust_facts(service: SubmissionService) -> TrustFacts:
     )  # fmt: skip
 
 
-def rules_told(rules: SuiteRules, labels_are_public: bool) -> list[Rule]:
+def describe_rules(rules: SuiteRules, labels_are_public: bool) -> list[Rule]:
     """Every rule that holds, in words; those against probing only where labels are private."""
     found = [
         (

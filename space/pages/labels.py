@@ -59,7 +59,7 @@ class DisputeDecision(BaseModel):
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
 
 
-def shown_disputes(
+def visible_disputes(
     service: SubmissionService,
     acts: ReaderActions,
     is_maintainer: bool,
@@ -112,7 +112,7 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
     ) -> JSONResponse:
         """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
         label is revealed. Maintainers get everything."""
-        found = shown_disputes(service, acts, auth.is_maintainer(request), trajectory_id, state)
+        found = visible_disputes(service, acts, auth.is_maintainer(request), trajectory_id, state)
         shown = [each.to_json() for each in found[(page - 1) * MOST : page * MOST]]
         return JSONResponse({"disputes": shown, "of": len(found)}, headers=NO_STORE)
 
@@ -211,7 +211,7 @@ def build_disputes_pages(
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
         suite, is_maintainer = service.suite, auth.is_maintainer(request)
-        found = shown_disputes(service, acts, is_maintainer, trajectory_id, state)
+        found = visible_disputes(service, acts, is_maintainer, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
         split = known.split if known else "test"  # blind: no labels are passed on
         return pages.answer(
@@ -244,12 +244,12 @@ def build_disputes_pages(
     return router
 
 
-LABEL_LOG_PATH: Final = "/labels"
+VERSIONS_PATH: Final = "/labels"
 MOST_RESCORINGS: Final = 10
 
 
 @dataclass(frozen=True)
-class RankLine:
+class RankChange:
     """The rank of a row before and after; None where it had none."""
 
     name: str
@@ -258,34 +258,34 @@ class RankLine:
 
 
 @dataclass(frozen=True)
-class RescoringLine:
+class RescoringView:
     """A re-scoring that followed a new label set; ``moved`` of ``ranks`` differ from before."""
 
     before: str
     after: str
     at: datetime
     moved: int
-    ranks: tuple[RankLine, ...]
+    ranks: tuple[RankChange, ...]
 
 
-def rescoring_line(record: Event, rows: Mapping[str, BoardRow]) -> RescoringLine:
+def view_rescoring(record: Event, rows: Mapping[str, BoardRow]) -> RescoringView:
     """A re-scoring with the names that its rows have now, in the order of the newer ranks."""
     ranks = [
-        RankLine(f"{short_name(row)}, {origin(row)}" if row else row_id, *places)
+        RankChange(f"{short_name(row)}, {origin(row)}" if row else row_id, *places)
         for row_id, places in record.body["ranks"].items()
         for row in [rows.get(row_id)]
     ]
     ranks.sort(key=lambda line: (line.after is None, line.after or 0, line.before is None, line.before or 0))
     moved = sum(line.before != line.after for line in ranks)
-    return RescoringLine(record.body["from"], record.body["to"], record.at, moved, tuple(ranks))
+    return RescoringView(record.body["from"], record.body["to"], record.at, moved, tuple(ranks))
 
 
-def build_label_log(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
+def build_label_versions(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
     """The route. Where labels are private, only maintainers see changes, reasons and ranks under other
     labels: a change of one label and a dispute of it together would disclose the label."""
     router = APIRouter()
 
-    @router.get(LABEL_LOG_PATH, include_in_schema=False)
+    @router.get(VERSIONS_PATH, include_in_schema=False)
     def labels(request: Request) -> Response:
         tells_all = service.suite.labels_are_public or auth.is_maintainer(request)
         served = service.label_version
@@ -295,13 +295,13 @@ def build_label_log(service: SubmissionService, auth: Auth, pages: PageFrame) ->
         return pages.answer(
             "labels/versions.html",
             "Label versions",
-            LABEL_LOG_PATH,
+            VERSIONS_PATH,
             suite=service.suite.name,
             served=served,
             is_served_published=any(each.version == served for each in versions),
             versions=versions[::-1],
             titles=QUESTION_TITLES,
-            rescorings=[rescoring_line(record, rows) for record in reversed(found)],
+            rescorings=[view_rescoring(record, rows) for record in reversed(found)],
             tells_all=tells_all,
         )
 

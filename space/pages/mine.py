@@ -80,7 +80,7 @@ def submission_response(told: SubmissionView) -> dict:
     return {**found, "told": status_sentence(told.receipt.status, told.status.reasons)}
 
 
-def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
+def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
     """The routes over a service; ``auth`` says who makes a request."""
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]
@@ -159,7 +159,7 @@ def build_own_router(service: SubmissionService, auth: Auth) -> APIRouter:
 
 
 @dataclass(frozen=True)
-class OwnView:
+class SubmissionPage:
     """One submission. ``report`` is what the reader may see of its score, None before there is one."""
 
     id: str
@@ -178,15 +178,15 @@ class OwnView:
     appears_at: datetime | None
 
 
-def view_submission(service: SubmissionService, submission_id: str, actor: Actor) -> OwnView:
+def view_submission(service: SubmissionService, submission_id: str, actor: Actor) -> SubmissionPage:
     """What an actor may see of a submission. Raises KeyError, PermissionDenied."""
     found = service.submission(submission_id, actor)
-    receipt, standing = found.receipt, found.status
+    receipt, status = found.receipt, found.status
     acts = actions_on(service, submission_id)
     is_private = not service.suite.labels_are_public
     now = service.clock()
     told = describe_status(
-        standing,
+        status,
         is_scored=found.report is not None,
         lasts=receipt.status != "waiting",
         is_private=is_private,
@@ -194,7 +194,7 @@ def view_submission(service: SubmissionService, submission_id: str, actor: Actor
         now=now,
         reasons={act.kind: act.reason for act in acts},
     )
-    return OwnView(
+    return SubmissionPage(
         id=receipt.submission_id,
         account=receipt.account,
         judge=found.judge,
@@ -206,7 +206,7 @@ def view_submission(service: SubmissionService, submission_id: str, actor: Actor
         receipt_link=receipt_link(receipt),
         acts=tuple(acts),
         has_row=told.word == "on the board",
-        may_withdraw=not standing.is_withdrawn,
+        may_withdraw=not status.is_withdrawn,
         may_publish=may_publish(found, is_private),
         appears_at=found.appears_at,
     )
@@ -226,12 +226,12 @@ def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
 PATH = "/mine"
 ON_A_PAGE = 20
 SIGN_IN = "Sign in to see your submissions, your remaining quota and your receipts."
-PAGES_NOT_YOURS = (
+PRIVATE_PAGE = (
     "Only the owner of a submission and maintainers can see its page, or no submission has this id."
 )
 
 
-def build_own_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
+def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
     """The routes; a reader whom nobody knows is asked to sign in."""
     router = APIRouter()
 
@@ -258,12 +258,12 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PageFrame) ->
             view = view_submission(service, submission_id, actor)
         except (KeyError, PermissionDenied):
             status = 404 if actor.is_maintainer else 403
-            return pages.refusal("You cannot see this page", PAGES_NOT_YOURS, PATH, status)
+            return pages.refusal("You cannot see this page", PRIVATE_PAGE, PATH, status)
         return pages.answer(
             "account/submission.html", f"{view.judge}, submission", PATH, **_shown([view], is_whole=True)
         )
 
-    def _shown(views: Sequence[OwnView], is_whole: bool) -> dict:
+    def _shown(views: Sequence[SubmissionPage], is_whole: bool) -> dict:
         return {
             "views": views,
             "reports": {view.id: _report(view, is_whole) for view in views},
@@ -293,7 +293,7 @@ def build_own_pages(service: SubmissionService, auth: Auth, pages: PageFrame) ->
     return router
 
 
-def _report(view: OwnView, is_whole: bool) -> Markup:
+def _report(view: SubmissionPage, is_whole: bool) -> Markup:
     """The figures; in a list those over all trajectories. Their values are escaped already."""
     if view.report is None:
         return Markup("")

@@ -15,14 +15,14 @@ NOBODY_HERE = "only annotators and maintainers may do this; maintainers invite a
 
 
 @dataclass(frozen=True)
-class Seat:
+class AnnotatorContext:
     """Somebody at the desk: who, as which annotator (None: a maintainer who is none), and how it stands."""
 
     actor: Actor
     annotator: str | None
     state: AnnotationState
 
-    def must_be_shown(self, trajectory_id: str) -> None:
+    def require_story_access(self, trajectory_id: str) -> None:
         """Raise HTTPException 403 unless the blind story of a trajectory is for this reader."""
         is_mine = self.annotator is not None and self.state.is_assigned(trajectory_id, self.annotator)
         if not (is_mine or self.actor.is_maintainer):
@@ -35,25 +35,25 @@ class Access:
     def __init__(self, desk: LabellingDesk, auth: Auth) -> None:
         self._desk, self._auth = desk, auth
 
-    def seat(self, request: Request) -> Seat:
+    def reader(self, request: Request) -> AnnotatorContext:
         """An annotator or a maintainer. Raises NotSignedIn, and HTTPException 403 for all others."""
         actor = self._auth.require_actor(request)
-        seat = self._seat(actor)
-        if seat.annotator is None and not actor.is_maintainer:
+        reader = self._context(actor)
+        if reader.annotator is None and not actor.is_maintainer:
             raise HTTPException(403, NOBODY_HERE)
-        return seat
+        return reader
 
-    def annotator(self, request: Request) -> Seat:
+    def annotator(self, request: Request) -> AnnotatorContext:
         """An annotator. Raises NotSignedIn, and HTTPException 403 for all others."""
-        seat = self._seat(self._auth.require_actor(request))
-        if seat.annotator is None:
+        reader = self._context(self._auth.require_actor(request))
+        if reader.annotator is None:
             raise HTTPException(403, NOT_INVITED)
-        return seat
+        return reader
 
-    def maintainer(self, request: Request) -> Seat:
+    def maintainer(self, request: Request) -> AnnotatorContext:
         """A maintainer. Raises NotSignedIn, NotAMaintainer."""
-        return self._seat(self._auth.require_maintainer(request))
+        return self._context(self._auth.require_maintainer(request))
 
-    def _seat(self, actor: Actor) -> Seat:
+    def _context(self, actor: Actor) -> AnnotatorContext:
         state = self._desk.now()
-        return Seat(actor, state.annotator_of(actor.name), state)
+        return AnnotatorContext(actor, state.annotator_of(actor.name), state)

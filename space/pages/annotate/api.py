@@ -12,10 +12,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.labels.annotations import COMMENT_LENGTH
-from space.pages.annotate.access import Access, Seat
-from space.pages.annotate.discuss import DISCUSS_API
+from space.pages.annotate.access import Access, AnnotatorContext
+from space.pages.annotate.discuss import DISCUSSION_API
 from space.pages.annotate.item import API, address_of, next_of
-from space.pages.trajectories.dataset import Explorer, Form
+from space.pages.trajectories.dataset import Explorer, TreeForm
 from space.pages.trajectories.page import Id, Version, Width, picture_answer, tree_answer
 from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.intake.declaration import NAME_LENGTH
@@ -50,14 +50,14 @@ class Answers(BaseModel):
 def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
     """The routes, for annotators; screenshots and trees also for maintainers."""
     router = APIRouter()
-    Annotator = Annotated[Seat, Depends(access.annotator)]
-    Reader = Annotated[Seat, Depends(access.seat)]
+    Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
+    Reader = Annotated[AnnotatorContext, Depends(access.reader)]
 
     @router.get(API, summary="Your queue: what is assigned to you, and your progress", responses=REFUSALS)
-    def queue(seat: Annotator) -> JSONResponse:
-        tasks = seat.state.queue(seat.annotator or "")
+    def queue(reader: Annotator) -> JSONResponse:
+        tasks = reader.state.queue(reader.annotator or "")
         found = {
-            "annotator": seat.annotator,
+            "annotator": reader.annotator,
             "done": sum(task.is_done for task in tasks),
             "next": next_of(tasks),
             "tasks": [
@@ -68,9 +68,9 @@ def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Acc
         return JSONResponse(found, headers=NO_STORE)
 
     @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory", responses=REFUSALS)
-    def own(seat: Annotator, trajectory_id: Id) -> JSONResponse:
-        task = _task(seat, trajectory_id)
-        is_closed = seat.state.is_closed(trajectory_id, seat.annotator or "")
+    def own(reader: Annotator, trajectory_id: Id) -> JSONResponse:
+        task = _task(reader, trajectory_id)
+        is_closed = reader.state.is_closed(trajectory_id, reader.annotator or "")
         return JSONResponse({**_told(task.given), "is_closed": is_closed}, headers=NO_STORE)
 
     @router.put(
@@ -78,13 +78,13 @@ def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Acc
         summary="Save your answers on a trajectory, finished or not",
         responses=REFUSALS,
     )
-    def save(seat: Annotator, body: Answers) -> JSONResponse:
+    def save(reader: Annotator, body: Answers) -> JSONResponse:
         """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
         saved in between. ``next`` is the trajectory to continue with."""
         draft = Draft(body.answers, body.comment, body.seconds, body.is_done)
         require_open(desk.service)
-        saved = desk.actions.save(body.trajectory_id, draft, body.seen, seat.actor)
-        following = next_of(desk.now().queue(seat.annotator or ""), body.trajectory_id)
+        saved = desk.actions.save(body.trajectory_id, draft, body.seen, reader.actor)
+        following = next_of(desk.now().queue(reader.annotator or ""), body.trajectory_id)
         found = {
             "saved": saved,
             "lasts": desk.service.durability.wait(saved, 0.0),
@@ -95,30 +95,35 @@ def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Acc
 
     @router.get(f"{API}/screenshot", summary="A screenshot of a trajectory in your queue", responses=REFUSALS)
     def screenshot(
-        request: Request, seat: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
+        request: Request, reader: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
     ) -> Response:
-        seat.must_be_shown(trajectory_id)
+        reader.require_story_access(trajectory_id)
         return picture_answer(explorer, request, "step", trajectory_id, num, width, v, OWN_FOR_GOOD)
 
     @router.get(f"{API}/goal_image", summary="A picture of its goal", responses=REFUSALS)
     def goal_image(
-        request: Request, seat: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
+        request: Request, reader: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
     ) -> Response:
-        seat.must_be_shown(trajectory_id)
+        reader.require_story_access(trajectory_id)
         return picture_answer(explorer, request, "goal", trajectory_id, num, width, v, OWN_FOR_GOOD)
 
     @router.get(f"{API}/tree", summary="The accessibility tree of one of its steps", responses=REFUSALS)
     def tree(
-        request: Request, seat: Reader, trajectory_id: Id, num: int, form: Form = "full", v: Version = ""
+        request: Request,
+        reader: Reader,
+        trajectory_id: Id,
+        num: int,
+        form: TreeForm = "full",
+        v: Version = "",
     ) -> Response:
-        seat.must_be_shown(trajectory_id)
+        reader.require_story_access(trajectory_id)
         return tree_answer(explorer, request, trajectory_id, num, form, v, OWN_FOR_GOOD)
 
     return router
 
 
-def _task(seat: Seat, trajectory_id: str) -> AssignedTask:
-    for task in seat.state.queue(seat.annotator or ""):
+def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
+    for task in reader.state.queue(reader.annotator or ""):
         if task.trajectory_id == trajectory_id:
             return task
     raise HTTPException(403, NOT_YOURS)
@@ -164,51 +169,53 @@ class Publication(BaseModel):
     why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
 
 
-def build_label_office_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
+def build_annotation_admin_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
     """The routes, all for maintainers: invite and assign, and publish the label set."""
     router = APIRouter()
-    Maintainer = Annotated[Seat, Depends(access.maintainer)]
-    _add_people_routes(router, desk, Maintainer)
+    Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
+    _add_annotator_routes(router, desk, Maintainer)
     _add_assigning_route(router, desk, explorer, Maintainer)
     _add_publishing_route(router, desk, Maintainer)
     return router
 
 
-def _add_people_routes(router: APIRouter, desk: LabellingDesk, Maintainer) -> None:
+def _add_annotator_routes(router: APIRouter, desk: LabellingDesk, Maintainer) -> None:
     @router.post(
-        f"{DISCUSS_API}/invite",
+        f"{DISCUSSION_API}/invite",
         summary="Invite an account to annotate; for maintainers",
         responses=REFUSALS,
     )
-    def invite(seat: Maintainer, body: Invitation) -> JSONResponse:
+    def invite(reader: Maintainer, body: Invitation) -> JSONResponse:
         require_open(desk.service)
-        annotator = desk.actions.invite(body.account, seat.actor)
+        annotator = desk.actions.invite(body.account, reader.actor)
         return _done(desk, {"annotator": annotator})
 
     @router.post(
-        f"{DISCUSS_API}/uninvite",
+        f"{DISCUSSION_API}/uninvite",
         summary="End an invitation; for maintainers",
         responses=REFUSALS,
     )
-    def uninvite(seat: Maintainer, body: Invitation) -> JSONResponse:
+    def uninvite(reader: Maintainer, body: Invitation) -> JSONResponse:
         """Finished annotations stay; the next assignment gives the rest to others."""
         require_open(desk.service)
-        desk.actions.uninvite(body.account, seat.actor)
+        desk.actions.uninvite(body.account, reader.actor)
         return _done(desk, {})
 
 
 def _add_assigning_route(router: APIRouter, desk: LabellingDesk, explorer: Explorer, Maintainer) -> None:
     @router.post(
-        f"{DISCUSS_API}/assign",
+        f"{DISCUSSION_API}/assign",
         summary="Assign trajectories to the invited annotators; for maintainers",
         responses=REFUSALS,
     )
-    def assign(seat: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]) -> JSONResponse:
+    def assign(
+        reader: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]
+    ) -> JSONResponse:
         """Assignments made before stay. Trajectories that the dataset does not have are left out."""
-        ids = _new(desk, explorer, seat, body)
+        ids = _new(desk, explorer, reader, body)
         wished = ids if body.most == "" else chosen(ids, max(0, body.most), body.seed)
         require_open(desk.service)
-        added = desk.actions.assign(wished, body.percent_twice / 100, body.seed, seat.actor)
+        added = desk.actions.assign(wished, body.percent_twice / 100, body.seed, reader.actor)
         return _done(desk, {"assignments": added})
 
 
@@ -216,32 +223,32 @@ def _add_publishing_route(router: APIRouter, desk: LabellingDesk, Maintainer) ->
     service = desk.service
 
     @router.post(
-        f"{DISCUSS_API}/publish",
+        f"{DISCUSSION_API}/publish",
         summary="Publish the current label set as a new version; for maintainers",
         responses=REFUSALS,
     )
-    def publish(seat: Maintainer, body: Publication) -> JSONResponse:
+    def publish(reader: Maintainer, body: Publication) -> JSONResponse:
         """Where the Space scores with these labels, every submission is scored again at once."""
         require_open(desk.service)
-        version = desk.publish(seat.actor, body.why)
+        version = desk.publish(reader.actor, body.why)
         found = {
             "version": version.version,
             "labelled": version.labelled,
             "changes": dict(version.changes),
         }
         if serves_records(service.settings) and service.label_version == version.version:
-            found["rescored"] = rescore(service, seat.actor).to_json()
+            found["rescored"] = rescore(service, reader.actor).to_json()
         return _done(desk, found)
 
 
-def _new(desk: LabellingDesk, explorer: Explorer, seat: Seat, body: Assigning) -> list[str]:
+def _new(desk: LabellingDesk, explorer: Explorer, reader: AnnotatorContext, body: Assigning) -> list[str]:
     splits = ("dev", "test") if body.split == "both" else (body.split,)
     shown = {name for dataset in explorer.datasets() for name in dataset.index.by_id}
     return [
         trajectory.trajectory_id
         for split in splits
         for trajectory in desk.service.suite.split(split)
-        if trajectory.trajectory_id in shown and trajectory.trajectory_id not in seat.state.assigned
+        if trajectory.trajectory_id in shown and trajectory.trajectory_id not in reader.state.assigned
     ]
 
 

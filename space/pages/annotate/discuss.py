@@ -16,7 +16,7 @@ from core.ids import TrajectoryId
 from leaderboard.board.board import Board
 from leaderboard.labels.agreement import Agreement, AgreementReport, QuestionAgreement, agreement_json
 from leaderboard.labels.annotations import ANSWERS
-from space.pages.annotate.access import Access, Seat
+from space.pages.annotate.access import Access, AnnotatorContext
 from space.pages.annotate.guidelines import BY_NAME, QUESTIONS_ASKED, Question
 from space.pages.annotate.item import address_of
 from space.pages.trajectories.filters import benchmark_title
@@ -27,7 +27,7 @@ from submissions.labels.annotation_state import AnnotationState, Decision, Discu
 
 
 @dataclass(frozen=True)
-class Row:
+class QuestionRow:
     """A question of a trajectory: every annotator's answer in words, and what was decided."""
 
     question: Question
@@ -38,7 +38,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class TalkView:
+class DiscussionView:
     """A trajectory that is talked about."""
 
     trajectory_id: str
@@ -48,7 +48,7 @@ class TalkView:
     goal: str
     people: tuple[str, ...]
     comments: tuple[tuple[str, str], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[QuestionRow, ...]
 
     @property
     def is_open(self) -> bool:
@@ -61,11 +61,11 @@ class TalkView:
         return tuple(row.question for row in self.rows if row.is_open)
 
 
-def view_talk(talk: DiscussionItem, goal: str) -> TalkView:
+def view_discussion(talk: DiscussionItem, goal: str) -> DiscussionView:
     """A talk with its words."""
     item = talk.item
     people = tuple(who or "not known" for who in item.annotators)
-    return TalkView(
+    return DiscussionView(
         trajectory_id=item.trajectory_id,
         address=address_of(item.trajectory_id),
         benchmark=benchmark_title(item.benchmark),
@@ -74,7 +74,7 @@ def view_talk(talk: DiscussionItem, goal: str) -> TalkView:
         people=people,
         comments=tuple((who, said) for who, said in zip(people, talk.comments, strict=True) if said),
         rows=tuple(
-            Row(
+            QuestionRow(
                 question=question,
                 answers=tuple(question.words(answer) for answer in item.answers[question.name]),
                 is_disputed=question.name in (*item.disagreeing, *item.unsure),
@@ -89,14 +89,14 @@ def view_talk(talk: DiscussionItem, goal: str) -> TalkView:
     )
 
 
-def view_talks(talks: Sequence[DiscussionItem], goal_of: Callable[[str], str]) -> list[TalkView]:
+def view_discussions(talks: Sequence[DiscussionItem], goal_of: Callable[[str], str]) -> list[DiscussionView]:
     """All of them, those with an open question first."""
-    found = [view_talk(talk, goal_of(talk.item.trajectory_id)) for talk in talks]
+    found = [view_discussion(talk, goal_of(talk.item.trajectory_id)) for talk in talks]
     return sorted(found, key=lambda view: (not view.is_open, view.trajectory_id))
 
 
 @dataclass(frozen=True)
-class Person:
+class AnnotatorProgress:
     """An annotator for maintainers: account, how far they are, how long a trajectory takes (median)."""
 
     annotator: str
@@ -107,14 +107,14 @@ class Person:
     seconds: float | None
 
 
-def view_people(state: AnnotationState) -> list[Person]:
+def view_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
     """Everybody who was ever invited, in the order of their ids."""
     found = []
     for annotator, account in state.accounts.items():
         tasks = state.queue(annotator)
         took = [task.given.seconds for task in tasks if task.given and task.is_done]
         found.append(
-            Person(
+            AnnotatorProgress(
                 annotator, account, annotator in state.active, len(took), len(tasks),
                 median(took) if took else None,
             )
@@ -172,7 +172,7 @@ def _figure(name: str, found: Agreement) -> Figure:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankComparison:
     """A row of the board before and after: place and precision on success; None where it has none."""
 
     judge: str
@@ -183,11 +183,11 @@ class Standing:
     precision_after: str
 
 
-def view_boards(before: Board, after: Board) -> list[Standing]:
+def view_boards(before: Board, after: Board) -> list[RankComparison]:
     """The scored rows of two boards beside each other, in the order of the newer one."""
     old = {row.id: row.labels.get("success") for row in before.rows}
     return [
-        Standing(
+        RankComparison(
             row.judge, row.account, _place(old.get(row.id)), _place(row.labels.get("success")),
             _precision(old.get(row.id)), _precision(row.labels.get("success")),
         )
@@ -205,10 +205,10 @@ def _precision(found: Mapping | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-DISCUSS_API = "/api/discuss"
+DISCUSSION_API = "/api/discuss"
 
 
-class DiscussRestDecision(BaseModel):
+class DiscussionDecision(BaseModel):
     """The decision on a question of a trajectory."""
 
     model_config = ConfigDict(extra="forbid")
@@ -218,15 +218,15 @@ class DiscussRestDecision(BaseModel):
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
-def build_discussing_router(desk: LabellingDesk, access: Access) -> APIRouter:
+def build_discussion_router(desk: LabellingDesk, access: Access) -> APIRouter:
     """The routes: the discussion for maintainers and who has done the item, agreement for maintainers."""
     router = APIRouter()
     service = desk.service
-    Reader = Annotated[Seat, Depends(access.seat)]
-    Maintainer = Annotated[Seat, Depends(access.maintainer)]
+    Reader = Annotated[AnnotatorContext, Depends(access.reader)]
+    Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
 
-    @router.get(DISCUSS_API, summary="The open questions that you may see", responses=REFUSALS)
-    def discussion(seat: Reader) -> JSONResponse:
+    @router.get(DISCUSSION_API, summary="The open questions that you may see", responses=REFUSALS)
+    def discussion(reader: Reader) -> JSONResponse:
         """Never contains the answers of others to what you have yet to answer yourself."""
         found = [
             {
@@ -240,25 +240,27 @@ def build_discussing_router(desk: LabellingDesk, access: Access) -> APIRouter:
                     for question, decisions in talk.decisions.items()
                 },
             }
-            for talk in discussion_items(seat.state, seat.annotator, seat.actor.is_maintainer)
+            for talk in discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
         ]
         return JSONResponse({"items": found}, headers=NO_STORE)
 
     @router.get(
-        f"{DISCUSS_API}/agreement", summary="Inter-annotator agreement; for maintainers", responses=REFUSALS
+        f"{DISCUSSION_API}/agreement",
+        summary="Inter-annotator agreement; for maintainers",
+        responses=REFUSALS,
     )
-    def agreement(request: Request, seat: Maintainer) -> JSONResponse:
+    def agreement(request: Request, reader: Maintainer) -> JSONResponse:
         return JSONResponse(agreement_json(desk.agreement()), headers=NO_STORE)
 
     @router.post(
-        f"{DISCUSS_API}/decisions",
+        f"{DISCUSSION_API}/decisions",
         summary="Decide a question that annotators answered differently or with Unsure",
         responses=REFUSALS,
     )
-    def decide(seat: Reader, body: DiscussRestDecision) -> JSONResponse:
+    def decide(reader: Reader, body: DiscussionDecision) -> JSONResponse:
         """The latest decision counts; earlier ones stay in the records."""
         require_open(desk.service)
-        desk.actions.resolve(body.trajectory_id, body.question, body.answer, body.reason, seat.actor)
+        desk.actions.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)
         return JSONResponse(
             {"question": body.question, "lasts": wait_until_durable(service)}, headers=NO_STORE
         )

@@ -24,21 +24,21 @@ def address_of(trajectory_id: str) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class QueueItem:
     """A trajectory in the queue: where it is done, what it is, how far it is."""
 
     number: int
     address: str
     benchmark: str
     task: str
-    standing: str
+    status: str
 
 
 @dataclass(frozen=True)
 class QueueView:
     """Somebody's queue. ``next`` is the address of the first trajectory that is not done; None at the end."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[QueueItem, ...]
     n_done: int
     next: str | None
 
@@ -53,9 +53,9 @@ def view_queue(tasks: Sequence[AssignedTask]) -> QueueView:
     lines = []
     for number, task in enumerate(tasks, start=1):
         parts = TrajectoryId.parse(task.trajectory_id)
-        standing = "done" if task.is_done else "begun" if task.given else "to do"
+        status = "done" if task.is_done else "begun" if task.given else "to do"
         address = address_of(task.trajectory_id)
-        lines.append(Line(number, address, benchmark_title(parts.benchmark), parts.task, standing))
+        lines.append(QueueItem(number, address, benchmark_title(parts.benchmark), parts.task, status))
     waiting = next_of(tasks)
     return QueueView(
         tuple(lines), sum(task.is_done for task in tasks), address_of(waiting) if waiting else None

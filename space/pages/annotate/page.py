@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from space.pages.annotate.access import Access, Seat
-from space.pages.annotate.discuss import view_agreement, view_boards, view_people, view_talks
+from space.pages.annotate.access import Access, AnnotatorContext
+from space.pages.annotate.discuss import view_agreement, view_annotators, view_boards, view_discussions
 from space.pages.annotate.item import PATH, view_item, view_queue
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.web.frame import PageFrame
@@ -33,9 +33,9 @@ def build_annotating_pages(
     """The routes; a reader whom nobody knows is asked to sign in."""
     router = APIRouter()
 
-    def seat_or_refusal(request: Request, heading: str) -> Seat | HTMLResponse:
+    def context_or_refusal(request: Request, heading: str) -> AnnotatorContext | HTMLResponse:
         try:
-            return access.seat(request)
+            return access.reader(request)
         except HubUnavailable as silent:
             return pages.refusal(heading, silent.detail, request.url.path, 503)
         except AccessRefused:  # a token that is none: as if nobody had signed in
@@ -45,27 +45,27 @@ def build_annotating_pages(
 
     @router.get(PATH, include_in_schema=False)
     def annotate(request: Request, id: Id = "", step: Step = "") -> Response:
-        seat = seat_or_refusal(request, "Annotate")
-        if isinstance(seat, HTMLResponse):
-            return seat
-        return _item(seat, id, step) if id else _queue(seat)
+        reader = context_or_refusal(request, "Annotate")
+        if isinstance(reader, HTMLResponse):
+            return reader
+        return _item(reader, id, step) if id else _queue(reader)
 
     @router.get(DISCUSS, include_in_schema=False)
     def discuss(request: Request) -> Response:
-        seat = seat_or_refusal(request, "Discuss")
-        return seat if isinstance(seat, HTMLResponse) else _discussion(seat)
+        reader = context_or_refusal(request, "Discuss")
+        return reader if isinstance(reader, HTMLResponse) else _discussion(reader)
 
-    def _queue(seat: Seat) -> HTMLResponse:
-        tasks = seat.state.queue(seat.annotator) if seat.annotator else ()
-        n_talks = sum(bool(talk.open) for talk in discussion_items(seat.state, seat.annotator, False))
+    def _queue(reader: AnnotatorContext) -> HTMLResponse:
+        tasks = reader.state.queue(reader.annotator) if reader.annotator else ()
+        n_talks = sum(bool(talk.open) for talk in discussion_items(reader.state, reader.annotator, False))
         return pages.answer(
             "annotate/queue.html", "Annotate", PATH,
-            view=view_queue(tasks), seat=seat, n_talks=n_talks,
+            view=view_queue(tasks), reader=reader, n_talks=n_talks,
         )  # fmt: skip
 
-    def _item(seat: Seat, trajectory_id: str, step: str) -> HTMLResponse:
+    def _item(reader: AnnotatorContext, trajectory_id: str, step: str) -> HTMLResponse:
         try:
-            seat.must_be_shown(trajectory_id)
+            reader.require_story_access(trajectory_id)
             story = explorer.blind_story(trajectory_id)
         except HTTPException:
             return pages.refusal("You cannot see this page", NOT_YOURS, PATH, 403)
@@ -75,27 +75,27 @@ def build_annotating_pages(
             )
         except TrajectoriesUnavailable as problem:
             return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
-        view = view_item(story, seat.state, seat.annotator, step)
+        view = view_item(story, reader.state, reader.annotator, step)
         return pages.answer("annotate/item.html", view.title, PATH, view=view, story=story)
 
-    def _discussion(seat: Seat) -> HTMLResponse:
-        found = discussion_items(seat.state, seat.annotator, seat.actor.is_maintainer)
-        more = _maintained(seat) if seat.actor.is_maintainer else {}
-        shown = view_talks(found, goal_of)
-        return pages.answer("annotate/discuss.html", "Discuss", DISCUSS, talks=shown, seat=seat, **more)
+    def _discussion(reader: AnnotatorContext) -> HTMLResponse:
+        found = discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
+        more = _maintained(reader) if reader.actor.is_maintainer else {}
+        shown = view_discussions(found, goal_of)
+        return pages.answer("annotate/discuss.html", "Discuss", DISCUSS, talks=shown, reader=reader, **more)
 
-    def _maintained(seat: Seat) -> dict:
+    def _maintained(reader: AnnotatorContext) -> dict:
         service = desk.service
         versions = published_versions(service.engine, service.suite.name)
         last = rescorings(service)[-1:]
         boards = [service.board_under(record.body[name]) for record in last for name in ("from", "to")]
         report = desk.agreement()
         return {
-            "people": view_people(seat.state),
+            "people": view_annotators(reader.state),
             "report": report,
             "agreement": view_agreement(report),
             "versions": list(enumerate(versions, start=1))[::-1],
-            "n_done": sum(given.is_done for given in seat.state.given.values()),
+            "n_done": sum(given.is_done for given in reader.state.given.values()),
             "rescored": last[0].body if last else None,
             "boards": view_boards(*boards) if boards else (),
         }

@@ -15,7 +15,7 @@ from core.suite import Trajectory
 from leaderboard.board.board import BoardRow
 from leaderboard.errors import may_see_errors
 from leaderboard.labels.labels import LabelSet
-from space.pages.trajectories.dataset import Explorer, Shown, TrajectoriesUnavailable
+from space.pages.trajectories.dataset import Explorer, OpenedDataset, TrajectoriesUnavailable
 from space.pages.trajectories.index import RULE_BASED
 from space.pages.trajectories.verdicts import MOST_JUDGES, judge_names, reasoning_in
 from space.web.cells import rows_by_id, short_name
@@ -106,7 +106,7 @@ class JudgeColumns:
         entry = shown.index.by_id.get(trajectory.trajectory_id) if shown else None
         return entry.goal if entry else None
 
-    def _dataset(self) -> Shown | None:
+    def _dataset(self) -> OpenedDataset | None:
         """The dataset of the suite that is served, where it is shown."""
         try:
             datasets = self._explorer.datasets()
@@ -126,7 +126,9 @@ class JudgeColumns:
                 self._carried[split] = (key, self._of_dataset(shown, split, on_board))
             return self._carried[split][1]
 
-    def _of_dataset(self, shown: Shown, split: str, on_board: Collection[str]) -> dict[str, JudgeColumn]:
+    def _of_dataset(
+        self, shown: OpenedDataset, split: str, on_board: Collection[str]
+    ) -> dict[str, JudgeColumn]:
         columns = ["trajectory_id", "judge", LABEL]
         rows: list[dict[str, Any]] = []
         if split in shown.dataset.splits("judgments"):

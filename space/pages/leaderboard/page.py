@@ -18,7 +18,7 @@ from space.pages.leaderboard.summary import sentences, view_history
 from space.pages.leaderboard.table import (
     FIGURES,
     PROVENANCES,
-    Choice,
+    LeaderboardQuery,
     agents_of,
     inputs_of,
     kinds_of,
@@ -76,10 +76,10 @@ def controls(options: Options) -> list[QueryParam]:
     ]
 
 
-def choice_in(query: str, options: Options) -> tuple[Choice, list[str]]:
+def choice_in(query: str, options: Options) -> tuple[LeaderboardQuery, list[str]]:
     """The choice that a query string makes, and the names that it sets to no valid value."""
     values, refused = choices_in(query, controls(options))
-    choice = Choice(
+    choice = LeaderboardQuery(
         label=values["label"],
         figure=values["figure"],
         search=values["q"],
@@ -93,7 +93,7 @@ def choice_in(query: str, options: Options) -> tuple[Choice, list[str]]:
     return choice, refused
 
 
-def address_of_choice(choice: Choice, **changes: str) -> str:
+def address_of_choice(choice: LeaderboardQuery, **changes: str) -> str:
     """The address that shows the board at a choice, with some of it changed; defaults are left out."""
     values = {
         "label": "" if choice.label == "success" else choice.label,
@@ -155,7 +155,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     return router
 
 
-def choice_values(board: Board, choice: Choice) -> dict[str, Any]:
+def choice_values(board: Board, choice: LeaderboardQuery) -> dict[str, Any]:
     """What of the page follows from a choice: table, plot, findings, history."""
     return {
         "choice": choice,

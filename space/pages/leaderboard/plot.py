@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from core.console import interval, percent
 from leaderboard.board.board import Board, BoardRow
-from space.pages.leaderboard.table import SECOND_ANNOTATOR, Choice, cell_of, is_chosen
+from space.pages.leaderboard.table import SECOND_ANNOTATOR, LeaderboardQuery, cell_of, is_chosen
 
 WIDTH, HEIGHT = 600, 400
 """Pixels of the plotting area."""
@@ -90,7 +90,9 @@ def place_names(points: Sequence[Point], window: tuple[float, float]) -> list[La
 
     ``window`` is the smallest x and y shown; both go up to 1.
     """
-    obstacles = [_mark(point, window) for point in points] + [_whisker(point, window) for point in points]
+    obstacles = [_mark(point, window) for point in points] + [
+        _interval_box(point, window) for point in points
+    ]
     found: list[Label | None] = [None] * len(points)
     order = sorted(range(len(points)), key=lambda n: (points[n].order, -points[n].y))[:MOST_NAMES]
     for candidates in (_beside, _far):  # first every name that has room beside its point
@@ -120,7 +122,7 @@ def _mark(point: Point, window: tuple[float, float]) -> Box:
     return Box(x - 5, y - 5, x + 5, y + 5)
 
 
-def _whisker(point: Point, window: tuple[float, float]) -> Box:
+def _interval_box(point: Point, window: tuple[float, float]) -> Box:
     x, top = to_pixels(point.x, point.high, window)
     return Box(x - 2, top, x + 2, to_pixels(point.x, point.low, window)[1])
 
@@ -203,16 +205,16 @@ class PlotView:
         return len(self.marks) > CROWD
 
 
-def precision_recall_plot(board: Board, label: str, choice: Choice | None = None) -> PlotView:
+def precision_recall_plot(board: Board, label: str, choice: LeaderboardQuery | None = None) -> PlotView:
     """Precision against recall of the judges that the choice shows, with 95 % intervals."""
-    choice = choice or Choice(label=label)
+    choice = choice or LeaderboardQuery(label=label)
     drawn = [(row, cell) for row in board.ranking(label) if (cell := _drawn(row, choice)) is not None]
     window = _window([cell for _, cell in drawn])
     labels = _labels(drawn, window)
     left, bottom = window
     return PlotView(
         marks=tuple(
-            _plots_mark(row, cell, window, name) for (row, cell), name in zip(drawn, labels, strict=True)
+            _mark_of(row, cell, window, name) for (row, cell), name in zip(drawn, labels, strict=True)
         ),
         lines=tuple(line for value in ISO_F1 if (line := _iso_line(value, window))),
         x_ticks=tuple((to_pixels(tick, 1.0, window)[0], round(100 * tick)) for tick in _ticks(left)),
@@ -220,7 +222,7 @@ def precision_recall_plot(board: Board, label: str, choice: Choice | None = None
     )
 
 
-def _drawn(row: BoardRow, choice: Choice) -> Cell | None:
+def _drawn(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
     """The cell of a judge that stands for itself, or of the human point; None for the constant references."""
     cell = cell_of(row, choice)
     if not is_chosen(row, choice) or not cell or None in (cell["precision"], cell["recall"]):
@@ -280,7 +282,7 @@ def _labels(drawn: Sequence[tuple[BoardRow, Cell]], window: tuple[float, float])
     return place_names(points, window)
 
 
-def _plots_mark(row: BoardRow, cell: Cell, window: tuple[float, float], label: Label | None) -> Mark:
+def _mark_of(row: BoardRow, cell: Cell, window: tuple[float, float], label: Label | None) -> Mark:
     x, y = to_pixels(cell["recall"], cell["precision"], window)
     low, high = _precision_interval(cell)
     name = f"{row.judge} · {row.inputs}" if row.inputs else row.judge

@@ -32,7 +32,7 @@ SECOND_ANNOTATOR: Final = "reference/second-annotator"
 
 
 @dataclass(frozen=True)
-class Choice:
+class LeaderboardQuery:
     """What the reader chose to see; empty means all of them."""
 
     label: str = "success"
@@ -64,7 +64,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Whisker:
+class Interval:
     """An interval on the common axis; percentages of its width."""
 
     left: float
@@ -82,7 +82,7 @@ class ViewRow:
     rank_value: int | None
     rank_hover: str
     main: Cell
-    whisker: Whisker | None
+    whisker: Interval | None
     others: tuple[Cell, ...]
     benchmarks: tuple[Cell, ...]
     cost: Cell
@@ -97,7 +97,7 @@ class BoardView:
     agent, agents. ``has_costs`` and ``has_attempts`` say which other columns are not empty.
     """
 
-    choice: Choice
+    choice: LeaderboardQuery
     figure_title: str
     other_figures: tuple[str, ...]
     benchmarks: tuple[tuple[str, str], ...]
@@ -113,7 +113,7 @@ class BoardView:
     after_axis: tuple[Column, ...] = ()
 
 
-def view_board(board: Board, choice: Choice) -> BoardView:
+def view_board(board: Board, choice: LeaderboardQuery) -> BoardView:
     """The rows that fit the choice, in the board's order, with every figure formatted."""
     chosen = [row for row in board.ranking(choice.label) if is_chosen(row, choice)]
     judges = [row for row in chosen if row.provenance != "reference"]
@@ -167,7 +167,9 @@ def sorts_of(board: Board) -> tuple[str, ...]:
     return tuple(sign + name for name in names for sign in ("", "-"))
 
 
-def _other_columns(choice: Choice, others, parts, has_costs: bool, has_attempts: bool) -> list[_Heading]:
+def _other_columns(
+    choice: LeaderboardQuery, others, parts, has_costs: bool, has_attempts: bool
+) -> list[_Heading]:
     found = [(name, FIGURES[name], "number other", "") for name in others]
     shown = FIGURES[choice.figure].lower()
     found += [(name, short, "number part", f"{title}: {shown}") for name, (short, title) in parts.items()]
@@ -180,7 +182,7 @@ def _other_columns(choice: Choice, others, parts, has_costs: bool, has_attempts:
     return [*found, ("date", "Source", "from", "sorts by date")]
 
 
-def _columns(choice: Choice, headings: Sequence[_Heading]):
+def _columns(choice: LeaderboardQuery, headings: Sequence[_Heading]):
     for name, title, classes, hint in headings:
         is_lowest_first = name in _LOWEST_FIRST
         first, second = (name, f"-{name}") if is_lowest_first else (f"-{name}", name)
@@ -189,7 +191,7 @@ def _columns(choice: Choice, headings: Sequence[_Heading]):
         yield Column(name, title or FIGURES[choice.figure], classes, hint, direction, following)
 
 
-def _sorted(views: list["ViewRow"], choice: Choice, others, parts) -> list["ViewRow"]:
+def _sorted(views: list["ViewRow"], choice: LeaderboardQuery, others, parts) -> list["ViewRow"]:
     """The rows by the column that the address names; what is not known stays last."""
     name = choice.sort.removeprefix("-")
 
@@ -233,7 +235,7 @@ def inputs_of(board: Board) -> list[str]:
     return sorted({row.inputs for row in board.rows if row.provenance != "reference" and row.inputs})
 
 
-def is_chosen(row: BoardRow, choice: Choice) -> bool:
+def is_chosen(row: BoardRow, choice: LeaderboardQuery) -> bool:
     """Whether the reader wants to see the row; references stay whatever is filtered."""
     if row.provenance == "reference":
         return True
@@ -249,13 +251,13 @@ def is_chosen(row: BoardRow, choice: Choice) -> bool:
     return all(word in searched for word in choice.search.lower().split())
 
 
-def cell_of(row: BoardRow, choice: Choice) -> Mapping[str, Any] | None:
+def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Mapping[str, Any] | None:
     """The cell that the row stands on the board with: over all agents, or the chosen one's, if known."""
     found = row.labels[choice.label]
     return found["by_agent"].get(choice.agent) if choice.agent else found["overall"]
 
 
-def _parts(rows: Sequence[BoardRow], choice: Choice) -> dict[str, tuple[str, str]]:
+def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
     """The columns beside the overall figures: name, short title, title."""
     if choice.agent:
         agents = {name for row in rows for name in row.labels[choice.label]["by_agent"]}
@@ -280,7 +282,7 @@ def _axis(cells: Sequence[Mapping[str, Any]], figure: str) -> tuple[float, float
     return low / 10, high / 10
 
 
-def _view_row(row: BoardRow, choice: Choice, others, parts, axis) -> ViewRow:
+def _view_row(row: BoardRow, choice: LeaderboardQuery, others, parts, axis) -> ViewRow:
     found, main = row.labels[choice.label], cell_of(row, choice)
     rank, by_part = found["rank"], found["by_agent" if choice.agent else "by_benchmark"]
     return ViewRow(
@@ -289,7 +291,7 @@ def _view_row(row: BoardRow, choice: Choice, others, parts, axis) -> ViewRow:
         rank_value=rank["place"] if rank else None,
         rank_hover=_rank_hover(rank, row),
         main=metric_cell(main, choice.figure, choice.label),
-        whisker=_whisker(main or {}, choice.figure, axis),
+        whisker=_interval(main or {}, choice.figure, axis),
         others=tuple(metric_cell(main, name, choice.label) for name in others),
         benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
         cost=cost_cell(row.cost),
@@ -311,13 +313,13 @@ def _rank_hover(rank: Mapping[str, int] | None, row: BoardRow) -> str:
     return f"rank {rank['place']} by precision; tied for any rank from {rank['low']} to {rank['high']}"
 
 
-def _whisker(cell: Mapping[str, Any], figure: str, axis: tuple[float, float]) -> Whisker | None:
+def _interval(cell: Mapping[str, Any], figure: str, axis: tuple[float, float]) -> Interval | None:
     value, ends = cell.get(figure), cell.get(f"{figure}_ci")
     if value is None:
         return None
     low, high = ends or (value, value)
     left, right, dot = (_on_axis(end, axis) for end in (low, high, value))
-    return Whisker(left, round(right - left, 2), dot, not axis[0] - ULPS <= value <= axis[1] + ULPS)
+    return Interval(left, round(right - left, 2), dot, not axis[0] - ULPS <= value <= axis[1] + ULPS)
 
 
 def _on_axis(value: float, axis: tuple[float, float]) -> float:

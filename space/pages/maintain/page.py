@@ -1,19 +1,16 @@
-"""What maintainers see and do: the queue, decisions, accounts, re-scoring, the log, the leak budget.
+"""``/maintain``: the queue, every submission with exact metrics, accounts, re-scoring, leak budget, log.
 
-``/maintain``: the queue, every submission with exact figures, accounts, re-scoring, leak budget, log.
-
-The maintainers' page in words and numbers. Pure.
+Metrics are exact here whatever the suite adds as noise elsewhere; whoever is no maintainer gets one refusal.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from core.console import percent
 from core.vocabulary import LABEL_TITLES
 from space.auth.auth import Auth
 from space.pages.maintain.api import RescoringJob
@@ -40,62 +37,39 @@ DECISIONS: Final = (
 
 
 @dataclass(frozen=True)
-class Figures:
-    """The exact figures of a label: precision and recall in percent, and the counts."""
-
-    title: str
-    precision: str
-    recall: str
-    counts: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """A submission on the page: where it stands, why it is flagged, what may be decided."""
+class SubmissionRow:
+    """A submission on the page: its status as a word, why it is flagged, the exact overall cell of each
+    label, and what may be decided."""
 
     listed: ListedSubmission
     status: str
-    marks: tuple[str, ...]
-    flags: tuple[tuple[str, str], ...]
-    figures: tuple[Figures, ...]
-    decisions: tuple[tuple[str, str], ...]
+    flags: tuple[Flag, ...]
+    cells: Mapping[str, Any]
+
+    @property
+    def marks(self) -> list[str]:
+        """What is true of it besides its status."""
+        status = self.listed.status
+        marks = {"verified": status.is_verified, "labels exposed": status.is_label_exposed,
+                 "given back": status.is_refunded, "public": status.published_at is not None}  # fmt: skip
+        return [mark for mark, is_so in marks.items() if is_so]
+
+    @property
+    def decisions(self) -> tuple[tuple[str, str], ...]:
+        """What makes sense to decide as things are, as (decision, words)."""
+        return decisions_on(self.listed.status)
 
 
-@dataclass(frozen=True)
-class LeakLine:
-    """What was shown by one group: an account, a judge, a label version."""
-
-    name: str
-    figures: int
-    epsilon: str
-
-
-def view_line(listed: ListedSubmission, flags: Iterable[Flag], cells: Mapping[str, Any], status: str) -> Line:
-    """A submission with its flags and the exact overall cell of each label; ``status`` is where it stands."""
-    standing = listed.status
-    marks = {"verified": standing.is_verified, "labels exposed": standing.is_label_exposed,
-             "given back": standing.is_refunded, "public": standing.published_at is not None}  # fmt: skip
-    return Line(
-        listed=listed,
-        status=status,
-        marks=tuple(mark for mark, is_so in marks.items() if is_so),
-        flags=tuple((TITLES[flag.kind], flag.reason) for flag in flags),
-        figures=tuple(_figures(label, cell) for label, cell in cells.items() if cell),
-        decisions=decisions_on(standing),
-    )
-
-
-def decisions_on(standing: SubmissionStatus) -> tuple[tuple[str, str], ...]:
-    """What makes sense to decide as things stand, as (decision, words)."""
-    if standing.is_withdrawn:
+def decisions_on(status: SubmissionStatus) -> tuple[tuple[str, str], ...]:
+    if status.is_withdrawn:
         return ()
     sensible = {
-        "released": standing.is_held,
-        "hidden": not standing.is_hidden,
-        "shown": standing.is_hidden,
-        "verified": not standing.is_verified,
-        "rejected": not standing.is_rejected,
-        "label_exposed": not standing.is_label_exposed,
+        "released": status.is_held,
+        "hidden": not status.is_hidden,
+        "shown": status.is_hidden,
+        "verified": not status.is_verified,
+        "rejected": not status.is_rejected,
+        "label_exposed": not status.is_label_exposed,
     }
     return tuple((decision, words) for decision, words in DECISIONS if sensible[decision])
 
@@ -106,13 +80,13 @@ def is_found(listed: ListedSubmission, search: str) -> bool:
     return all(word in said for word in search.casefold().split())
 
 
-def leak_tables(revealed: LeakReport) -> dict[str, list[LeakLine]]:
-    """Who was shown most, the highest first: by account, by judge, by label version."""
-    judges = {f"{judge} by {account}": leak for (account, judge), leak in revealed.by_judge.items()}
+def leak_tables(report: LeakReport) -> dict[str, list[tuple[str, Leak]]]:
+    """What was shown, the highest first: by account, by judge, by label version."""
+    judges = {f"{judge} by {account}": leak for (account, judge), leak in report.by_judge.items()}
     return {
-        "Account": _highest_first(revealed.by_account),
+        "Account": _highest_first(report.by_account),
         "Judge": _highest_first(judges),
-        "Labels": _highest_first(revealed.by_label_version),
+        "Labels": _highest_first(report.by_label_version),
     }
 
 
@@ -121,20 +95,14 @@ def describe_epsilon(leak: Leak) -> str:
     return "no bound" if leak.epsilon == inf else f"{leak.epsilon:.2f}"
 
 
-def _highest_first(leaks: Mapping[str, Leak]) -> list[LeakLine]:
-    ordered: Sequence[tuple[str, Leak]] = sorted(leaks.items(), key=lambda item: (-item[1].rho, item[0]))
-    return [LeakLine(name, leak.figures, describe_epsilon(leak)) for name, leak in ordered]
-
-
-def _figures(label: str, cell: Mapping[str, Any]) -> Figures:
-    counts = " ".join(f"{name.upper()} {cell[name]:,}" for name in ("tp", "fp", "fn", "tn"))
-    return Figures(LABEL_TITLES[label], percent(cell["precision"]), percent(cell["recall"]), counts)
+def _highest_first(leaks: Mapping[str, Leak]) -> list[tuple[str, Leak]]:
+    return sorted(leaks.items(), key=lambda item: (-item[1].rho, item[0]))
 
 
 PATH = "/maintain"
 ON_A_PAGE = 25
 RECORDS_ON_A_PAGE = 50
-RESCORINGS_TOLD = 3
+MOST_RESCORINGS = 3
 MOST_FLAGGED = 100
 REFUSED = "This page is for maintainers. If you are one, sign in under a name of ARB_MAINTAINERS."
 Place = Annotated[int, Query(ge=1, le=1_000_000)]
@@ -199,20 +167,20 @@ def _submissions(service: SubmissionService, found: Overview, search: str, page:
     flagged.sort(key=lambda each: not each.status.is_held)
     n_flagged, flagged = len(flagged), flagged[:MOST_FLAGGED]
     chosen = [each for each in reversed(found.submissions) if is_found(each, search)]
-    shown = chosen[(page - 1) * ON_A_PAGE : page * ON_A_PAGE]
+    on_page = chosen[(page - 1) * ON_A_PAGE : page * ON_A_PAGE]
     is_private, now = not service.suite.labels_are_public, service.clock()
 
-    def line(each: ListedSubmission) -> Line:
+    def row(each: ListedSubmission) -> SubmissionRow:
         at = service.disclosure_policy.appears_at(each.status.published_at)
-        told = describe_status(
+        text = describe_status(
             each.status, is_scored=each.is_scored, is_private=is_private, appears_at=at, now=now
         )
-        return view_line(each, flags.get(each.id, ()), cells.get(each.id, {}), told.word)
+        return SubmissionRow(each, text.word, tuple(flags.get(each.id, ())), cells.get(each.id, {}))
 
-    cells = exact_figures(service, [each.id for each in (*flagged, *shown)])
+    cells = exact_figures(service, [each.id for each in (*flagged, *on_page)])
     return {
-        "queue": [line(each) for each in flagged],
-        "lines_shown": [line(each) for each in shown],
+        "queue": [row(each) for each in flagged],
+        "submissions": [row(each) for each in on_page],
         "n_flagged": n_flagged,
         "n_chosen": len(chosen),
         "n_pages": -(-len(chosen) // ON_A_PAGE),
@@ -222,7 +190,7 @@ def _submissions(service: SubmissionService, found: Overview, search: str, page:
 def _rescoring(service: SubmissionService, job: RescoringJob) -> dict[str, Any]:
     """The last re-scorings that changed labels, with the names that their rows have now."""
     names = {row.id: f"{row.judge} by {row.account}" for row in service.board().rows}
-    told = [
+    found = [
         {
             "at": record.at,
             "actor": record.actor,
@@ -233,17 +201,17 @@ def _rescoring(service: SubmissionService, job: RescoringJob) -> dict[str, Any]:
                 key=lambda change: (change[2] is None, change[2]),
             ),
         }
-        for record in rescorings(service)[-RESCORINGS_TOLD:][::-1]
+        for record in rescorings(service)[-MOST_RESCORINGS:][::-1]
     ]
-    return {"rescorings": told, "job": job.state}
+    return {"rescorings": found, "job": job.state}
 
 
 def _leak(service: SubmissionService) -> dict[str, Any]:
-    revealed = service.leak.get()
-    if revealed is None:
-        return {"leak": None, "epsilon": "", "leaks": {}}
+    report = service.leak.get()
     return {
-        "leak": revealed.total,
-        "epsilon": describe_epsilon(revealed.total),
-        "leaks": leak_tables(revealed),
+        "leak": report and report.total,
+        "leaks": leak_tables(report) if report else {},
+        "describe_epsilon": describe_epsilon,
+        "flag_titles": TITLES,
+        "label_titles": LABEL_TITLES,
     }

@@ -26,13 +26,13 @@ from space.pages.trajectories.images import (
     Picture,
     Pictures,
     open_picture,
-    recorded_shelf,
-    resized_shelf,
+    recorded_cache,
+    resized_cache,
     smaller,
 )
 from space.pages.trajectories.index import (
-    Entry,
     Index,
+    TrajectoryEntry,
     VoteCounts,
     Votes,
     build_index,
@@ -53,7 +53,7 @@ class TrajectoriesUnavailable(Exception):
 
 
 @dataclass(frozen=True)
-class Shown:
+class OpenedDataset:
     """A dataset as it was when it was opened. ``version`` is a short hash of its manifest."""
 
     dataset: PublishedDataset
@@ -71,7 +71,7 @@ class Shown:
         """The votes of the judges whose verdicts the dataset carries."""
         return published_votes(self.dataset)
 
-    def entry(self, trajectory_id: str) -> Entry:
+    def entry(self, trajectory_id: str) -> TrajectoryEntry:
         """One trajectory's entry; raises KeyError for an id that the dataset does not have."""
         return self.index.by_id[trajectory_id]
 
@@ -88,9 +88,9 @@ class Folder:
     def __init__(self, path: Path, suite: Suite | None = None) -> None:
         self._path, self._suite = path, suite
         self._lock = threading.Lock()
-        self._opened: tuple[tuple[int, int], Shown] | None = None
+        self._opened: tuple[tuple[int, int], OpenedDataset] | None = None
 
-    def now(self) -> Shown:
+    def now(self) -> OpenedDataset:
         """The dataset as it is now. Raises TrajectoriesUnavailable where it cannot be opened at all."""
         with self._lock:
             try:
@@ -104,21 +104,21 @@ class Folder:
                     raise TrajectoriesUnavailable("the dataset cannot be read now") from reason
             return self._opened[1]
 
-    def _open(self) -> Shown:
+    def _open(self) -> OpenedDataset:
         dataset = PublishedDataset(self._path)
         version = hashlib.sha256((self._path / MANIFEST).read_bytes()).hexdigest()[:16]
         same = self._suite if self._suite and self._suite.name == dataset.suite else None
-        return Shown(dataset, version, self._path == SAMPLE_DATA, build_index(dataset, same))
+        return OpenedDataset(dataset, version, self._path == SAMPLE_DATA, build_index(dataset, same))
 
 
-def folders_shown(data_dir: Path, suite: Suite) -> tuple[Folder, ...]:
+def dataset_folders(data_dir: Path, suite: Suite) -> tuple[Folder, ...]:
     """The built dataset where there is one, and the shipped sample, which is always there."""
     paths = [data_dir] if (data_dir / MANIFEST).is_file() else []
     return tuple(Folder(path, suite) for path in (*paths, SAMPLE_DATA))
 
 
-Kind = Literal["step", "goal"]
-Form = Literal["full", "pruned"]
+PictureKind = Literal["step", "goal"]
+TreeForm = Literal["full", "pruned"]
 _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 
 
@@ -126,12 +126,12 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 class Story:
     """A trajectory from its goal to its last observation, and what experts (dev) and judges said of it."""
 
-    entry: Entry
+    entry: TrajectoryEntry
     suite: str
     version: str
     goal_images: tuple[int, ...]
     steps: tuple[Step, ...]
-    runs: tuple[Entry, ...]
+    runs: tuple[TrajectoryEntry, ...]
     experts: tuple[Expert, ...]
     judges: tuple[JudgeVerdict, ...]
 
@@ -157,10 +157,10 @@ class Explorer:
 
     def __init__(self, settings: Settings, service: SubmissionService) -> None:
         self._service = service
-        self._folders = folders_shown(settings.data_dir, service.suite)
+        self._folders = dataset_folders(settings.data_dir, service.suite)
         self._submitted = SubmittedJudges(service)
-        self._recorded = recorded_shelf()
-        self._resized = resized_shelf()
+        self._recorded = recorded_cache()
+        self._resized = resized_cache()
         self._counted: dict[str, tuple[tuple, VoteCounts]] = {}
 
     @property
@@ -168,25 +168,25 @@ class Explorer:
         """The suite whose judges are scored here; other datasets are shown to be looked at."""
         return self._service.suite
 
-    def datasets(self) -> tuple[Shown, ...]:
+    def datasets(self) -> tuple[OpenedDataset, ...]:
         """The datasets by suite, the one that is shown unasked first."""
         with _readable():
             found = [folder.now() for folder in self._folders]
             return tuple({shown.suite: shown for shown in reversed(found)}.values())[::-1]
 
-    def of_suite(self, suite: str = "") -> Shown:
+    def of_suite(self, suite: str = "") -> OpenedDataset:
         """The dataset of a suite; the first one where no such suite is shown."""
         datasets = self.datasets()
         return next((shown for shown in datasets if shown.suite == suite), datasets[0])
 
-    def holding(self, trajectory_id: str) -> Shown:
+    def holding(self, trajectory_id: str) -> OpenedDataset:
         """The dataset that has a trajectory; raises KeyError where none has it."""
         for shown in self.datasets():
             if trajectory_id in shown.index.by_id:
                 return shown
         raise KeyError(trajectory_id)
 
-    def vote_counts(self, shown: Shown) -> VoteCounts:
+    def vote_counts(self, shown: OpenedDataset) -> VoteCounts:
         """How judges voted on each trajectory; counted anew when dataset or board are others."""
         with _readable():
             judges = self._submitted.of_suite(shown.suite)
@@ -230,17 +230,17 @@ class Explorer:
                 steps=self._steps(shown, trajectory_id),
             )
 
-    def _steps(self, shown: Shown, trajectory_id: str) -> tuple[Step, ...]:
+    def _steps(self, shown: OpenedDataset, trajectory_id: str) -> tuple[Step, ...]:
         rows = shown.steps(trajectory_id, STEP_COLUMNS)
         key = (shown.version, "step", trajectory_id)
         pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
         sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
         return steps_of_story(rows, sizes)
 
-    def _goal_images(self, shown: Shown, trajectory_id: str) -> tuple[int, ...]:
+    def _goal_images(self, shown: OpenedDataset, trajectory_id: str) -> tuple[int, ...]:
         return tuple(sorted(self._pictures(shown, trajectory_id, "goal")))
 
-    def picture(self, kind: Kind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
+    def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
         """A screenshot by the number of its step, or a goal image by its place; made smaller to ``width``.
 
         ``num`` of None is the last one there is; ``width`` is one of WIDTHS, or None for the picture as it
@@ -263,7 +263,7 @@ class Explorer:
             key = (shown.version, kind, trajectory_id, num, width)
             return self._resized.get(key, lambda: smaller(recorded(), width))
 
-    def tree(self, trajectory_id: str, num: int, form: Form) -> str:
+    def tree(self, trajectory_id: str, num: int, form: TreeForm) -> str:
         """The accessibility tree of a step, in full or pruned."""
         with _readable():
             column = _TREE_COLUMNS[form]
@@ -281,7 +281,7 @@ class Explorer:
                     return row["reply"]
             return self._submitted.reasoning(shown.suite, judge, trajectory_id)
 
-    def _pictures(self, shown: Shown, trajectory_id: str, kind: Kind) -> Pictures:
+    def _pictures(self, shown: OpenedDataset, trajectory_id: str, kind: PictureKind) -> Pictures:
         def read() -> Pictures:
             if kind == "goal":
                 rows = shown.dataset.rows_of("trajectories_with_screenshot", trajectory_id, ["goal_images"])

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
-from space.pages.trajectories.index import Entry, Index, Labels, VoteCounts, Votes
+from space.pages.trajectories.index import Index, Labels, TrajectoryEntry, VoteCounts, Votes
 from space.web.query import link_to
 
 PATH: Final = "/trajectories"
@@ -39,7 +39,7 @@ LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = MappingProxyType(
     }
 )
 
-AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[Entry, Votes], bool]]]] = MappingProxyType(
+AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes], bool]]]] = MappingProxyType(
     {
         "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
         "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
@@ -60,7 +60,7 @@ SORTS: Final = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Choice:
+class TrajectoriesQuery:
     """One reader's choice; an empty text chooses everything. ``page`` counts from 1."""
 
     suite: str = ""
@@ -76,12 +76,12 @@ class Choice:
     page: int = 1
 
     @classmethod
-    def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "Choice":
+    def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "TrajectoriesQuery":
         """The choice that a query string makes; what it says amiss (see `refused`) is left at its default.
 
         ``known`` are the values of the fields that are chosen from a list; ``task`` and ``search`` are free.
         """
-        given = given_in(query)
+        given = parameters_in(query)
         found = {name: given[name] for name in known if given.get(name) in known[name]}
         found |= {name: given[name] for name in ("task", "search") if name in given}
         number = given.get("page", "")
@@ -103,14 +103,14 @@ class Choice:
 
     def unfiltered(self) -> str:
         """The address of the whole list, in the order that was chosen."""
-        return Choice(suite=self.suite, sort=self.sort).address()
+        return TrajectoriesQuery(suite=self.suite, sort=self.sort).address()
 
     def of_task(self, benchmark: str, task: str) -> str:
         """The address of every run of a task."""
-        return Choice(suite=self.suite, benchmark=benchmark, task=task).address()
+        return TrajectoriesQuery(suite=self.suite, benchmark=benchmark, task=task).address()
 
 
-def given_in(query: str) -> dict[str, str]:
+def parameters_in(query: str) -> dict[str, str]:
     """The first value of each name in a query string, cut to a sensible length."""
     found = parse_qs(query[:LONGEST_QUERY])
     return {name: values[0].strip()[:LONGEST_TEXT] for name, values in found.items()}
@@ -118,7 +118,7 @@ def given_in(query: str) -> dict[str, str]:
 
 def refused(query: str, known: Mapping[str, Collection[str]]) -> list[str]:
     """The names that a query string sets to a value that cannot be chosen."""
-    given = given_in(query)
+    given = parameters_in(query)
     return [name for name in known if given.get(name) and given[name] not in known[name]]
 
 
@@ -134,7 +134,9 @@ def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[
     }
 
 
-def choose(entries: Sequence[Entry], choice: Choice, vote_counts: VoteCounts) -> list[Entry]:
+def choose(
+    entries: Sequence[TrajectoryEntry], choice: TrajectoriesQuery, vote_counts: VoteCounts
+) -> list[TrajectoryEntry]:
     """The entries that are chosen, in the order that is chosen."""
     words = choice.search.casefold().split()
     is_all = not choice.narrowed
@@ -148,7 +150,9 @@ def choose(entries: Sequence[Entry], choice: Choice, vote_counts: VoteCounts) ->
     return found
 
 
-def _is_chosen(entry: Entry, choice: Choice, vote_counts: VoteCounts, words: Sequence[str]) -> bool:
+def _is_chosen(
+    entry: TrajectoryEntry, choice: TrajectoriesQuery, vote_counts: VoteCounts, words: Sequence[str]
+) -> bool:
     for name in ("split", "benchmark", "agent", "task"):
         wanted = getattr(choice, name)
         if wanted and getattr(entry, name) != wanted:
@@ -161,33 +165,33 @@ def _is_chosen(entry: Entry, choice: Choice, vote_counts: VoteCounts, words: Seq
     )
 
 
-def _has_outcome(entry: Entry, outcome: str) -> bool:
+def _has_outcome(entry: TrajectoryEntry, outcome: str) -> bool:
     if not outcome:
         return True
     return entry.labels is not None and outcome in OUTCOMES and OUTCOMES[outcome][1](entry.labels)
 
 
-def _has_length(entry: Entry, length: str) -> bool:
+def _has_length(entry: TrajectoryEntry, length: str) -> bool:
     if not length:
         return True
     _, low, high = LENGTHS.get(length, ("", 1, 0))
     return low <= entry.n_actions <= high
 
 
-def _is_agreed(entry: Entry, agreement: str, vote_counts: VoteCounts) -> bool:
+def _is_agreed(entry: TrajectoryEntry, agreement: str, vote_counts: VoteCounts) -> bool:
     if not agreement:
         return True
     return agreement in AGREEMENTS and AGREEMENTS[agreement][1](entry, vote_counts.votes(entry.trajectory_id))
 
 
-def _is_found(entry: Entry, words: Sequence[str]) -> bool:
+def _is_found(entry: TrajectoryEntry, words: Sequence[str]) -> bool:
     if not words:
         return True
     text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold()
     return all(word in text for word in words)
 
 
-def _most_are_wrong(entry: Entry, votes: Votes) -> bool:
+def _most_are_wrong(entry: TrajectoryEntry, votes: Votes) -> bool:
     if entry.labels is None or entry.labels.success is None or votes.yes == votes.no:
         return False
     return (votes.yes > votes.no) is not entry.labels.success
@@ -215,7 +219,7 @@ class Field:
 class Run:
     """A run as a tile. ``outcome`` is the expert's word on dev and empty on test."""
 
-    entry: Entry
+    entry: TrajectoryEntry
     agent: str
     address: str
     picture: str
@@ -239,7 +243,7 @@ class Task:
 class BrowseView:
     """One page of what was chosen."""
 
-    choice: Choice
+    choice: TrajectoriesQuery
     fields: tuple[Field, ...]
     task_names: tuple[str, ...]
     tasks: tuple[Task, ...]
@@ -251,7 +255,7 @@ class BrowseView:
 
 
 def browse(
-    index: Index, choice: Choice, vote_counts: VoteCounts, suites: Collection[str], version: str
+    index: Index, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str], version: str
 ) -> BrowseView:
     """The page of the list that a choice asks for; a page past the end gives the last one."""
     found = choose(index.entries, choice, vote_counts)
@@ -272,7 +276,9 @@ def browse(
     )
 
 
-def _fields(index: Index, choice: Choice, vote_counts: VoteCounts, suites: Collection[str]) -> list[Field]:
+def _fields(
+    index: Index, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str]
+) -> list[Field]:
     """The controls, without those that leave nothing to choose."""
     every = {
         "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
@@ -295,7 +301,9 @@ def _fields(index: Index, choice: Choice, vote_counts: VoteCounts, suites: Colle
     return [*found, Field("sort", "Order", tuple(SORTS.items()), choice.sort)]
 
 
-def _tasks(entries: Sequence[Entry], choice: Choice, vote_counts: VoteCounts, version: str) -> list[Task]:
+def _tasks(
+    entries: Sequence[TrajectoryEntry], choice: TrajectoriesQuery, vote_counts: VoteCounts, version: str
+) -> list[Task]:
     """The entries with neighbours of one task put together."""
     return [
         Task(
@@ -309,12 +317,12 @@ def _tasks(entries: Sequence[Entry], choice: Choice, vote_counts: VoteCounts, ve
     ]
 
 
-def _grouped(entries: Sequence[Entry]) -> list[tuple[tuple[str, str, str], list[Entry]]]:
+def _grouped(entries: Sequence[TrajectoryEntry]) -> list[tuple[tuple[str, str, str], list[TrajectoryEntry]]]:
     key = groupby(entries, key=lambda entry: (entry.benchmark, entry.task, entry.split))
     return [(name, list(runs)) for name, runs in key]
 
 
-def run_of(entry: Entry, choice: Choice, votes: Votes, version: str) -> Run:
+def run_of(entry: TrajectoryEntry, choice: TrajectoriesQuery, votes: Votes, version: str) -> Run:
     """An entry as a tile that leads to its story, with the choice kept in its address."""
     said = entry.labels
     notes = (("side effect", said and said.side_effect), ("repetition", said and said.repetition))
@@ -331,7 +339,7 @@ def run_of(entry: Entry, choice: Choice, votes: Votes, version: str) -> Run:
     )
 
 
-def _why_empty(index: Index, choice: Choice) -> str:
+def _why_empty(index: Index, choice: TrajectoriesQuery) -> str:
     """What stands in the way, in words."""
     if choice.outcome and choice.split == "test":
         return "Experts' labels of test trajectories are not shown, so none can be chosen by them."

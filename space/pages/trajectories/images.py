@@ -40,12 +40,12 @@ Pictures = Mapping[int, Picture]
 """The pictures of a trajectory by the number of their step, or by their place in the goal."""
 
 
-def recorded_shelf() -> ByteCache[Pictures]:
+def recorded_cache() -> ByteCache[Pictures]:
     """A shelf for the pictures of whole trajectories: whoever looks at one soon asks for the next."""
     return ByteCache(RECORDED_BYTES, lambda pictures: sum(len(p.content) for p in pictures.values()) + 1_000)
 
 
-def resized_shelf() -> ByteCache[Picture]:
+def resized_cache() -> ByteCache[Picture]:
     """A shelf for pictures that were made smaller."""
     return ByteCache(RESIZED_BYTES, lambda picture: len(picture.content) + 200)
 

@@ -38,7 +38,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TrajectoryEntry:
     """A trajectory in the list. ``labels`` is None on test; ``agent`` is empty where a dataset is blind."""
 
     trajectory_id: str
@@ -55,12 +55,12 @@ class Entry:
 class Index:
     """The entries in the order of their tasks, so that the agents on one task stand together."""
 
-    entries: tuple[Entry, ...]
-    by_id: Mapping[str, Entry] = field(repr=False)
+    entries: tuple[TrajectoryEntry, ...]
+    by_id: Mapping[str, TrajectoryEntry] = field(repr=False)
     _values: Mapping[str, tuple[str, ...]] = field(repr=False)
 
     @classmethod
-    def of(cls, entries: Iterator[Entry]) -> "Index":
+    def of(cls, entries: Iterator[TrajectoryEntry]) -> "Index":
         """Put entries in order."""
         ordered = tuple(sorted(entries, key=_order))
         values = {
@@ -74,7 +74,7 @@ class Index:
         """The different values of one of LISTED, in the order of the entries, without empty ones."""
         return self._values[name]
 
-    def of_task(self, entry: Entry) -> tuple[Entry, ...]:
+    def of_task(self, entry: TrajectoryEntry) -> tuple[TrajectoryEntry, ...]:
         """Every run of the entry's task, the entry's own too, by agent."""
         return tuple(e for e in self.entries if (e.benchmark, e.task) == (entry.benchmark, entry.task))
 
@@ -96,11 +96,11 @@ def _rows(dataset: PublishedDataset, split: str) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> Entry:
+def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> TrajectoryEntry:
     known = suite.find(row["trajectory_id"]) if suite else None
     split = known.split if known else split
     has_labels = split == DEV and "success" in row
-    return Entry(
+    return TrajectoryEntry(
         trajectory_id=row["trajectory_id"],
         split=split,
         benchmark=row["benchmark"] or "",
@@ -118,7 +118,7 @@ def labels_of(row: Mapping[str, Any]) -> Labels:
     return Labels(**answers, optimality=row["optimality"])
 
 
-def _order(entry: Entry) -> tuple:
+def _order(entry: TrajectoryEntry) -> tuple:
     known = entry.benchmark in BENCHMARKS
     place = BENCHMARKS.index(entry.benchmark) if known else len(BENCHMARKS)
     return place, entry.benchmark, natural(entry.task), entry.agent, entry.trajectory_id
@@ -167,7 +167,7 @@ class Votes:
         return self.fewer / self.cast if self.cast else -1.0
 
 
-NOBODY: Final = Votes()
+NO_VOTES: Final = Votes()
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class VoteCounts:
 
     def votes(self, trajectory_id: str) -> Votes:
         """The votes on one trajectory."""
-        return self.by_id.get(trajectory_id, NOBODY)
+        return self.by_id.get(trajectory_id, NO_VOTES)
 
     @property
     def most(self) -> int:

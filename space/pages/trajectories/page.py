@@ -20,19 +20,25 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
 from space.pages.labels import DisputeForm, dispute_form
-from space.pages.trajectories.dataset import Explorer, Form, Kind, Shown, TrajectoriesUnavailable
+from space.pages.trajectories.dataset import (
+    Explorer,
+    OpenedDataset,
+    PictureKind,
+    TrajectoriesUnavailable,
+    TreeForm,
+)
 from space.pages.trajectories.filters import (
     PATH,
     BrowseView,
-    Choice,
+    TrajectoriesQuery,
     browse,
     choose,
-    given_in,
     known_values,
+    parameters_in,
     refused,
 )
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
-from space.pages.trajectories.index import Entry
+from space.pages.trajectories.index import TrajectoryEntry
 from space.pages.trajectories.story_view import view_story
 from space.pages.trajectories.verdicts import reasoning_in
 from space.services import Services
@@ -50,7 +56,7 @@ UNKNOWN = (
 
 
 @dataclass(frozen=True)
-class Part:
+class Fragment:
     """A piece of the page with its title, and the status of the answer that carries it."""
 
     html: Markup
@@ -60,10 +66,10 @@ class Part:
 
 def story_id(query: str) -> str:
     """The trajectory that an address names; empty when it names none."""
-    return given_in(query).get("id", "")
+    return parameters_in(query).get("id", "")
 
 
-def browse_part(explorer: Explorer, query: str) -> Part:
+def browse_fragment(explorer: Explorer, query: str) -> Fragment:
     """The whole list with its form."""
     try:
         view, shown = _browsed(explorer, query)
@@ -71,10 +77,10 @@ def browse_part(explorer: Explorer, query: str) -> Part:
         return _problem(503, *UNAVAILABLE)
     unknown = refused(query, _known(explorer, shown))
     html = render("trajectories/browse.html", view=view, is_sample=shown.is_sample, unknown=unknown)
-    return Part(Markup(html))
+    return Fragment(Markup(html))
 
 
-def story_part(explorer: Explorer, query: str) -> Part:
+def story_fragment(explorer: Explorer, query: str) -> Fragment:
     """The story that an address names, at its step, with its neighbours in the list of its choice."""
     try:
         trajectory_id = story_id(query)
@@ -83,7 +89,7 @@ def story_part(explorer: Explorer, query: str) -> Part:
         vote_counts = explorer.vote_counts(shown)
         chosen = choose(shown.index.entries, choice, vote_counts)
         view = view_story(
-            explorer.story(trajectory_id), choice, chosen, vote_counts, given_in(query).get("step", "")
+            explorer.story(trajectory_id), choice, chosen, vote_counts, parameters_in(query).get("step", "")
         )
     except KeyError:
         return _problem(404, *UNKNOWN)
@@ -91,10 +97,10 @@ def story_part(explorer: Explorer, query: str) -> Part:
         return _problem(503, *UNAVAILABLE)
     dispute = _dispute(explorer, shown, view.story.entry)
     html = render("trajectories/story.html", view=view, story=view.story, dispute=dispute)
-    return Part(Markup(html), title=view.title)
+    return Fragment(Markup(html), title=view.title)
 
 
-def _dispute(explorer: Explorer, shown: Shown, entry: Entry) -> DisputeForm | None:
+def _dispute(explorer: Explorer, shown: OpenedDataset, entry: TrajectoryEntry) -> DisputeForm | None:
     """The form to dispute a label; None where the suite that is served does not have the run."""
     suite = explorer.served
     known = suite.find(entry.trajectory_id) if shown.suite == suite.name else None
@@ -103,25 +109,25 @@ def _dispute(explorer: Explorer, shown: Shown, entry: Entry) -> DisputeForm | No
     return dispute_form(known.trajectory_id, known.split, entry.labels, suite.labels_are_public)
 
 
-def _browsed(explorer: Explorer, query: str) -> tuple[BrowseView, Shown]:
-    shown = explorer.of_suite(given_in(query).get("suite", ""))
+def _browsed(explorer: Explorer, query: str) -> tuple[BrowseView, OpenedDataset]:
+    shown = explorer.of_suite(parameters_in(query).get("suite", ""))
     choice = _choice(explorer, shown, query)
     suites = [dataset.suite for dataset in explorer.datasets()]
     return browse(shown.index, choice, explorer.vote_counts(shown), suites, shown.version), shown
 
 
-def _choice(explorer: Explorer, shown: Shown, query: str) -> Choice:
+def _choice(explorer: Explorer, shown: OpenedDataset, query: str) -> TrajectoriesQuery:
     """The choice of an address, its suite left out where it is the one that is shown unasked."""
-    choice = Choice.of_query(query, _known(explorer, shown))
+    choice = TrajectoriesQuery.of_query(query, _known(explorer, shown))
     return replace(choice, suite="" if shown.suite == explorer.of_suite().suite else shown.suite)
 
 
-def _known(explorer: Explorer, shown: Shown) -> Mapping[str, Collection[str]]:
+def _known(explorer: Explorer, shown: OpenedDataset) -> Mapping[str, Collection[str]]:
     return known_values([dataset.suite for dataset in explorer.datasets()], shown.index)
 
 
-def _problem(status: int, title: str, advice: str) -> Part:
-    return Part(Markup(render("trajectories/problem.html", title=title, advice=advice)), status, title)
+def _problem(status: int, title: str, advice: str) -> Fragment:
+    return Fragment(Markup(render("trajectories/problem.html", title=title, advice=advice)), status, title)
 
 
 TITLE: Final = "Trajectories"
@@ -136,7 +142,7 @@ def build_trajectories_router(services: Services, pages: PageFrame) -> APIRouter
     @router.get(PATH, include_in_schema=False)
     def trajectories(request: Request) -> Response:
         query = request.url.query
-        part = story_part(explorer, query) if story_id(query) else browse_part(explorer, query)
+        part = story_fragment(explorer, query) if story_id(query) else browse_fragment(explorer, query)
         if part.status != 200:
             return pages.answer(TEMPLATE, TITLE, PATH, part.status, part=part)
         return pages.cached(request, part.html, TEMPLATE, part.title or TITLE, PATH, lambda: {"part": part})
@@ -170,7 +176,9 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
         return picture_answer(explorer, request, "goal", trajectory_id, num, width, v)
 
     @router.get("/api/tree", summary="The accessibility tree of a step of a published trajectory")
-    def tree(request: Request, trajectory_id: Id, num: int, form: Form = "full", v: Version = "") -> Response:
+    def tree(
+        request: Request, trajectory_id: Id, num: int, form: TreeForm = "full", v: Version = ""
+    ) -> Response:
         return tree_answer(explorer, request, trajectory_id, num, form, v)
 
     @router.get("/trajectories/reasoning", include_in_schema=False)
@@ -195,7 +203,7 @@ def tree_answer(
     request: Request,
     trajectory_id: str,
     num: int,
-    form: Form,
+    form: TreeForm,
     v: str,
     for_good: str = FOR_GOOD,
 ) -> Response:
@@ -204,17 +212,17 @@ def tree_answer(
         version = explorer.holding(trajectory_id).version
         text = explorer.tree(trajectory_id, num, form)
     except KeyError:
-        return _rest_problem(404, "there is no such tree")
+        return _error(404, "there is no such tree")
     except TrajectoriesUnavailable as reason:
-        return _rest_problem(503, str(reason))
+        return _error(503, str(reason))
     answer = CachedResponse.of(text.encode(), "text/plain; charset=utf-8")
-    return answer.answer(request, {"Cache-Control": _keeping(v, version, for_good), **_SAFE})
+    return answer.answer(request, {"Cache-Control": _cache_control(v, version, for_good), **_SAFE})
 
 
 def picture_answer(
     explorer: Explorer,
     request: Request,
-    kind: Kind,
+    kind: PictureKind,
     trajectory_id: str,
     num: str,
     width: int | None,
@@ -225,31 +233,29 @@ def picture_answer(
     is_last = num == "last" and kind == "step"
     if width not in (None, *WIDTHS) or not (is_last or (num.isascii() and num.isdigit() and len(num) < 7)):
         wanted = "a number of a step, or last" if kind == "step" else "a number from 0"
-        return _rest_problem(
-            422, f"num is {wanted}; width is one of {', '.join(map(str, WIDTHS))}, or absent"
-        )
+        return _error(422, f"num is {wanted}; width is one of {', '.join(map(str, WIDTHS))}, or absent")
     try:
         version = explorer.holding(trajectory_id).version
         headers = {
             "ETag": _tag(version, kind, trajectory_id, num, width),
-            "Cache-Control": _keeping(v, version, for_good),
+            "Cache-Control": _cache_control(v, version, for_good),
             **_SAFE,
         }
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
         found = explorer.picture(kind, trajectory_id, None if is_last else int(num), width)
     except NoPicture:
-        return Response(status_code=204) if is_last else _rest_problem(404, "there is no such picture")
+        return Response(status_code=204) if is_last else _error(404, "there is no such picture")
     except KeyError:
-        return _rest_problem(404, "there is no such trajectory")
+        return _error(404, "there is no such trajectory")
     except BrokenPicture as reason:
-        return _rest_problem(404, f"the picture cannot be shown: {reason}")
+        return _error(404, f"the picture cannot be shown: {reason}")
     except TrajectoriesUnavailable as reason:
-        return _rest_problem(503, str(reason))
+        return _error(503, str(reason))
     return Response(found.content, media_type=found.media_type, headers=headers)
 
 
-def _keeping(asked: str, version: str, for_good: str) -> str:
+def _cache_control(asked: str, version: str, for_good: str) -> str:
     """For good under an address that names this version; another address is asked again each time."""
     return for_good if asked == version else ASK_AGAIN
 
@@ -259,5 +265,5 @@ def _tag(*names: object) -> str:
     return f'"{hashlib.sha256(repr(names).encode()).hexdigest()[:32]}"'
 
 
-def _rest_problem(status: int, message: str) -> JSONResponse:
+def _error(status: int, message: str) -> JSONResponse:
     return JSONResponse({"error": message}, status_code=status)

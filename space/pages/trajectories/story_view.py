@@ -7,9 +7,16 @@ from typing import ClassVar, Final
 
 from core.vocabulary import LABEL_TITLES
 from space.pages.trajectories.dataset import Story
-from space.pages.trajectories.filters import OUTCOME_WORDS, Choice, Run, agent_title, benchmark_title, run_of
+from space.pages.trajectories.filters import (
+    OUTCOME_WORDS,
+    Run,
+    TrajectoriesQuery,
+    agent_title,
+    benchmark_title,
+    run_of,
+)
 from space.pages.trajectories.images import WIDTHS
-from space.pages.trajectories.index import Entry, Labels, VoteCounts
+from space.pages.trajectories.index import Labels, TrajectoryEntry, VoteCounts
 from space.pages.trajectories.verdicts import STATES, JudgeVerdict
 from space.web.query import link_to
 
@@ -39,7 +46,7 @@ class StoryView:
     """
 
     story: Story
-    choice: Choice
+    choice: TrajectoriesQuery
     place: int
     runs: tuple[Run, ...]
     number: int | None
@@ -148,7 +155,11 @@ class StoryView:
 
 
 def view_story(
-    story: Story, choice: Choice, chosen: Sequence[Entry], vote_counts: VoteCounts, step: str
+    story: Story,
+    choice: TrajectoriesQuery,
+    chosen: Sequence[TrajectoryEntry],
+    vote_counts: VoteCounts,
+    step: str,
 ) -> StoryView:
     """The story at the step that an address asks for (a number from 1; the first where it is none)."""
     number = next((n for n, entry in enumerate(chosen, 1) if entry is story.entry), None)

@@ -21,7 +21,7 @@ from core.vocabulary import LABELS
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import read_published_files
-from space.pages.trajectories.index import DEV, RULE_BASED, Entry, Labels, labels_of
+from space.pages.trajectories.index import DEV, RULE_BASED, Labels, TrajectoryEntry, labels_of
 from submissions.scoring.verdicts import VerdictsUnavailable
 from submissions.service import SubmissionService
 
@@ -152,7 +152,7 @@ class JudgeVerdict:
     differs: bool | None
 
 
-def experts_of(dataset: PublishedDataset, entry: Entry) -> tuple[Expert, ...]:
+def experts_of(dataset: PublishedDataset, entry: TrajectoryEntry) -> tuple[Expert, ...]:
     """The annotations of a dev trajectory, the primary one first; none for any other."""
     if entry.split != DEV or entry.labels is None:
         return ()
@@ -163,7 +163,7 @@ def experts_of(dataset: PublishedDataset, entry: Entry) -> tuple[Expert, ...]:
 
 def judges_of(
     dataset: PublishedDataset,
-    entry: Entry,
+    entry: TrajectoryEntry,
     submitted: Sequence[SubmittedJudge],
     rows_of_board: Collection[str],
 ) -> tuple[JudgeVerdict, ...]:
@@ -185,7 +185,7 @@ def judges_of(
     )
 
 
-def _published(row: Mapping[str, Any], entry: Entry) -> JudgeVerdict:
+def _published(row: Mapping[str, Any], entry: TrajectoryEntry) -> JudgeVerdict:
     name, row_id = judge_names().get(row["judge"], (row["judge"], None))
     seen = [word for word, key in (("screenshot", "has_screenshot"), ("tree", "has_axtree")) if row[key]]
     said = labels_of(row)
@@ -201,7 +201,7 @@ def _published(row: Mapping[str, Any], entry: Entry) -> JudgeVerdict:
     )
 
 
-def _rule_based(success: int, entry: Entry) -> JudgeVerdict:
+def _rule_based(success: int, entry: TrajectoryEntry) -> JudgeVerdict:
     said = Labels(bool(success), None, None, None)
     name, row_id = judge_names().get(RULE_BASED, ("Rule-based", None))
     return JudgeVerdict(
@@ -209,7 +209,7 @@ def _rule_based(success: int, entry: Entry) -> JudgeVerdict:
     )
 
 
-def _submitted(judge: SubmittedJudge, entry: Entry) -> JudgeVerdict:
+def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
     place = judge.places[entry.trajectory_id]
     answers = {name: int(judge.answers[name][place]) if name in judge.answers else -1 for name in _ANSWERS}
     said = Labels(
@@ -229,7 +229,7 @@ def _submitted(judge: SubmittedJudge, entry: Entry) -> JudgeVerdict:
     )
 
 
-def _differs(said: Labels, entry: Entry) -> bool | None:
+def _differs(said: Labels, entry: TrajectoryEntry) -> bool | None:
     if entry.labels is None or entry.labels.success is None or said.success is None:
         return None
     return said.success is not entry.labels.success
