@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 ENDPOINT = "http://127.0.0.1:8000/v1"
 """What the README calls the reader's endpoint; the test has one of its own."""
-PACKAGES = ("dataset_script", "leaderboard", "judges", "submissions", "space")
+PACKAGES = ("core", "dataset_script", "leaderboard", "judges", "submissions", "space")
 
 
 def blocks(language: str) -> list[str]:

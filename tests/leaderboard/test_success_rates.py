@@ -1,4 +1,4 @@
-"""Success rates of agents: counting, ranking, contradicting, and what a judge means for training."""
+"""Success rates of agents: counting, ranking, contradicting, and the effect on rejection fine-tuning."""
 
 import numpy as np
 import pytest

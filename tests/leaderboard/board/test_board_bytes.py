@@ -1,4 +1,4 @@
-"""What stands on the board beside our own records, and the bytes it is published as."""
+"""The order of scored, published and reference rows on the board, and the bytes it is published as."""
 
 import hashlib
 import json

@@ -1,13 +1,12 @@
-"""The static site on the disk: whole or not there, never over somebody's own files.
-
-The board as plain files: every row, nothing that runs, links that lead somewhere.
-"""
+"""The board as CSV and as a site of plain files: nothing that runs, and never over somebody's own files."""
 
 import csv
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -24,39 +23,36 @@ from leaderboard.board.export import (
     write_static_site,
 )
 from tests.support.boards import cell, label, row
-from tests.support.submissions import send, verdicts
 
 
-def test_a_site_is_written_and_replaced_whole(service, tmp_path):
+def test_a_site_is_written_and_replaced_whole(board, tmp_path):
     folder = tmp_path / "public" / "site"
-    send(service, verdicts(service.suite), judge="One")
+    first = replace(board, rows=board.rows[:1])
     # index, style, JSON, CSV, and a page for the judge
-    assert write_static_site(service.board(), folder) == 5
-    send(service, verdicts(service.suite, misses=1), judge="Two")
-    assert write_static_site(service.board(), folder) == 6
-    assert (folder / "board.json").read_bytes() == service.board().to_bytes()
+    assert write_static_site(first, folder) == 5
+    second = replace(board, rows=board.rows[:2])
+    assert write_static_site(second, folder) == 6
+    assert (folder / "board.json").read_bytes() == second.to_bytes()
     assert len(list((folder / "judges").iterdir())) == 2
     assert [path.name for path in folder.parent.iterdir()] == ["site"]
 
 
-def test_somebodys_files_are_left_alone(service, tmp_path):
+def test_files_of_others_are_not_replaced_by_a_site(board, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(FolderTaken, match="something else"):
-        write_static_site(service.board(), tmp_path)
+    with pytest.raises(FolderTaken, match="contains other files"):
+        write_static_site(board, tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
     with pytest.raises(FolderTaken):
-        write_static_site(service.board(), tmp_path / "thesis.tex")
+        write_static_site(board, tmp_path / "thesis.tex")
 
 
-def test_a_write_that_fails_leaves_nothing(service, tmp_path, monkeypatch):
-    from pathlib import Path
-
+def test_a_write_that_fails_leaves_nothing(board, tmp_path, monkeypatch):
     def full(path, content):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space"):
-        write_static_site(service.board(), tmp_path / "site")
+        write_static_site(board, tmp_path / "site")
     assert list(tmp_path.glob("*site*")) == []
 
 
@@ -140,7 +136,7 @@ def links_of(html: bytes) -> Links:
     return parser
 
 
-def test_every_row_stands_in_the_table_with_its_figures(board):
+def test_every_row_is_in_the_table_with_its_metrics(board):
     html = site_files(board)["index.html"].decode()
     assert "75.0" in html and "60.0 to 85.0" in html and "1 to 2" in html
     assert html.count('<th scope="row">') == 3
@@ -185,7 +181,7 @@ def test_no_row_id_leads_out_of_the_folder(row_id):
     assert re.fullmatch(r"[0-9a-f]{16}", page_name(row_id))
 
 
-def test_a_tie_is_a_range_of_places():
+def test_a_tie_is_a_range_of_ranks():
     assert places({"place": 2, "low": 1, "high": 3}) == "1 to 3"
     assert places({"place": 2, "low": 2, "high": 2}) == "2"
     assert places(None) == ""

@@ -1,4 +1,4 @@
-"""Dev labels from annotations: primary first, opaque annotators, and never a test trajectory."""
+"""Annotations as records, CSV and Parquet; dev labels from them: opaque annotators, never a test trajectory."""
 
 import io
 import zipfile
