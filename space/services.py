@@ -7,7 +7,7 @@ from space.auth.auth import Auth
 from space.operations.rate_limit import CheckLimit
 from space.pages.errors.columns import JudgeColumns
 from space.pages.trajectories.dataset import Explorer
-from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_service import AnnotationService
 from submissions.service import SubmissionService
 
 
@@ -25,9 +25,9 @@ class Services:
         return Auth(self.submissions.settings)
 
     @cached_property
-    def labelling(self) -> LabellingDesk:
+    def labelling(self) -> AnnotationService:
         """Annotations and what was decided of them."""
-        return LabellingDesk(self.submissions)
+        return AnnotationService(self.submissions)
 
     @cached_property
     def judge_columns(self) -> JudgeColumns:

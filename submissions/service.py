@@ -302,7 +302,7 @@ class SubmissionService(SuiteResources):
 
     def cached_board(self) -> Board | None:
         """The same where it takes microseconds, so that an event loop may ask; else None: call `board`."""
-        return self._current.at_hand()
+        return self._current.cached()
 
     def verdicts(self, submission_id: str) -> Predictions:
         """What a submission said of each test trajectory: columns in the order of ``suite.split("test")``.

@@ -1,4 +1,7 @@
-"""The public board on the Hub: what the Space serves of it to anyone, brought there when it changed."""
+"""A copy of the public board in a dataset repository on the Hub, committed whenever the board changes.
+
+It holds only what the Space serves to anyone.
+"""
 
 import logging
 import threading
@@ -15,7 +18,7 @@ from submissions.hub.lease import CommitLease
 from submissions.hub.repository import HOUR, CommitRateLimiter, commits_since
 
 logger = logging.getLogger(__name__)
-SECONDS_BETWEEN_LOOKS: Final = 5.0
+SECONDS_BETWEEN_CHECKS: Final = 5.0
 SECONDS_AFTER_FAILURE: Final = 60.0
 
 CARD: Final = """---
@@ -46,7 +49,7 @@ def board_files(board: Board) -> dict[str, bytes]:
 
 
 class BoardCopy:
-    """Brings the board to its repository from a thread of its own, so that records never wait for it.
+    """Commits the board to its repository from a thread of its own, so that events never wait for it.
 
     Of several processes with one database the one that has the ``lease`` does it; ``may`` says whether the
     records are whole, and so the board.
@@ -72,12 +75,12 @@ class BoardCopy:
         self._thread.start()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End; the next start brings what is left."""
+        """End; the next start commits what is left."""
         self._stop.set()
         self._thread.join(timeout_s)
 
     def push(self) -> bool:
-        """Bring the board there where it is another one and the limiter allows it; whether a commit was made.
+        """Commit the board where it has changed and the limiter allows it; whether a commit was made.
 
         Raises HubError, PublishError.
         """
@@ -104,17 +107,17 @@ class BoardCopy:
 
         hub, repo = self._repository.hub, self._repository.repo
 
-        def look() -> None:
+        def create_if_missing() -> None:
             try:
                 hub.repo_info(repo, repo_type="dataset")
             except RepositoryNotFoundError:
                 hub.create_repo(repo, repo_type="dataset", private=False, exist_ok=True)
 
-        self._repository.patiently(look)
+        self._repository.patiently(create_if_missing)
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            pause = SECONDS_BETWEEN_LOOKS
+            pause = SECONDS_BETWEEN_CHECKS
             try:
                 if self._may() and self._lease.acquire():
                     self.push()

@@ -1,6 +1,4 @@
-"""Records on the Hub: a private repository keeps them, a public one gets the board.
-
-Where records and files lie in the repository of records, and how they read. Pure.
+"""The files of the repository of records: their paths and contents. Pure.
 
     records/0000/00000001-00000050.jsonl    the records 1 to 50, a canonical line each (`Event.line`)
     files/ab/<sha256>                       an uploaded file, as it came
@@ -39,7 +37,7 @@ class Span:
 
 
 class EventFilesDamaged(Exception):
-    """What the repository holds is no chain of records; the message says where."""
+    """The repository holds no unbroken log of records; the message says where."""
 
 
 def span_of(path: str, size: int = 0) -> Span | None:

@@ -1,10 +1,7 @@
-"""Durable events on the Hub: one thread of a process restores them and commits new ones.
+"""Keeping events on the Hub: one thread of a process restores them, then commits new ones in batches.
 
-Committing events to the Hub in batches. One object a process; used by one thread.
-
-Which records go into the next commit, with their files. Pure but for the reading of files.
-
-Messages, safe for anyone to read, about events that the Hub does not hold yet.
+`Committer` is used by that thread alone; `HubSync` is what the service asks whether an event is durable. Their
+messages are safe for anyone to read.
 """
 
 import logging
@@ -109,11 +106,11 @@ class Committer:
         self._is_named = self._rate_is_known = False
 
     def pull(self) -> None:
-        """Take over what the Hub holds, without writing there: for a process that does not commit."""
+        """Restore what the Hub holds, without writing there: for a process that does not commit."""
         self._restorer.pull(self._repository.head())
 
     def connect(self) -> None:
-        """Take over what the Hub holds and become the one that writes there.
+        """Restore what the Hub holds and become the one that writes there.
 
         Raises HubError, Forked, EventFilesDamaged, and ReplacedByAnotherServer where another writes by now.
         """
@@ -159,7 +156,7 @@ class Committer:
 
     def _commit(self, head: Head, contents: dict[str, bytes], message: str) -> str:
         while seconds := self._limiter.seconds_to_wait():
-            logger.info("commits to the Hub go on in %.0f s: an hour has had its share", seconds)
+            logger.info("commits to the Hub go on in %.0f s: the limit of an hour is reached", seconds)
             self._pause(seconds)
         self._head = None  # until an answer says otherwise
         self._limiter.note()
@@ -188,7 +185,7 @@ def waiting_message(number: int, is_failing: bool) -> str:
     return f"{some} to be saved on the Hub."
 
 
-SECONDS_BETWEEN_LOOKS: Final = 1.0
+SECONDS_BETWEEN_CHECKS: Final = 1.0
 """How soon a record is seen that another process wrote."""
 WAIT_WHILE_FAILING_SECONDS: Final = 2.0
 """Seconds that an answer waits for a Hub that is silent: it would hold up others."""
@@ -225,12 +222,12 @@ class HubSync:
         self._when_open: Callable[[], object] | None = None
         self._thread = threading.Thread(target=self._run, name="records to the Hub", daemon=True)
 
-    def start(self, patience_s: float = 30.0) -> None:
+    def start(self, timeout_s: float = 30.0) -> None:
         """Begin; returns once the records are restored, or it is known that this takes longer."""
         self._thread.start()
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_restored or self._is_failing or self._ended, timeout=patience_s
+                lambda: self._is_restored or self._is_failing or self._ended, timeout=timeout_s
             )
 
     def when_open(self, call: Callable[[], object]) -> None:
@@ -266,22 +263,22 @@ class HubSync:
             return True
         start = time.monotonic()
         while not self._is_durable(sequence):
-            patience = min(timeout_s, WAIT_WHILE_FAILING_SECONDS) if self._is_failing else timeout_s
-            left = start + patience - time.monotonic()
+            limit = min(timeout_s, WAIT_WHILE_FAILING_SECONDS) if self._is_failing else timeout_s
+            left = start + limit - time.monotonic()
             if left <= 0 or self._ended or self._stop.is_set():
                 return False
             self._wake.set()
             with self._changed:
                 if self._through < sequence:
-                    self._changed.wait(min(left, SECONDS_BETWEEN_LOOKS / 2))
+                    self._changed.wait(min(left, SECONDS_BETWEEN_CHECKS / 2))
         return True
 
     def _is_durable(self, sequence: int) -> bool:
         if self._through < sequence:
-            self._look()
+            self._read_committed()
         return self._through >= sequence
 
-    def _look(self) -> None:
+    def _read_committed(self) -> None:
         with snapshot(self._engine()) as session:
             through = committed_through(session)
         with self._changed:
@@ -289,7 +286,7 @@ class HubSync:
             self._changed.notify_all()
 
     def close(self, timeout_s: float = 20.0) -> None:
-        """Bring to the Hub what waits, as far as that is possible in the time, and end."""
+        """Commit what waits, as far as that is possible in the time, and end."""
         deadline = time.monotonic() + timeout_s
         self._wake.set()
         with self._changed:
@@ -300,7 +297,7 @@ class HubSync:
         if self._thread.is_alive():
             self._thread.join(max(1.0, deadline - time.monotonic()))
         if number := self.waiting():
-            logger.warning("%d records are not on the Hub yet; the next start brings them there", number)
+            logger.warning("%d records are not on the Hub yet; the next start commits them", number)
 
     def _is_busy(self) -> bool:
         alive = self._thread.is_alive() and self._ended is None and not self._is_failing
@@ -319,14 +316,14 @@ class HubSync:
             while not self._stop.is_set():
                 again(self._work)
                 self._is_failing = False
-                self._wake.wait(SECONDS_BETWEEN_LOOKS)
+                self._wake.wait(SECONDS_BETWEEN_CHECKS)
                 self._wake.clear()
         except (Forked, EventFilesDamaged) as problem:
             self._end(DIVERGED, problem)
         except ReplacedByAnotherServer as problem:
             self._end(REPLACED, problem)
-        except Exception as problem:  # it was told when it happened; only the end of the server leads here
-            logger.info("bringing records to the Hub ends (%s)", type(problem).__name__)
+        except Exception as problem:  # it was logged when it happened; only the end of the server leads here
+            logger.info("committing records to the Hub ends (%s)", type(problem).__name__)
         finally:
             self._lease.release()
 
@@ -343,10 +340,10 @@ class HubSync:
         self._restored()
         while self._committer.commit_some():
             self._is_failing = False
-            self._look()
+            self._read_committed()
 
     def _can_commit(self) -> bool:
-        """Take the turn, or give it back to the process that has the file of the next record."""
+        """Acquire the lease, or release it to the process that has the file of the next record."""
         if not self._is_shared or self._committer.has_pending():
             self._holds_lease = self._lease.acquire()
         elif self._holds_lease and self.waiting():
@@ -359,7 +356,7 @@ class HubSync:
     def _restored(self) -> None:
         if self._is_restored:
             return
-        self._look()
+        self._read_committed()
         with self._changed:
             self._is_restored, self._is_failing = True, False
             call, self._when_open = self._when_open, None
@@ -375,9 +372,12 @@ class HubSync:
         if isinstance(problem, HeadMoved):
             return
         is_known = isinstance(problem, HubError)
-        said = problem if is_known else "bringing records to the Hub has failed"
+        message = problem if is_known else "committing records to the Hub has failed"
         logger.warning(
-            "%s; trying again in %.1f s", said, state.upcoming_sleep, exc_info=None if is_known else problem
+            "%s; trying again in %.1f s",
+            message,
+            state.upcoming_sleep,
+            exc_info=None if is_known else problem,
         )
         with self._changed:
             self._is_failing = state.attempt_number >= FAILURES_THAT_COUNT

@@ -1,8 +1,6 @@
-"""The repository of records on the Hub, through the Hub's own client. No rule of ours but its privacy.
+"""The private repository of records on the Hub, through the Hub's own client; how often and when to call it.
 
-A rate limiter for commits: the Hub allows about 128 an hour for a repository.
-
-When to try again what the Hub did not do.
+The Hub allows about 128 commits an hour for a repository.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from tenacity import RetryCallState
 
-from core.hub import LONGEST_PAUSE, HubError, asked_pause, in_words, status_of
+from core.hub import LONGEST_PAUSE, HubError, asked_pause, describe_failure, status_of
 from dataset_script.sources.hub import Downloads
 from submissions.hub.layout import RECORDS, WRITER, Span, in_order, read_writer, span_of
 
@@ -64,7 +62,7 @@ class RecordsRepository:
         from huggingface_hub import RepoFile
         from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
-        with _told(self.repo):
+        with _hub_errors(self.repo):
             try:
                 found = self.hub.repo_info(self.repo, repo_type=KIND)
             except RepositoryNotFoundError:
@@ -92,7 +90,7 @@ class RecordsRepository:
         from huggingface_hub import RepoFile
         from huggingface_hub.errors import EntryNotFoundError
 
-        with _told(self.repo):
+        with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
                 self.repo, folder, repo_type=KIND, revision=commit, recursive=True
             )
@@ -130,7 +128,7 @@ class RecordsRepository:
         from huggingface_hub import CommitOperationAdd
 
         operations = [CommitOperationAdd(path, content) for path, content in contents.items()]
-        with _told(self.repo):
+        with _hub_errors(self.repo):
             made = self.hub.create_commit(
                 self.repo, operations, commit_message=message, repo_type=KIND, parent_commit=parent
             )
@@ -147,7 +145,7 @@ def commits_since(hub: HfApi, repo: str, moment: float) -> list[float]:
     # `list_repo_commits` would read the whole history, page after page.
     address = f"{hub.endpoint}/api/{KIND}s/{repo}/commits/main"
     found = []
-    with _told(repo):
+    with _hub_errors(repo):
         for commit in paginate(address, {}, build_hf_headers(token=hub.token)):
             made = datetime.fromisoformat(commit["date"]).timestamp()
             if made < moment:
@@ -157,24 +155,24 @@ def commits_since(hub: HfApi, repo: str, moment: float) -> list[float]:
 
 
 @contextlib.contextmanager
-def _told(repo: str) -> Iterator[None]:
-    """What the client raises, as HubError."""
+def _hub_errors(repo: str) -> Iterator[None]:
+    """Raise what the client raises as HubError."""
     from huggingface_hub.errors import HTTPError
 
     try:
         yield
     except HTTPError as error:
         kind = HeadMoved if status_of(error) == _MOVED else HubError
-        raise kind(f"{repo}: {in_words(error)}") from error
+        raise kind(f"{repo}: {describe_failure(error)}") from error
     except RuntimeError as error:  # the client wraps what went wrong with an upload
         if not isinstance(error.__cause__, HTTPError):
             raise
-        raise HubError(f"{repo}: {in_words(error.__cause__)}") from error
+        raise HubError(f"{repo}: {describe_failure(error.__cause__)}") from error
 
 
 MAX_PER_HOUR: Final = 100
 BURST: Final = 40
-"""So many go at once after a quiet time; with the pace that follows an hour never has more than 100."""
+"""So many go at once after a quiet time; with the rate that follows an hour never has more than 100."""
 HOUR: Final = 3600.0
 
 
@@ -220,7 +218,7 @@ MINUTE: Final = 60.0
 
 
 def seconds_until_retry(state: RetryCallState) -> float:
-    """The pause before a new try: what the Hub asks for, else longer each time, to a minute; a moved head
+    """The pause before the next attempt: what the Hub asks for, else longer each time, to a minute; a moved head
     is looked at soon."""
     problem = state.outcome.exception()
     if isinstance(problem, HeadMoved):

@@ -1,6 +1,6 @@
 """Restoring events and files from the Hub: all of them, or those that an old disk lacks.
 
-What the database knows of the Hub: up to which record a commit there holds them all.
+The table of commits says up to which record the Hub holds them all.
 """
 
 import logging
@@ -19,7 +19,7 @@ from submissions.hub.layout import EventFilesDamaged, file_path, read_lines
 from submissions.hub.repository import Head, RecordsRepository
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import NO_HASH, Event, events_after, insert, lock_event_log
-from submissions.records.event_log import head as head_of_chain
+from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
 from submissions.records.models import Commit, EventRow, Submission
 from submissions.records.projection import apply
@@ -55,7 +55,7 @@ SECONDS_BETWEEN_LINES: Final = 5.0
 
 
 class Forked(Exception):
-    """The records here and those on the Hub go different ways."""
+    """The records here and those on the Hub differ at the same sequence."""
 
 
 class Stopping(Exception):
@@ -64,8 +64,8 @@ class Stopping(Exception):
 
 @dataclass
 class Restorer:
-    """Brings a database and a store of files to what the repository holds. What was fetched before a stop is
-    not fetched again."""
+    """Updates a database and a file store to what the repository holds. What was fetched before a stop is not
+    fetched again."""
 
     engine: Callable[[], Engine]
     files: FileStore
@@ -75,12 +75,12 @@ class Restorer:
     _logged_at: float = field(default=0.0, init=False)
 
     def pull(self, head: Head) -> int:
-        """Take over the newer records and every file that is not here; how many records were new.
+        """Insert the newer records and fetch every file that is not here; how many records were new.
 
         Records that are only here are left for the next commit. Raises Forked, EventFilesDamaged, HubError.
         """
         with snapshot(self.engine()) as session:
-            ours, hash_here = head_of_chain(session)
+            ours, hash_here = head_of_log(session)
             common = min(ours, head.last)
             shared_hash = hash_of_event(session, common) if common else NO_HASH
             wanted = stored_files(session)
@@ -90,7 +90,7 @@ class Restorer:
         self._pull_files(wanted, head.commit)
         with transaction(self.engine()) as session:
             lock_event_log(session)
-            if head_of_chain(session)[0] < ours or (newer and head_of_chain(session) != (ours, hash_here)):
+            if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, hash_here)):
                 raise HubError("records were added here while others were fetched; looking again")
             for record in newer:
                 insert(session, record)

@@ -82,7 +82,7 @@ def _primary_first(annotations: Iterable[Annotation]) -> tuple[list[Annotation],
     return [first[name] for name in sorted(first)], others
 
 
-class LabellingDesk:
+class AnnotationService:
     """Annotation of the suite of a service. One instance a process; safe for threads."""
 
     def __init__(self, service: SubmissionService) -> None:

@@ -43,7 +43,7 @@ class SavedAnswers:
     sequence: int
 
     def __repr__(self) -> str:
-        return f"Given(sequence={self.sequence}, is_done={self.is_done})"
+        return f"SavedAnswers(sequence={self.sequence}, is_done={self.is_done})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,7 +88,7 @@ class AnnotationState:
     decisions: Mapping[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Labelling({len(self.active)} annotators, {len(self.assigned)} trajectories)"
+        return f"AnnotationState({len(self.active)} annotators, {len(self.assigned)} trajectories)"
 
     def id_of(self, account: str) -> str | None:
         """The opaque id that an account has or had; None where it was never invited."""
@@ -170,7 +170,7 @@ def fold_annotations(
                     if knows(trajectory_id):
                         assigned[trajectory_id] = {**assigned.get(trajectory_id, {}), place: annotator}
             case "annotated" if knows(body["trajectory_id"]):
-                given[body["trajectory_id"], body["annotator"]] = _given(record)
+                given[body["trajectory_id"], body["annotator"]] = _saved_answers(record)
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
                 decision = Decision(body["answer"], body["reason"], record.actor, record.at)
@@ -178,7 +178,7 @@ def fold_annotations(
     return AnnotationState(accounts, frozenset(active), assigned, given, decisions)
 
 
-def _given(record: Event) -> SavedAnswers:
+def _saved_answers(record: Event) -> SavedAnswers:
     body = record.body
     answers = {question: body["answers"][question] for question in QUESTIONS if body["answers"].get(question)}
     return SavedAnswers(
@@ -234,7 +234,7 @@ class DiscussionItem:
     decisions: Mapping[str, tuple[Decision, ...]]
 
     def __repr__(self) -> str:
-        return f"Talk({self.item.trajectory_id!r})"
+        return f"DiscussionItem({self.item.trajectory_id!r})"
 
 
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
@@ -252,7 +252,7 @@ def discussion_items(
 ) -> tuple[DiscussionItem, ...]:
     """The discussion as far as somebody may see it: never answers on what they have yet to answer."""
     return tuple(
-        _talk(state, item)
+        _discussion_item(state, item)
         for item in open_items(finished_annotations(state))
         if state.may_see_answers(item.trajectory_id, annotator, is_maintainer)
     )
@@ -269,7 +269,7 @@ def _open(state: AnnotationState, item: OpenItem) -> tuple[str, ...]:
     return tuple(question for question in QUESTIONS if question in asked)
 
 
-def _talk(state: AnnotationState, item: OpenItem) -> DiscussionItem:
+def _discussion_item(state: AnnotationState, item: OpenItem) -> DiscussionItem:
     name = item.trajectory_id
     comments = tuple(state.given[name, who].comment for who in item.annotators if who is not None)
     decisions = {q: state.decisions[name, q] for q in QUESTIONS if (name, q) in state.decisions}

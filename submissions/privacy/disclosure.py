@@ -179,13 +179,13 @@ class _Blur:
         self, label: str, exact: Mapping[str, Any], digests: Mapping[str, CellDigest]
     ) -> dict[str, Any] | None:
         """One label of the report; None where all its labels are alike."""
-        if _is_told_by_constants(exact["overall"]):
+        if _follows_from_constants(exact["overall"]):
             return None
         is_public = self._audience == "public"
         wanted = self._rules.public_noise if is_public else self._rules.private_noise
         finest = min(self._rules.public_noise, self._rules.private_noise)
         by_benchmark = {}
-        if is_public and not any(map(_is_told_by_constants, exact["by_benchmark"].values())):
+        if is_public and not any(map(_follows_from_constants, exact["by_benchmark"].values())):
             sd = cell_noise(self._rules)
             for name, cell in exact["by_benchmark"].items():
                 key = benchmark_cell(name)
@@ -214,7 +214,7 @@ class _Blur:
         }
 
 
-def _is_told_by_constants(cell: Mapping[str, Any]) -> bool:
+def _follows_from_constants(cell: Mapping[str, Any]) -> bool:
     """Whether the counts that carry no noise already say the label of every trajectory of the cell."""
     return cell["positives"] in (0, cell["n"])
 

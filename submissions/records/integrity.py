@@ -1,6 +1,6 @@
 """Checking the records from the beginning: the chain, the files, every score, and the board.
 
-Everything is made again from the records, the kept files and the labels, and held against what is stored.
+Everything is made again from the records, the kept files and the labels, and compared with what is stored.
 """
 
 import json

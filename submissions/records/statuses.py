@@ -104,14 +104,13 @@ def fold_statuses(records: Iterable[Event]) -> SubmissionStatuses:
                 submissions[body["submission_id"]] = replace(before, published_at=at)
             case kind if kind in _CHANGES:
                 before = submissions.get(body["submission_id"], _INITIAL)
-                reasons = (*before.reasons, *_said(body))
+                reasons = (*before.reasons, *_reasons_in(body))
                 submissions[body["submission_id"]] = replace(before, **_CHANGES[kind], reasons=reasons)
     return SubmissionStatuses(submissions, frozenset(banned), names)
 
 
-def _said(body: Mapping) -> tuple[str, ...]:
-    said = body.get("reasons") or [body.get("reason")]
-    return tuple(reason for reason in said if reason)
+def _reasons_in(body: Mapping) -> tuple[str, ...]:
+    return tuple(reason for reason in body.get("reasons") or [body.get("reason")] if reason)
 
 
 Decision = Literal["corrected", "kept", "declined"]

@@ -62,7 +62,7 @@ class CurrentBoard:
                 self._seen = seen
             return self._kept[1]
 
-    def at_hand(self) -> Board | None:
+    def cached(self) -> Board | None:
         """The same board where that takes microseconds and no waiting (an event loop may ask); else None."""
         if not self._lock.acquire(blocking=False):
             return None

@@ -65,12 +65,12 @@ class LeakBudget:
         found, now = current_statuses(session), self._discloser.round(self._clock())
         for version in versions_scored(session, self._suite.name, POLICY):
             for score in scores_of(session, self._suite.name, version, POLICY):
-                yield from self._shown(score, "owner")
+                yield from self._disclosures_of(score, "owner")
                 published_at = found.of(score.submission_id).published_at
                 if published_at is not None and self._discloser.round(published_at) < now:
-                    yield from self._shown(score, "public")
+                    yield from self._disclosures_of(score, "public")
 
-    def _shown(self, score: Score, audience: Audience) -> tuple[Disclosure, ...]:
+    def _disclosures_of(self, score: Score, audience: Audience) -> tuple[Disclosure, ...]:
         """The figures of a score that an audience is shown: always the same ones, so looked up once."""
         key = (score.id, audience)
         if key not in self._seen:

@@ -12,7 +12,7 @@ from core.suite import load_suite
 from dataset_script import sample
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import declare
-from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_service import AnnotationService
 from submissions.scoring.rescore import publish_file
 from submissions.service import SubmissionService
 from tests.support.browsing import keep_picture
@@ -125,7 +125,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     for name in ("ada", "bob"):
         act(page, "Invite an annotator", "Invite", account=name)
     act(page, "Assign trajectories", "Assign", split="test", most="14", percent_twice="43", seed="1")
-    desk = LabellingDesk(SubmissionService(settings))
+    desk = AnnotationService(SubmissionService(settings))
     state = desk.now()
     queues = {
         who: [task.trajectory_id for task in state.queue(who)] for who in ("annotator-1", "annotator-2")

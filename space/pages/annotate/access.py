@@ -1,4 +1,4 @@
-"""Who may annotate and who may look: the one place where routes and pages of labelling ask."""
+"""Who may annotate and who may read: the one place where routes and pages of annotation ask."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from fastapi import HTTPException, Request
 from space.auth.auth import Auth
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_actions import NOT_YOURS
-from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import AnnotationState
 
 NOT_INVITED = "only annotators may do this; maintainers invite them on /discuss"
@@ -32,7 +32,7 @@ class AnnotatorContext:
 class Access:
     """FastAPI dependencies over a desk; they may ask the Hub, so call them in a thread."""
 
-    def __init__(self, desk: LabellingDesk, auth: Auth) -> None:
+    def __init__(self, desk: AnnotationService, auth: Auth) -> None:
         self._desk, self._auth = desk, auth
 
     def reader(self, request: Request) -> AnnotatorContext:

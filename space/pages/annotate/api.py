@@ -1,8 +1,6 @@
-"""REST for annotators: their queue, their answers, and the screenshots and trees of their trajectories.
+"""REST of annotation: for annotators their queue and answers, for maintainers invitations and label sets.
 
-These addresses give nothing that others said: no label, no verdict, no other annotator's answer.
-
-REST of annotation for maintainers: annotators, assignments, label sets.
+Addresses for annotators give nothing that others said: no label, no verdict, no other annotator's answer.
 """
 
 from typing import Annotated, Literal
@@ -20,7 +18,7 @@ from space.pages.trajectories.page import Id, Version, Width, picture_answer, tr
 from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.intake.declaration import NAME_LENGTH
 from submissions.labels.annotation_actions import NOT_YOURS, Draft
-from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import AssignedTask, SavedAnswers
 from submissions.labels.assignment import chosen
 from submissions.labels.versions import serves_records
@@ -47,7 +45,7 @@ class Answers(BaseModel):
     seen: int = Field(0, description="The value of `saved` when the answers were loaded.")
 
 
-def build_annotating_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
+def build_annotating_router(desk: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
     """The routes, for annotators; screenshots and trees also for maintainers."""
     router = APIRouter()
     Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
@@ -169,7 +167,7 @@ class Publication(BaseModel):
     why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
 
 
-def build_annotation_admin_router(desk: LabellingDesk, explorer: Explorer, access: Access) -> APIRouter:
+def build_annotation_admin_router(desk: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
     """The routes, all for maintainers: invite and assign, and publish the label set."""
     router = APIRouter()
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
@@ -179,7 +177,7 @@ def build_annotation_admin_router(desk: LabellingDesk, explorer: Explorer, acces
     return router
 
 
-def _add_annotator_routes(router: APIRouter, desk: LabellingDesk, Maintainer) -> None:
+def _add_annotator_routes(router: APIRouter, desk: AnnotationService, Maintainer) -> None:
     @router.post(
         f"{DISCUSSION_API}/invite",
         summary="Invite an account to annotate; for maintainers",
@@ -202,7 +200,7 @@ def _add_annotator_routes(router: APIRouter, desk: LabellingDesk, Maintainer) ->
         return _done(desk, {})
 
 
-def _add_assigning_route(router: APIRouter, desk: LabellingDesk, explorer: Explorer, Maintainer) -> None:
+def _add_assigning_route(router: APIRouter, desk: AnnotationService, explorer: Explorer, Maintainer) -> None:
     @router.post(
         f"{DISCUSSION_API}/assign",
         summary="Assign trajectories to the invited annotators; for maintainers",
@@ -219,7 +217,7 @@ def _add_assigning_route(router: APIRouter, desk: LabellingDesk, explorer: Explo
         return _done(desk, {"assignments": added})
 
 
-def _add_publishing_route(router: APIRouter, desk: LabellingDesk, Maintainer) -> None:
+def _add_publishing_route(router: APIRouter, desk: AnnotationService, Maintainer) -> None:
     service = desk.service
 
     @router.post(
@@ -241,7 +239,7 @@ def _add_publishing_route(router: APIRouter, desk: LabellingDesk, Maintainer) ->
         return _done(desk, found)
 
 
-def _new(desk: LabellingDesk, explorer: Explorer, reader: AnnotatorContext, body: Assigning) -> list[str]:
+def _new(desk: AnnotationService, explorer: Explorer, reader: AnnotatorContext, body: Assigning) -> list[str]:
     splits = ("dev", "test") if body.split == "both" else (body.split,)
     shown = {name for dataset in explorer.datasets() for name in dataset.index.by_id}
     return [
@@ -252,5 +250,5 @@ def _new(desk: LabellingDesk, explorer: Explorer, reader: AnnotatorContext, body
     ]
 
 
-def _done(desk: LabellingDesk, found: dict) -> JSONResponse:
+def _done(desk: AnnotationService, found: dict) -> JSONResponse:
     return JSONResponse({**found, "lasts": wait_until_durable(desk.service)}, headers=NO_STORE)

@@ -1,7 +1,4 @@
-"""The discussion as the page shows it: answers side by side, decisions, agreement, people, label versions.
-
-REST of the discussion of annotations: open questions, decisions, agreement.
-"""
+"""The discussion of annotations: answers side by side, decisions, agreement, boards before and after."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +19,7 @@ from space.pages.annotate.item import address_of
 from space.pages.trajectories.filters import benchmark_title
 from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
 from submissions.labels.annotation_actions import REASON_LENGTH
-from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import AnnotationState, Decision, DiscussionItem, discussion_items
 
 
@@ -218,7 +215,7 @@ class DiscussionDecision(BaseModel):
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
-def build_discussion_router(desk: LabellingDesk, access: Access) -> APIRouter:
+def build_discussion_router(desk: AnnotationService, access: Access) -> APIRouter:
     """The routes: the discussion for maintainers and who has done the item, agreement for maintainers."""
     router = APIRouter()
     service = desk.service

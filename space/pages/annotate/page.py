@@ -11,7 +11,7 @@ from space.pages.annotate.item import PATH, view_item, view_queue
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.web.frame import PageFrame
 from space.web.http_errors import AccessRefused, HubUnavailable
-from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import discussion_items
 from submissions.labels.versions import published_versions
 from submissions.scoring.rescore import rescorings
@@ -28,7 +28,7 @@ Id = Annotated[str, Query(max_length=300)]
 
 
 def build_annotating_pages(
-    desk: LabellingDesk, explorer: Explorer, access: Access, pages: PageFrame
+    desk: AnnotationService, explorer: Explorer, access: Access, pages: PageFrame
 ) -> APIRouter:
     """The routes; a reader whom nobody knows is asked to sign in."""
     router = APIRouter()

@@ -16,7 +16,7 @@ def digest_there(hub) -> str | None:
 
 
 def test_the_board_follows_the_records_and_holds_only_what_is_public(hub, opened, monkeypatch):
-    monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_CHECKS", 0.05)
     service = opened(board_repo=BOARD)
     send(service, verdicts(service.suite))
     eventually(lambda: digest_there(hub) == service.board().digest)
@@ -37,7 +37,7 @@ def test_the_board_follows_the_records_and_holds_only_what_is_public(hub, opened
 
 
 def test_a_start_with_the_same_board_makes_no_commit(hub, opened, crash, monkeypatch):
-    monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_CHECKS", 0.05)
     service = opened(board_repo=BOARD)
     send(service, verdicts(service.suite))
     eventually(lambda: digest_there(hub) == service.board().digest)
@@ -63,7 +63,7 @@ def test_without_a_repository_of_records_the_board_is_brought_too(hub, opened):
 
 
 def test_no_board_is_brought_before_the_records_are_restored(hub, opened, crash, monkeypatch, tmp_path):
-    monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_LOOKS", 0.02)
+    monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_CHECKS", 0.02)
     service = opened(board_repo=BOARD)
     send(service, verdicts(service.suite))
     eventually(lambda: digest_there(hub) == service.board().digest)

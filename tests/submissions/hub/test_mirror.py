@@ -220,7 +220,7 @@ def test_on_a_lasting_disk_nobody_waits_for_the_hub(hub, opened):
 
 
 def test_what_waits_is_brought_to_the_hub_before_the_end(hub, opened, monkeypatch):
-    monkeypatch.setattr("submissions.hub.mirror.SECONDS_BETWEEN_LOOKS", 600.0)
+    monkeypatch.setattr("submissions.hub.mirror.SECONDS_BETWEEN_CHECKS", 600.0)
     service = opened(state_lasts=True)
     for n in range(3):
         send(service, verdicts(service.suite, misses=n))

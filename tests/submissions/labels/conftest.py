@@ -4,7 +4,7 @@ import pytest
 
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_actions import Draft
-from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_service import AnnotationService
 from tests.submissions.conftest import postgres_folder, postgres_url, service, settings, suite_folder
 
 __all__ = ["postgres_folder", "postgres_url", "service", "settings", "suite_folder"]
@@ -24,20 +24,20 @@ def said(success="yes", side_effect="no", repetition="no", optimality="4", comme
     return Draft(answers, comment, 12.0, is_done)
 
 
-def queue_of(desk: LabellingDesk, actor: Actor) -> list[str]:
+def queue_of(desk: AnnotationService, actor: Actor) -> list[str]:
     """The trajectories in somebody's queue."""
     state = desk.now()
     return [task.trajectory_id for task in state.queue(state.annotator_of(actor.name) or "")]
 
 
 @pytest.fixture
-def desk(service) -> LabellingDesk:
+def desk(service) -> AnnotationService:
     """Nobody is invited yet."""
-    return LabellingDesk(service)
+    return AnnotationService(service)
 
 
 @pytest.fixture
-def shared_desk(desk) -> LabellingDesk:
+def shared_desk(desk) -> AnnotationService:
     """Ada and Bob each have all of four trajectories, in either place."""
     desk.actions.invite("ada", GRACE)
     desk.actions.invite("bob", GRACE)

@@ -7,7 +7,7 @@ import pytest
 
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.labels.annotation_actions import Draft, SavedElsewhere
-from submissions.labels.annotation_service import LabellingDesk
+from submissions.labels.annotation_service import AnnotationService
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
 from submissions.service import SubmissionService
@@ -184,7 +184,7 @@ def test_five_people_in_five_processes_at_once_lose_nothing(desk, settings):
     def work(name: str) -> None:
         from submissions.intake.accounts import Actor
 
-        own = LabellingDesk(SubmissionService(settings))  # as another process would have it
+        own = AnnotationService(SubmissionService(settings))  # as another process would have it
         actor = Actor(name)
         for trajectory_id in queue_of(own, actor):
             seen = own.actions.save(trajectory_id, Draft({"success": "yes"}), 0, actor)
@@ -204,11 +204,11 @@ def test_labelling_survives_a_restart_and_works_on_postgresql(postgres_url, suit
     from tests.support.submissions import settings_for
 
     settings = settings_for(suite_folder, tmp_path / "state", database_url=postgres_url)
-    desk = LabellingDesk(SubmissionService(settings))
+    desk = AnnotationService(SubmissionService(settings))
     desk.actions.invite("ada", GRACE)
     desk.actions.assign(["webarena/agent-a/webarena.0"], 0, 1, GRACE)
     desk.actions.save("webarena/agent-a/webarena.0", said(comment="a\x00b"), 0, ADA)
-    again = LabellingDesk(SubmissionService(settings)).now()
+    again = AnnotationService(SubmissionService(settings)).now()
     assert again.given["webarena/agent-a/webarena.0", "annotator-1"].comment == "a\x00b"
 
 

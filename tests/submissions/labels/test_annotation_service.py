@@ -57,11 +57,11 @@ def test_the_set_is_written_and_read_in_the_released_format(shared_desk, tmp_pat
 
 
 def test_publishing_makes_a_version_and_the_next_one_builds_upon_it(suite_folder, tmp_path):
-    from submissions.labels.annotation_service import LabellingDesk
+    from submissions.labels.annotation_service import AnnotationService
 
     settings = settings_for(suite_folder, tmp_path / "state", labels="records")
     service = SubmissionService(settings)
-    desk = LabellingDesk(service)
+    desk = AnnotationService(service)
     assert annotations_before(service) == ()
     with pytest.raises(SubmissionError, match="nothing to publish"):
         desk.publish(GRACE, "too early")
