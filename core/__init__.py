@@ -1,4 +1,1 @@
-"""What every package shares. Imports nothing of ours.
-
-The vocabulary, the suites and the builder of the published dataset. Imports nothing of ours.
-"""
+"""What every package shares: the vocabulary, suites, prediction files, settings. Imports nothing of ours."""

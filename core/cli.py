@@ -68,8 +68,8 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as problem:
-        said = "; ".join(f"{variable_of(str(e['loc'][0]))}: {e['msg']}" for e in problem.errors())
-        stop(f"a setting in the environment cannot be used: {said}")
+        problems = "; ".join(f"{variable_of(str(e['loc'][0]))}: {e['msg']}" for e in problem.errors())
+        stop(f"a setting in the environment cannot be used: {problems}")
 
 
 def read_suite(name: str | None, settings: Settings) -> Suite:

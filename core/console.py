@@ -1,4 +1,4 @@
-"""Tables, percentages and progress for a terminal. rich is imported when something is shown."""
+"""Tables, percentages and progress for a terminal. rich is imported when something is printed."""
 
 from __future__ import annotations
 

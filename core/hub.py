@@ -1,15 +1,11 @@
-"""Calls to the Hub: who calls, which failures pass by themselves, and what a failure means in words.
+"""The Hub's client: calls tried again, failures in plain English, and "make a repository hold these files".
 
-The Hub's client retries listings and uploads, but not commits, `repo_info`, `create_repo` and `whoami`: those
-go through `patiently`. No message repeats a token or an address that the Hub signed for an upload.
+`huggingface_hub` retries listings and uploads, but not commits, `repo_info`, `create_repo` and `whoami`:
+those go through `patiently`. No message repeats a token or an address that the Hub signed for an upload.
 
-One repository on the Hub, brought to hold given files in one commit, or in none when it holds them.
-
-A commit is made on the head that was looked at (`parent_commit`): when the head moved, or an answer got lost,
-the repository is read again and what is still missing is worked out anew, so the Hub may commit and then
-answer 500.
-
-Which files of a built folder are published, and what a repository on the Hub lacks of them.
+`HubRepository.put` makes one commit, or none where the repository holds the files already. A commit is made
+on the head that was looked at (`parent_commit`): when the head moved, or an answer got lost, the repository
+is read again and what is still missing is worked out anew, so the Hub may commit and then answer 500.
 """
 
 from __future__ import annotations
@@ -52,20 +48,32 @@ def hub_of(settings: Settings) -> HfApi:
 
 
 def patiently(
-    call: Callable[[], Result], what: str, sleep: Callable[[float], None], say: Callable[[str], None]
+    call: Callable[[], Result],
+    what: str,
+    sleep: Callable[[float], None],
+    say: Callable[[str], None],
+    *,
+    retries_all: bool = False,
+    advice: str = "",
 ) -> Result:
-    """What the call gives; tried again after failures that pass. Raises HubError."""
+    """What the call gives; tried again after failures that pass, or after every failure of the Hub.
+
+    ``say`` gets a line for each pause. Raises HubError, whose message ends with the advice.
+    """
     from huggingface_hub.errors import HTTPError
     from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
-    def wait(state: RetryCallState) -> float:  # asked after the last attempt too
+    def wait(state: RetryCallState) -> float:  # called after the last attempt too
         return pause_after(state.outcome.exception(), (*PAUSES, 0.0)[state.attempt_number - 1])
 
     def announce(state: RetryCallState) -> None:
-        say(next_attempt(state.outcome.exception(), state.next_action.sleep))
+        failure = describe_failure(state.outcome.exception())
+        say(f"{failure}; trying again in {state.next_action.sleep:.0f} s")
 
     retrying = Retrying(
-        retry=retry_if_exception(lambda error: isinstance(error, HTTPError) and passes(error)),
+        retry=retry_if_exception(
+            lambda error: isinstance(error, HTTPError) and (retries_all or passes(error))
+        ),
         stop=stop_after_attempt(len(PAUSES) + 1),
         wait=wait,
         before_sleep=announce,
@@ -75,7 +83,7 @@ def patiently(
     try:
         return retrying(call)
     except HTTPError as error:
-        raise HubError(f"{what}: {in_words(error)}") from error
+        raise HubError(f"{what}: {describe_failure(error)}{advice}") from error
 
 
 def passes(error: BaseException) -> bool:
@@ -95,11 +103,6 @@ def pause_after(error: BaseException, pause: float) -> float:
     return min(asked_pause(error) or pause, LONGEST_PAUSE)
 
 
-def next_attempt(error: BaseException, seconds: float) -> str:
-    """The line for a pause."""
-    return f"{in_words(error)}; trying again in {seconds:.0f} s"
-
-
 def asked_pause(error: BaseException) -> float | None:
     """How many seconds the Hub asks to wait; None where it names none."""
     from huggingface_hub.utils import parse_ratelimit_headers
@@ -114,7 +117,7 @@ def asked_pause(error: BaseException) -> float | None:
     return float(limit.reset_in_seconds) if limit is not None and limit.remaining == 0 else None
 
 
-def in_words(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """A failure of the Hub in one line, with what to do."""
     status = status_of(error)
     if status is None:
@@ -129,6 +132,18 @@ def in_words(error: BaseException) -> str:
         429: "too many requests",
     }
     return f"the Hub answered {status} ({advice.get(status, 'a fault of the server')})"
+
+
+def is_repo_name(name: str) -> bool:
+    """Whether the Hub takes it as a repository's name, with its owner."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return name.count("/") == 1
 
 
 BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json")
@@ -247,39 +262,39 @@ class HubRepository:
     def put(
         self, files: Mapping[str, Path], owned: Callable[[str], bool], verb: str = "Publish"
     ) -> Publication:
-        """Bring the files into the repository and remove owned ones not wanted any more, in one commit.
+        """Write the files into the repository and remove owned ones not wanted any more, in one commit.
 
         ``files`` are local ones by their path in the repository. Raises PublishError where somebody else
         changed the same files meanwhile, HubError for what the Hub does not do.
         """
-        written: tuple[str, ...] = ()
-        removed: tuple[str, ...] = ()
-        seen: dict[str, RepoFile] | None = None
-        for pause in (*PAUSES, None):
-            head, there = self._read()
-            changes = difference(files, there, owned)
+        before: dict[str, RepoFile] | None = None
+        perhaps_made = Changes((), ())
+
+        def attempt() -> Publication:
+            nonlocal before, perhaps_made
+            from huggingface_hub.errors import HTTPError
+
+            head, now = self._read()
+            changes = difference(files, now, owned)
             if not (changes.write or changes.remove):
-                return Publication(self.repo, head, written, removed)
-            if seen is not None and (names := changed_by_others(seen, there, changes)):
+                return Publication(self.repo, head, perhaps_made.write, perhaps_made.remove)
+            if before is not None and (names := changed_by_others(before, now, changes)):
                 raise PublishError(
                     f"{self.repo}: somebody changed {', '.join(names[:5])} while this was published; "
                     "look at it and run again to replace it"
                 )
+            before = now
             try:
-                commit = self._commit(head, files, changes.write, changes.remove, verb)
-                return Publication(self.repo, commit, changes.write, changes.remove)
-            except _Passing as passing:
-                if pause is None:
-                    raise HubError(
-                        f"{self.repo}: {in_words(passing.error)}; run again later"
-                    ) from passing.error
-                seconds = pause_after(passing.error, pause)
-                self.say(next_attempt(passing.error, seconds))
-                self.sleep(seconds)
-                seen = there
-                if status_of(passing.error) not in _NOT_MADE:
-                    written, removed = changes.write, changes.remove
-        raise AssertionError("the last try returns or raises")
+                commit = self._commit(head, files, changes, verb)
+            except HTTPError as error:
+                if status_of(error) not in _NOT_MADE:
+                    perhaps_made = changes
+                raise
+            return Publication(self.repo, commit, changes.write, changes.remove)
+
+        return patiently(
+            attempt, self.repo, self.sleep, self.say, retries_all=True, advice="; run again later"
+        )
 
     def _read(self) -> tuple[str, dict[str, RepoFile]]:
         """The head and its files by path."""
@@ -294,30 +309,27 @@ class HubRepository:
 
         return self.patiently(read)
 
-    def _commit(
-        self, head: str, files: Mapping[str, Path], write: tuple[str, ...], remove: tuple[str, ...], verb: str
-    ) -> str:
-        """The new commit's name. Raises _Passing when the repository has to be read again, else HubError."""
+    def _commit(self, head: str, files: Mapping[str, Path], changes: Changes, verb: str) -> str:
+        """The new commit's name. Raises HTTPError where the repository is to be read again, else HubError."""
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
         from huggingface_hub.errors import HTTPError
 
         operations = [
-            *(CommitOperationAdd(path, files[path]) for path in write),
-            *(CommitOperationDelete(path, is_folder=False) for path in remove),
+            *(CommitOperationAdd(path, files[path]) for path in changes.write),
+            *(CommitOperationDelete(path, is_folder=False) for path in changes.remove),
         ]
-        message = f"{verb}: {len(write)} files written, {len(remove)} removed"
+        message = f"{verb}: {len(changes.write)} files written, {len(changes.remove)} removed"
         try:
             made = self.hub.create_commit(
                 self.repo, operations, commit_message=message, repo_type=self.repo_type, parent_commit=head
             )
         except HTTPError as error:
             if status_of(error) == 412 or passes(error):
-                raise _Passing(error) from error
-            raise HubError(f"{self.repo}: {in_words(error)}") from error
+                raise
+            raise HubError(f"{self.repo}: {describe_failure(error)}") from error
         except RuntimeError as error:  # the client wraps what went wrong with an upload
-            cause = error.__cause__
-            if isinstance(cause, HTTPError):
-                raise _Passing(cause) from error
+            if isinstance(error.__cause__, HTTPError):
+                raise error.__cause__ from None
             raise
         except ValueError as error:  # the card's YAML block, as the Hub reads it
             raise PublishError(f"{self.repo}: {error}") from error
@@ -326,23 +338,3 @@ class HubRepository:
     def patiently(self, call: Callable[[], Any], what: str | None = None) -> Any:
         """What the call gives; tried again after failures that pass. Raises HubError."""
         return patiently(call, what or self.repo, self.sleep, self.say)
-
-
-class _Passing(Exception):
-    """A commit that was perhaps not made; the repository tells."""
-
-    def __init__(self, error: BaseException):
-        super().__init__(str(error))
-        self.error = error
-
-
-def is_repo_name(name: str) -> bool:
-    """Whether the Hub takes it as a repository's name, with its owner."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        return False
-    return name.count("/") == 1

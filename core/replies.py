@@ -1,15 +1,13 @@
 """The verdict in a judge's reply: tags, a ``Status:`` line, or a ``Reward:`` line. Pure, and never fails.
 
 Read as a person would: in the form that was asked for, else in the nearest one that the model made of it
-(JSON, other names, other marks around the words). The last answer counts, words count whole, and what the
-model says to itself does not count.
+(JSON, other names, other marks around the words). The last answer counts, words count whole and never in
+part, and what the model thinks to itself does not count.
 
-Where answers stand in a reply: in tags, in the fields of JSON, after a name on a line. Pure.
-
-Places count characters of the reply as it came, so that an answer's tokens can be found. Every search takes
-time in proportion to the reply's length: replies are written by strangers' models.
-
-What the words of an answer say: yes, no, unsure, a grade, a number. Words count whole, never in part.
+First come the places where answers stand (in tags, in fields of JSON, after a name on a line), then what the
+words of an answer mean, then the verdict. Places count characters of the reply as it came, so that an
+answer's tokens can be found. Every search takes time in proportion to the reply's length: replies are written
+by strangers' models.
 """
 
 import re
@@ -35,7 +33,7 @@ _TAIL: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidate:
     """A text that may be an answer, and where it begins in the reply."""
 
     text: str
@@ -73,34 +71,36 @@ def end_of_thoughts(reply: str, names: str) -> str:
     return "\n" * (begin + start) + tail[start:]
 
 
-def answer_place_in_tags(said: str, name: str, names: str) -> Iterator[Found]:
+def in_tags(text: str, name: str, names: str) -> Iterator[Candidate]:
     """What stands in ``<name>`` up to the next tag of ``names``; up to the line's end when it is not closed.
 
     ``name`` and ``names`` are alternatives of a regular expression.
     """
-    tags = list(_tag_pattern(f"{name}|{names}").finditer(said))
+    pattern = rf"{_OPENING}\s*+(/?)\s*+({name}|{names})\s*+(?:{_CLOSING}|(?=[:=]))"
+    tags = list(re.finditer(pattern, text, re.IGNORECASE))
     for number, tag in enumerate(tags):
-        if tag[1] or _name_pattern(name).fullmatch(tag[2]) is None:
+        if tag[1] or re.fullmatch(name, tag[2], re.IGNORECASE) is None:
             continue
         following = tags[number + 1] if number + 1 < len(tags) else None
-        end = following.start() if following is not None else len(said)
+        end = following.start() if following is not None else len(text)
         is_closed = following is not None and bool(following[1])
-        yield from _found(said[tag.end() : end], tag.end(), is_one_line=not is_closed)
+        yield from _found(text[tag.end() : end], tag.end(), is_one_line=not is_closed)
 
 
-def in_fields(said: str, name: str) -> Iterator[Found]:
+def in_fields(text: str, name: str) -> Iterator[Candidate]:
     """The value of ``"name": …`` in JSON, or in what looks like it."""
-    for match in _field_pattern(name).finditer(said):
+    string = r'"(?>(?:[^"\\\n]|\\.)*)"?+' + r"|'(?>(?:[^'\\\n]|\\.)*)'?+"
+    pattern = rf"(?<!\\)[\"'](?:{name})[\"']\s*+:\s*+(?P<value>{string}|[^\s,}}\]]++)"
+    for match in re.finditer(pattern, text, re.IGNORECASE):
         yield from _found(match["value"], match.start("value"))
 
 
-def on_lines(said: str, name: str) -> Iterator[Found]:
+def on_lines(text: str, name: str) -> Iterator[Candidate]:
     """What follows ``name:`` at the beginning of a line; on the next line when it is a heading."""
     pattern = _line_pattern(name)
     waiting, place = False, 0
-    for line in said.splitlines(keepends=True):
-        head = pattern.match(line)
-        if head is not None:
+    for line in text.splitlines(keepends=True):
+        if (head := pattern.match(line)) is not None:
             waiting = re.search(r"[^\W_]", line[head.end() :]) is None
             yield from _found(line[head.end() :].rstrip(), place + head.end())
         elif waiting and re.search(r"[^\W_]", line):
@@ -109,13 +109,14 @@ def on_lines(said: str, name: str) -> Iterator[Found]:
         place += len(line)
 
 
-def within_lines(said: str, name: str) -> Iterator[Found]:
+def within_lines(text: str, name: str) -> Iterator[Candidate]:
     """What follows ``name:`` anywhere, up to the line's end."""
-    for head in _anywhere_pattern(name).finditer(said):
-        yield from _found(said[head.end() : head.end() + 200], head.end(), is_one_line=True)
+    pattern = rf"(?<![^\W_])(?:{name})[*_`\"'\s]{{0,6}}+[:\uff1a]"
+    for head in re.finditer(pattern, text, re.IGNORECASE):
+        yield from _found(text[head.end() : head.end() + 200], head.end(), is_one_line=True)
 
 
-def bare_lines(said: str, words: str) -> Iterator[Found]:
+def bare_lines(text: str, words: str) -> Iterator[Candidate]:
     """Lines that are nothing but one of these words, apart from a number or a name before a colon."""
     pattern = re.compile(
         r"^[\W_]*+(?>(?:(?>(?:question|answer|q|a)?)[ ]?+\d++[\W_]++)?)(?>(?:\w{1,20}+\W{0,4}+:[\W_]*+)?)"
@@ -123,9 +124,9 @@ def bare_lines(said: str, words: str) -> Iterator[Found]:
         re.IGNORECASE,
     )
     place = 0
-    for line in said.splitlines(keepends=True):
+    for line in text.splitlines(keepends=True):
         if (found := pattern.match(line.rstrip("\r\n"))) is not None:
-            yield Found(found["word"], place + found.start("word"))
+            yield Candidate(found["word"], place + found.start("word"))
         place += len(line)
 
 
@@ -147,29 +148,12 @@ def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
     return spans
 
 
-def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Found]:
+def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Candidate]:
     """The text from its first word on, with the sign of a number; nothing when it has no word."""
-    first = re.search(r"[^\W_]", text)
-    if first is not None:
+    if (first := re.search(r"[^\W_]", text)) is not None:
         start = first.start()
         signed = text[start - (start > 0 and text[start - 1] == "-") :]
-        yield Found(signed.partition("\n")[0] if is_one_line else signed.rstrip(), place + start)
-
-
-@cache
-def _name_pattern(name: str) -> re.Pattern[str]:
-    return re.compile(name, re.IGNORECASE)
-
-
-@cache
-def _tag_pattern(names: str) -> re.Pattern[str]:
-    return re.compile(rf"{_OPENING}\s*+(/?)\s*+({names})\s*+(?:{_CLOSING}|(?=[:=]))", re.IGNORECASE)
-
-
-@cache
-def _field_pattern(name: str) -> re.Pattern[str]:
-    string = r'"(?>(?:[^"\\\n]|\\.)*)"?+' + r"|'(?>(?:[^'\\\n]|\\.)*)'?+"
-    return re.compile(rf"(?<!\\)[\"'](?:{name})[\"']\s*+:\s*+(?P<value>{string}|[^\s,}}\]]++)", re.IGNORECASE)
+        yield Candidate(signed.partition("\n")[0] if is_one_line else signed.rstrip(), place + start)
 
 
 @cache
@@ -182,13 +166,8 @@ def _line_pattern(name: str) -> re.Pattern[str]:
     )
 
 
-@cache
-def _anywhere_pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_])(?:{name})[*_`\"'\s]{{0,6}}+[:\uff1a]", re.IGNORECASE)
-
-
-class Said(Enum):
-    """What an answer comes to."""
+class Answer(Enum):
+    """What the words of an answer come to."""
 
     YES = "yes"
     NO = "no"
@@ -232,42 +211,41 @@ _NUMBER: Final = re.compile(
 
 _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3, "completely optimal": 4}
-_GRADE: Final = re.compile(rf"\b(?:{'|'.join(_GRADES)})\b")
 
 
-def success_said(text: str) -> Said:
+def parse_success(text: str) -> Answer:
     """Whether an answer to "was it successful?" says so. Its first clause decides."""
     plain = _plain(text)
     words = _WORD.findall(plain)
     if len(_polarities(words)) == 2 and _are_only(words, _YES, _NO, _FILLER):
-        return Said.CHOICES
+        return Answer.CHOICES
     clause = _first_clause(plain)
     if UNDECIDED.search(clause):
-        return Said.UNSURE
+        return Answer.UNSURE
     words = _WORD.findall(clause)
     found = _polarities(words)
     if len(found) != 1 or _BY_HALVES.search(clause):
-        return Said.NOTHING
+        return Answer.NOTHING
     is_plain = _are_only(words, _YES, _NO, _NOT, _FILLER) or _STANDS_FIRST.fullmatch(words[0])
-    return found.pop() if is_plain else Said.NOTHING
+    return found.pop() if is_plain else Answer.NOTHING
 
 
-def yes_or_no(text: str) -> bool | None:
+def parse_yes_no(text: str) -> bool | None:
     """A plain yes or no at the beginning; None for anything else."""
     words = _WORD.findall(_first_clause(_plain(text)))
     return {"yes": True, "true": True, "no": False, "false": False}.get(words[0]) if words else None
 
 
-def grade_said(text: str) -> int | None:
+def parse_grade(text: str) -> int | None:
     """The optimality, 1 to 4, by its number or its words; None when the two differ, or for neither."""
     plain = _plain(text)
     number = re.match(r"[\W_]*+(?>(?:(?:option|choice|answer)[\W_]*+)?)([1-4])(?![\d])", plain)
-    by_words = {_GRADES[found] for found in _GRADE.findall(plain)}
+    by_words = {_GRADES[found] for found in re.findall(rf"\b(?:{'|'.join(_GRADES)})\b", plain)}
     grades = by_words | ({int(number[1])} if number else set())
     return grades.pop() if len(grades) == 1 else None
 
 
-def number_said(text: str, low: float = 1, high: float = 5) -> float | Said:
+def parse_number(text: str, low: float = 1, high: float = 5) -> float | Answer:
     """A rating between ``low`` and ``high``: ``4``, ``4/5``, ``4 out of 5``, ``four``.
 
     Another scale, a range, or a number that is out of bounds is NOTHING; the whole scale repeated is CHOICES.
@@ -275,13 +253,13 @@ def number_said(text: str, low: float = 1, high: float = 5) -> float | Said:
     plain = _plain(text)
     found = _NUMBER.match(plain)
     if found is None:
-        return Said.UNSURE if UNDECIDED.search(_first_clause(plain)) else Said.NOTHING
+        return Answer.UNSURE if UNDECIDED.search(_first_clause(plain)) else Answer.NOTHING
     number = _NUMBERS.get(found["number"]) or float(found["number"])
     if found["range"] is not None:
         is_scale = number == low and found["range"].endswith(f"{high:g}")
-        return Said.CHOICES if is_scale else Said.NOTHING
+        return Answer.CHOICES if is_scale else Answer.NOTHING
     if not low <= number <= high or (found["best"] is not None and float(found["best"]) != high):
-        return Said.NOTHING
+        return Answer.NOTHING
     return number
 
 
@@ -295,22 +273,18 @@ def _first_clause(plain: str) -> str:
     return next((clause.strip() for clause in clauses if re.search(r"[^\W\d_]", clause)), "")
 
 
-def _polarities(words: list[str]) -> set[Said]:
+def _polarities(words: list[str]) -> set[Answer]:
     """What the words say for and against; a "not" turns the word that it stands before."""
-    found: set[Said] = set()
-    is_negated = False
+    found, is_negated = set[Answer](), False
     for place, word in enumerate(words):
         is_yes = _YES.fullmatch(word) is not None
-        if _NOT.fullmatch(word) and (word != "no" or any(map(_succeeds, words[place + 1 : place + 4]))):
+        following = words[place + 1 : place + 4]
+        if _NOT.fullmatch(word) and (word != "no" or any(each.startswith("succe") for each in following)):
             is_negated = True
         elif is_yes or _NO.fullmatch(word):
-            found.add(Said.YES if is_yes != is_negated else Said.NO)
+            found.add(Answer.YES if is_yes != is_negated else Answer.NO)
             is_negated = False
     return found
-
-
-def _succeeds(word: str) -> bool:
-    return word.startswith("succe")
 
 
 def _are_only(words: list[str], *kinds: re.Pattern[str]) -> bool:
@@ -352,10 +326,8 @@ _FEW_WORDS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a reply says. ``success`` is None unless the state is ``ok``.
-
-    ``rating`` is the number of a reply in the form "rating". ``place`` is where in the reply the word begins
-    that decides.
+    """What a reply says. ``success`` is None unless the state is ``ok``; ``rating`` is the number of a reply
+    in the form "rating"; ``place`` is where in the reply the word begins that decides.
     """
 
     state: str
@@ -367,16 +339,11 @@ class Verdict:
     place: int | None = field(default=None, compare=False)
 
 
-def form_of(judge: str) -> Form:
-    """How the judge of a released folder answers."""
-    return _FORMS.get(judge, "tags")
-
-
 def read_reply(
     judge: str, reply: str | None, finish_reason: str | None = None, refusal: str | None = None
 ) -> Verdict:
     """The verdict in a reply, read in the way that the judge of this released folder answers."""
-    return read_verdict(form_of(judge), reply, finish_reason, refusal)
+    return read_verdict(_FORMS.get(judge, "tags"), reply, finish_reason, refusal)
 
 
 def read_verdict(
@@ -392,91 +359,90 @@ def read_verdict(
     if not reply or not reply.strip():
         return Verdict("truncated" if finish_reason == "length" else "error")
     is_cut_off = finish_reason == "length"
-    said = without_thoughts(reply, is_cut_off)
-    verdict = _verdict(form, said, is_cut_off)
+    text = without_thoughts(reply, is_cut_off)
+    verdict = _verdict(form, text, is_cut_off)
     if verdict is None and not is_cut_off:
         verdict = _verdict(form, end_of_thoughts(reply, "|".join(_ALL_TAGS)), is_cut_off=True)
-    return Verdict(_without_verdict(said, finish_reason)) if verdict is None else verdict
+    return Verdict(_without_verdict(text, finish_reason)) if verdict is None else verdict
 
 
 def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
     """The last rating from 1 to 5 that stands in a reply after one of these names; None for none."""
-    found = _answer(_places_of("rating", without_thoughts(reply), False, (names,)), number_said)
-    return found[0] if found is not None and not isinstance(found[0], Said) else None
+    found = _last_answer(_places_of("rating", without_thoughts(reply), False, (names,)), parse_number)
+    return found[0] if found is not None and not isinstance(found[0], Answer) else None
 
 
-def _verdict(form: Form, said: str, is_cut_off: bool) -> Verdict | None:
-    """The verdict, unsure and unparsed ones too; None when nothing that is said stands for one."""
-    reads = number_said if form == "rating" else success_said
-    found = _answer(_places_of(form, said, is_cut_off, _NAMES[form]), reads)
+def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
+    """The verdict, unsure and unparsed ones too; None when nothing in the text stands for one."""
+    reads = parse_number if form == "rating" else parse_success
+    found = _last_answer(_places_of(form, text, is_cut_off, _NAMES[form]), reads)
     if found is None:
         return None
     answer, place = found
-    if answer in (Said.UNSURE, Said.NOTHING):
-        return Verdict("unsure" if answer is Said.UNSURE else "unparsed", place=place)
+    if answer in (Answer.UNSURE, Answer.NOTHING):
+        return Verdict("unsure" if answer is Answer.UNSURE else "unparsed", place=place)
     if form == "rating":
         return Verdict("ok", answer >= LEAST_REWARD, rating=answer, place=place)
     if form == "status":
-        return Verdict("ok", answer is Said.YES, place=place)
+        return Verdict("ok", answer is Answer.YES, place=place)
     return Verdict(
         "ok",
-        answer is Said.YES,
-        side_effect=_other(said, _SIDE, yes_or_no),
-        repetition=_other(said, _LOOP, yes_or_no),
-        optimality=_other(said, _OPTIMAL, grade_said),
+        answer is Answer.YES,
+        side_effect=_other(text, _SIDE, parse_yes_no),
+        repetition=_other(text, _LOOP, parse_yes_no),
+        optimality=_other(text, _OPTIMAL, parse_grade),
         place=place,
     )
 
 
-def _answer(found: Iterator[tuple[bool, list[Found]]], reads: Callable) -> tuple | None:
+def _last_answer(found: Iterator[tuple[bool, list[Candidate]]], reads: Callable) -> tuple | None:
     """What the last answer says, and where, in the first way of looking that finds one.
 
     Choices repeated are no answer; what cannot be read is one only where answers were asked for.
     """
     for is_asked_for, candidates in found:
         read = ((reads(each.text), each.place) for each in reversed(candidates))
-        said, place = next((each for each in read if each[0] is not Said.CHOICES), (Said.NOTHING, None))
-        if said is not Said.NOTHING or (is_asked_for and place is not None):
-            return said, place
+        answer, place = next((each for each in read if each[0] is not Answer.CHOICES), (Answer.NOTHING, None))
+        if answer is not Answer.NOTHING or (is_asked_for and place is not None):
+            return answer, place
     return None
 
 
 def _places_of(
-    form: Form, said: str, is_cut_off: bool, names: tuple[str, ...]
-) -> Iterator[tuple[bool, list[Found]]]:
+    form: Form, text: str, is_cut_off: bool, names: tuple[str, ...]
+) -> Iterator[tuple[bool, list[Candidate]]]:
     """Where an answer may stand, the likeliest places first: whether it was asked for there, and each place's
     answers in order. In the rest of a reply that was cut off, prose is not searched.
     """
     for name in names:
-        in_tags, *others = _of_a_name(said, name)
-        for way in (in_tags, *others) if form == "tags" else (others[1], in_tags, others[0]):
+        tagged, fields, lines = _of_a_name(text, name)
+        for way in (tagged, fields, lines) if form == "tags" else (lines, tagged, fields):
             yield name == names[0], list(way)
         if form != "tags" and not is_cut_off:
-            yield False, list(within_lines(said, name))
+            yield False, list(within_lines(text, name))
     if form == "tags":
-        yield False, list(bare_lines(said, "successful|unsuccessful"))
-    if len(said.split()) <= _FEW_WORDS and not re.search(r"[<>\[\]{}:=&]", said):
-        yield False, [Found(said.strip(), len(said) - len(said.lstrip()))]
+        yield False, list(bare_lines(text, "successful|unsuccessful"))
+    if len(text.split()) <= _FEW_WORDS and not re.search(r"[<>\[\]{}:=&]", text):
+        yield False, [Candidate(text.strip(), len(text) - len(text.lstrip()))]
 
 
-def _of_a_name(said: str, name: str) -> tuple[Iterator[Found], ...]:
+def _of_a_name(text: str, name: str) -> tuple[Iterator[Candidate], ...]:
     tags = "|".join((name, *_ALL_TAGS))
-    return answer_place_in_tags(said, name, tags), in_fields(said, name), on_lines(said, name)
+    return in_tags(text, name, tags), in_fields(text, name), on_lines(text, name)
 
 
-def _other(said: str, name: str, reads: Callable):
+def _other(text: str, name: str, reads: Callable):
     """The answer to another of the four questions; None when it is not given."""
-    for way in _of_a_name(said, name):
+    for way in _of_a_name(text, name):
         if found := list(way):
             return reads(found[-1].text)
     return None
 
 
-def _without_verdict(said: str, finish_reason: str | None) -> str:
+def _without_verdict(text: str, finish_reason: str | None) -> str:
     """The state of a reply that has no verdict."""
-    plain = said.strip()[:400].casefold().replace("\u2019", "'")
-    refusal = _REFUSAL.match(plain)
-    if refusal is not None:
+    plain = text.strip()[:400].casefold().replace("\u2019", "'")
+    if (refusal := _REFUSAL.match(plain)) is not None:
         if UNDECIDED.search(plain):
             return "unsure"
         if _DECLINES.search(refusal[0]):

@@ -1,26 +1,19 @@
-"""A suite: the trajectories of a dev and a test split. Public knowledge; no label is in it.
+"""A suite: the trajectories of a dev and a test split, its rules, its tasks, its published dev labels.
 
-A shipped suite is a folder under ``suites/``: ``trajectories.csv`` (trajectory_id, split),
-``dev_labels.csv``, the published dev labels that the dataset carries too, ``tasks.csv`` (see `tasks`), and
-``about.md``, what its dataset's card has to say, and ``suite.toml``: ``labels = "public"`` where anyone can
-have the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden, and its
-``[rules]`` (see `suite_rules`). A maintainer's own suite is a folder of the same shape anywhere; only
-``trajectories.csv`` has to be there.
+Public knowledge: no test label is in it. A shipped suite is a folder under ``suites/``, and a maintainer's
+own one a folder of the same shape anywhere, of which only ``trajectories.csv`` has to be there:
 
-What a suite allows, and what it tells of a scored file: the table ``[rules]`` of its ``suite.toml``.
-
-Limits hold for every suite. Noise, rounds and the ranking half are for suites whose labels are private; the
-measurements behind their defaults are told on the About page of such a suite.
-
-What is known of a suite's tasks: sites, how the outcome is checked, difficulty. Facts of the metadata.
-
-A suite's ``tasks.csv`` has the columns task, benchmark, split, sites, evaluation_types, difficulty, category;
-sites and evaluation types are separated by spaces, and what is not known is empty. That of the official suite
-holds its 351 tasks, from the files ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and
-``workarena.csv`` of the PyPI wheel `agent-reward-bench` 0.1.2.
-
-``dev_labels.csv`` of a suite, written: what `suite.load_dev_labels` reads.
-"""
+- ``trajectories.csv``: trajectory_id, split.
+- ``dev_labels.csv``: the published dev labels, which the dataset carries too.
+- ``tasks.csv``: task, benchmark, split, sites, evaluation_types, difficulty, category; sites and evaluation
+  types separated by spaces, empty where nothing is known. That of the official suite holds its 351 tasks,
+  from ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and ``workarena.csv`` of the PyPI
+  wheel `agent-reward-bench` 0.1.2.
+- ``about.md``: what its dataset's card has to say.
+- ``suite.toml``: ``labels = "public"`` where anyone can have the test labels anyway, ``"private"`` (also
+  when there is no such file) where they are hidden; and the table ``[rules]``. Limits hold for every suite;
+  noise, rounds and the ranking half are for suites whose labels are private. The measurements behind their
+  defaults are on the About page of such a suite."""
 
 import csv
 import io
@@ -62,21 +55,21 @@ class SuiteRules:
     """Rank by a fixed hidden half of the tasks and show figures of the other half."""
 
 
-def read_rules(said: Any) -> SuiteRules:
+def read_rules(table: Any) -> SuiteRules:
     """The rules that a ``[rules]`` table gives; what it leaves out has its default.
 
     Raises ValueError with every problem at once.
     """
-    if not isinstance(said, Mapping):
+    if not isinstance(table, Mapping):
         raise ValueError("rules: write a table, [rules]")
     known = {field.name: field.default for field in fields(SuiteRules)}
     problems = [
-        f"rules.{name}: there is no such rule; use {', '.join(known)}" for name in said.keys() - known
+        f"rules.{name}: there is no such rule; use {', '.join(known)}" for name in table.keys() - known
     ]
     found = {}
     for name, default in known.items():
-        if name in said:
-            found[name] = tuple(said[name]) if isinstance(said[name], list) else said[name]
+        if name in table:
+            found[name] = tuple(table[name]) if isinstance(table[name], list) else table[name]
             if (problem := _problem(found[name], default)) is not None:
                 problems.append(f"rules.{name}: {problem}")
     if problems:
@@ -205,18 +198,18 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
 
 def _policy(path: Path) -> tuple[bool, SuiteRules]:
     """What ``suite.toml`` says: whether the labels are public, and the rules; without one, private ones."""
-    said: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     if path.is_file():
         try:
-            said = tomllib.loads(path.read_text(encoding="utf-8"))
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
-    labels = said.get("labels", "private")
+    labels = content.get("labels", "private")
     problems = []
     if labels not in ("public", "private"):
         problems.append(f'labels {labels!r}: write labels = "public" or labels = "private"')
     try:
-        rules = read_rules(said.get("rules", {}))
+        rules = read_rules(content.get("rules", {}))
     except ValueError as error:
         problems.append(str(error))
     if problems:
@@ -374,26 +367,26 @@ def load_tasks(suite: Suite) -> tuple[Task, ...]:
         elif row.get("split") not in (None, "", known[key].split):
             problems.append(f"row {number}, task {key[1][:80]!r}: its trajectories are in {known[key].split}")
         else:
-            known[key] = _told(known[key], row)
+            known[key] = _with_facts(known[key], row)
         seen.add(key)
     if problems:
         raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
     return tuple(known[key] for key in sorted(known))
 
 
-def _told(task: Task, row: dict[str, str | None]) -> Task:
+def _with_facts(task: Task, row: dict[str, str | None]) -> Task:
     lists = (tuple((row[name] or "").split()) for name in _LISTS)
     words = (row[name] or None for name in _WORDS)
     return Task(task.task, task.benchmark, task.split, *lists, *words)
 
 
-def render_dev_labels(said: Iterable[DevLabels]) -> str:
+def render_dev_labels(labels: Iterable[DevLabels]) -> str:
     """The file's text, ordered by trajectory and annotation; nothing stands where somebody was unsure."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     columns = [field.name for field in fields(DevLabels)]
     writer.writerow(columns)
-    for row in sorted(said, key=lambda row: (row.trajectory_id, row.annotation)):
+    for row in sorted(labels, key=lambda row: (row.trajectory_id, row.annotation)):
         writer.writerow(_word(getattr(row, name)) for name in columns)
     return text.getvalue()
 

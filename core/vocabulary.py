@@ -1,10 +1,8 @@
-"""The benchmark's words, spelled once: benchmarks, agents, labels, states, columns of a prediction file.
+"""The benchmark's words, spelled once: benchmarks, agents, labels, states, columns of a prediction file."""
 
-The columns of a prediction file in a submitter's words.
-"""
-
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 BENCHMARKS: Final = ("assistantbench", "visualwebarena", "webarena", "workarena", "workarena++")
 """Reporting names (paper, section 3.2). Ids spell WorkArena++ with the folder ``workarena``."""
@@ -51,38 +49,77 @@ LABEL_ALIASES: Final = MappingProxyType({"looping": "repetition"})
 STATES: Final = ("ok", "unsure", "unparsed", "refused", "truncated", "too_long", "error")
 """How a judge's answer ended; only ``ok`` carries true or false, every other state is no verdict."""
 
-PREDICTION_COLUMNS: Final = (
-    "trajectory_id",
-    "success",
-    "side_effect",
-    "repetition",
-    "optimality",
-    "score",
-    "state",
-    "reasoning",
-    "cost_usd",
-    "input_tokens",
-    "output_tokens",
-    "latency_s",
-)
-REQUIRED_PREDICTION_COLUMNS: Final = ("trajectory_id", "success")
-
 NO_VERDICT = -1
 """How a typed column codes that there is no verdict."""
 
-COLUMNS_TOLD: Final = MappingProxyType(
+ColumnKind = Literal["id", "success", "verdict", "grade", "probability", "state", "text", "amount", "tokens"]
+"""What a column holds: a grade is 1 to 4, a probability 0 to 1, an amount a number from 0, tokens a whole
+number from 0; success is a verdict that takes the annotations' words too."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionColumn:
+    """A column of a prediction file, in a submitter's words: what it holds, and how to correct a cell."""
+
+    kind: ColumnKind
+    description: str
+    advice: str
+    required: bool = False
+
+
+_VERDICT_ADVICE: Final = "Write true, false or null (also 1/0, Yes/No)."
+_TOKENS_ADVICE: Final = "Write a whole number of at least 0, or null."
+
+PREDICTION_COLUMNS: Final = MappingProxyType(
     {
-        "trajectory_id": "As released: benchmark/agent/task. Required.",
-        "success": "true, false or null. Required.",
-        "side_effect": "Did the agent do something else besides? true, false or null.",
-        "repetition": "Did it go in circles? true, false or null.",
-        "optimality": "1 to 4, or null; kept, not ranked.",
-        "score": "The judge’s own probability of success, 0 to 1: its calibration is shown.",
-        "state": f"How the answer ended: {', '.join(STATES)}.",
-        "reasoning": "The judge’s words.",
-        "cost_usd": "Dollars for this trajectory: the board shows the cost of 1,000.",
-        "input_tokens": "Whole number.",
-        "output_tokens": "Whole number.",
-        "latency_s": "Seconds for the answer.",
+        "trajectory_id": PredictionColumn(
+            "id",
+            "As released: benchmark/agent/task. Required.",
+            "Write the released id as text: <benchmark>/<agent>/<task_id>.",
+            required=True,
+        ),
+        "success": PredictionColumn(
+            "success",
+            "true, false or null. Required.",
+            "Write true, false or null (also 1/0, Yes/No, Successful/Unsuccessful).",
+            required=True,
+        ),
+        "side_effect": PredictionColumn(
+            "verdict", "Did the agent do something else besides? true, false or null.", _VERDICT_ADVICE
+        ),
+        "repetition": PredictionColumn(
+            "verdict", "Did it go in circles? true, false or null.", _VERDICT_ADVICE
+        ),
+        "optimality": PredictionColumn(
+            "grade", "1 to 4, or null; kept, not ranked.", "Write 1, 2, 3, 4 or null."
+        ),
+        "score": PredictionColumn(
+            "probability",
+            "The judge’s own probability of success, 0 to 1: its calibration is shown.",
+            "Write a number from 0 to 1, with a point, or null.",
+        ),
+        "state": PredictionColumn(
+            "state",
+            f"How the answer ended: {', '.join(STATES)}.",
+            f"Write one of {', '.join(STATES)}, or null.",
+        ),
+        "reasoning": PredictionColumn(
+            "text", "The judge’s words.", "Write text of a reasonable length, or null."
+        ),
+        "cost_usd": PredictionColumn(
+            "amount",
+            "Dollars for this trajectory: the board shows the cost of 1,000.",
+            "Write dollars as a number of at least 0, or null.",
+        ),
+        "input_tokens": PredictionColumn("tokens", "Whole number.", _TOKENS_ADVICE),
+        "output_tokens": PredictionColumn("tokens", "Whole number.", _TOKENS_ADVICE),
+        "latency_s": PredictionColumn(
+            "amount", "Seconds for the answer.", "Write seconds as a number of at least 0, or null."
+        ),
     }
+)
+"""The columns of a prediction file in the order in which they are written."""
+
+REQUIRED_PREDICTION_COLUMNS: Final = tuple(
+    name for name, column in PREDICTION_COLUMNS.items() if column.required
 )

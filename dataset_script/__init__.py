@@ -1,0 +1,1 @@
+"""The dataset: built from recorded runs, verified, published. `python -m dataset_script --help`."""

@@ -3,7 +3,6 @@
 from core.cli import new_command, plain_console
 from core.console import text_table
 from dataset_script import commands, hub
-from dataset_script.new_suite import new_suite
 
 app = new_command()
 app.command()(commands.build)
@@ -11,7 +10,7 @@ app.command()(commands.unblind)
 app.command()(commands.verify)
 app.command()(commands.sample_tasks)
 app.command()(commands.split)
-app.command()(new_suite)
+app.command()(commands.new_suite)
 app.command()(hub.fetch)
 app.command()(hub.publish)
 
@@ -31,7 +30,7 @@ def suites() -> None:
     table = text_table("benchmark", figures=figures, box=None)
     for name in shipped_suites():
         suite = load_suite(name)
-        labelled = {said.trajectory_id for said in load_dev_labels(suite)}
+        labelled = {label.trajectory_id for label in load_dev_labels(suite)}
         benchmarks = sorted({trajectory.benchmark for trajectory in suite.trajectories})
         for benchmark in [None, *benchmarks]:
             splits = [[t for t in suite.split(s) if benchmark in (None, t.benchmark)] for s in SPLITS]

@@ -1,8 +1,5 @@
-"""The commands that make a dataset: `build`, `unblind`. Heavy imports wait for the command.
-
-The commands around a dataset: `verify` one, `sample-tasks` and `split` for a new suite.
-
-Heavy imports wait for the command.
+"""The commands that work on this machine: `build`, `unblind`, `verify`, and `sample-tasks`, `split` and
+`new-suite` for a suite of one's own. Heavy imports wait for the command.
 """
 
 import csv
@@ -31,16 +28,23 @@ AllowOption = Annotated[
         help="A class of your own in AgentLab's pickles, module.class (again for more); never run.",
     ),
 ]
+RunsOption = Annotated[
+    Path,
+    typer.Option(help="Folder with runs: released layout, AgentLab's results, or a dataset built here."),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4."),
+]
+OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
+SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
 
 DAMAGED_FILES = 3
 """Exit code of a build that is there, but met broken files."""
 
 
 def build(
-    source: Annotated[
-        Path,
-        typer.Option(help="Folder with runs: released layout, AgentLab's results, or a dataset built here."),
-    ],
+    source: RunsOption,
     out: Annotated[Path, typer.Option(help="The dataset's folder; one built before is replaced.")],
     suite: Annotated[
         str | None,
@@ -55,10 +59,7 @@ def build(
     blind_key: Annotated[
         Path | None, typer.Option(help="The key of the hidden ids; made if absent. Default: OUT.blind-key.")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4."),
-    ] = None,
+    workers: WorkersOption = None,
     report: Annotated[
         Path | None, typer.Option(help="Write every name left out or noted, as JSON, to this file.")
     ] = None,
@@ -99,14 +100,14 @@ def build(
         stop(
             f"interrupted; nothing half-built was left at {out}, and the same command goes on from here", 130
         )
-    _tell(done, out)
+    _print_report(done, out)
     if blinding is not None:
         typer.echo(f"the key that maps ids back: {key}; keep it, and do not publish it")
     if done.damaged():
         stop(f"{done.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 
 
-def _tell(done: "BuildReport", out: Path) -> None:
+def _print_report(done: "BuildReport", out: Path) -> None:
     """Print what a build took and left out; ends the command with 1 when nothing was published."""
     from dataset_script.build.report import lines
 
@@ -138,10 +139,6 @@ def unblind(
     except (BlindError, SuiteError, OSError) as error:
         stop(str(error), 2)
     typer.echo(f"wrote {out}")
-
-
-OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
-SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
 
 
 def verify(
@@ -244,6 +241,75 @@ def split(
     typer.echo(f"dev {splits.count('dev')}, test {splits.count('test')}", err=True)
 
 
+def new_suite(
+    source: RunsOption,
+    out: Annotated[Path, typer.Option(help="The suite's folder; its name is the suite's. A new one.")],
+    dev_share: Annotated[
+        float, typer.Option(help="Share of each benchmark's tasks for dev; in the paper 0.15.")
+    ],
+    seed: SeedOption = 0,
+    dev_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A suite whose dev labels are published: its dev tasks stay dev here (again for more)."
+        ),
+    ] = None,
+    metadata: Annotated[
+        list[Path] | None,
+        typer.Option(help="A benchmark's metadata, as BrowserGym has it, for tasks.csv (again for more)."),
+    ] = None,
+    workers: WorkersOption = None,
+    allow_class: AllowOption = None,
+) -> None:
+    """Make a suite's folder from recorded runs.
+
+    trajectories.csv with every run that can be used, split by task; suite.toml with hidden labels and every
+    rule; tasks.csv with the goals. Nothing is written over.
+
+    Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
+    """
+    from core.suite import SuiteError, load_suite
+    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.report import LEFT_OUT, finding_line, lines
+    from dataset_script.new_suite import (
+        SplitChoice,
+        check_new,
+        find_runs,
+        suite_report,
+        suite_texts,
+        write_new,
+    )
+    from dataset_script.sources import open_source
+    from dataset_script.sources.base import SourceError
+    from dataset_script.task_selection import SelectionError, read_metadata
+
+    found = None
+    try:
+        check_new(out)
+        published = [load_suite(name) for name in dev_of or ()]
+        always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
+        known = [task for path in metadata or () for task in read_metadata(path)]
+        with stopped_like_ctrl_c(), progress_bar(stays=False) as progress:
+            runs = open_source(source, tuple(allow_class or ()))
+            found = find_runs(runs, workers or default_workers(), progress)
+        if not found.runs:
+            raise SelectionError(f"{source}: no run in it can be used")
+        texts = suite_texts(found.runs, SplitChoice(dev_share, seed, always_dev), known)
+        write_new(out, texts)
+        made = suite_report(out, found)
+    except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:
+        for finding in found.left_out if found is not None else ():
+            typer.echo(f"left out: {finding_line(finding)} ({LEFT_OUT[finding.code]})")
+        stop(str(error), 2)
+    except KeyboardInterrupt:
+        stop("interrupted; nothing was written", 130)
+    for line in lines(made):
+        typer.echo(line)
+    typer.echo(f"wrote {out}: {', '.join(texts)}")
+    if made.damaged():
+        stop(f"{made.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
+
+
 @contextmanager
 def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[Path]:
     """The folder that was named, or the files of the repository that was."""
@@ -262,7 +328,6 @@ def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[P
 
 
 def _write_csv(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

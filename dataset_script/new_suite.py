@@ -1,12 +1,7 @@
 """A suite of one's own from recorded runs: which runs can be used, their split, the files of its folder.
 
-The command ``python -m dataset_script new-suite``. Heavy imports wait for the command.
-
-The folder of a new suite: its files as texts, and writing them whole, never over anything.
-
-Which runs of a source can be used: every one is read, as `build` reads it, for its id and its goal.
-
-The ``suite.toml`` of a new suite: hidden labels, and every rule with what it does.
+Every run of the source is read, as `build` reads it, for its id and its goal. The folder is written whole and
+never over anything; its ``suite.toml`` hides the labels and says what each rule does.
 """
 
 import csv
@@ -19,108 +14,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Any, Final
 
-import typer
-
-from core.cli import stop, stopped_like_ctrl_c
-from core.console import progress_bar
 from core.ids import TrajectoryId, reading_key, task_key
 from core.predictions.findings import Finding
-from core.suite import SuiteError, SuiteRules, shipped_suites
+from core.suite import SuiteError, SuiteRules, load_suite, shipped_suites
 from dataset_script.build.parts import Workers, guarded
-from dataset_script.build.report import finding
-from dataset_script.commands import DAMAGED_FILES, AllowOption
+from dataset_script.build.report import BuildReport, finding
 from dataset_script.sources.base import SourceFile, TrajectorySource, UnusableFileError
 from dataset_script.task_selection import Task as KnownTask
 from dataset_script.task_selection import split_by_share
-
-if TYPE_CHECKING:
-    from dataset_script.build.report import BuildReport
-
-
-def new_suite(
-    source: Annotated[
-        Path,
-        typer.Option(help="Folder with runs: released layout, AgentLab's results, or a dataset built here."),
-    ],
-    out: Annotated[Path, typer.Option(help="The suite's folder; its name is the suite's. A new one.")],
-    dev_share: Annotated[
-        float, typer.Option(help="Share of each benchmark's tasks for dev; in the paper 0.15.")
-    ],
-    seed: Annotated[int, typer.Option(help="The same seed draws the same tasks.")] = 0,
-    dev_of: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A suite whose dev labels are published: its dev tasks stay dev here (again for more)."
-        ),
-    ] = None,
-    metadata: Annotated[
-        list[Path] | None,
-        typer.Option(help="A benchmark's metadata, as BrowserGym has it, for tasks.csv (again for more)."),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4."),
-    ] = None,
-    allow_class: AllowOption = None,
-) -> None:
-    """Make a suite's folder from recorded runs.
-
-    trajectories.csv with every run that can be used, split by task; suite.toml with hidden labels and every
-    rule; tasks.csv with the goals. Nothing is written over.
-
-    Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
-    """
-    from core.suite import SuiteError, load_suite
-    from dataset_script.build.parts import WorkerError, default_workers
-    from dataset_script.build.report import LEFT_OUT, finding_line, lines
-    from dataset_script.sources import open_source
-    from dataset_script.sources.base import SourceError
-    from dataset_script.task_selection import SelectionError, read_metadata
-
-    found = None
-    try:
-        check_new(out)
-        published = [load_suite(name) for name in dev_of or ()]
-        always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
-        known = [task for path in metadata or () for task in read_metadata(path)]
-        with stopped_like_ctrl_c(), progress_bar(stays=False) as progress:
-            runs = open_source(source, tuple(allow_class or ()))
-            found = find_runs(runs, workers or default_workers(), progress)
-        if not found.runs:
-            raise SelectionError(f"{source}: no run in it can be used")
-        texts = suite_texts(found.runs, SplitChoice(dev_share, seed, always_dev), known)
-        write_new(out, texts)
-        made = _report(out, found)
-    except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:
-        for finding in found.left_out if found is not None else ():
-            typer.echo(f"left out: {finding_line(finding)} ({LEFT_OUT[finding.code]})")
-        stop(str(error), 2)
-    except KeyboardInterrupt:
-        stop("interrupted; nothing was written", 130)
-    for line in lines(made):
-        typer.echo(line)
-    typer.echo(f"wrote {out}: {', '.join(texts)}")
-    if made.damaged():
-        stop(f"{made.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
-
-
-def _report(out: Path, found: "FoundRuns") -> "BuildReport":
-    """What is in the suite, read again from its folder, and what was left out, in the words of `build`."""
-    from core.suite import load_suite
-    from dataset_script.build.report import BuildReport
-
-    suite = load_suite(out)
-    report = BuildReport(suite.name)
-    for trajectory in suite.trajectories:
-        report.count(trajectory.split, trajectory.benchmark)
-    for split, counts in report.counts.items():
-        tasks = len({(t.benchmark, t.task) for t in suite.split(split)})
-        report.rows[f"{split}, {tasks} tasks"] = counts
-    report.left_out = list(found.left_out)
-    return report
-
 
 Progress = Callable[[int, int, str], None]
 """Called as work is done: how many runs, of how many, and which was the last."""
@@ -143,8 +46,8 @@ class FoundRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """The files of one trajectory, to be looked at until one can be used."""
+class _Candidate:
+    """The files of one trajectory, to be read until one can be used."""
 
     source: TrajectorySource
     files: tuple[SourceFile, ...]
@@ -161,31 +64,31 @@ def find_runs(
     groups: dict[str, list[SourceFile]] = defaultdict(list)
     for file in source.list().files:
         groups[reading_key(file.trajectory_id)].append(file)
-    looks = [_Look(source, tuple(sorted(group, key=lambda f: f.name))) for group in groups.values()]
+    candidates = [_Candidate(source, tuple(sorted(group, key=lambda f: f.name))) for group in groups.values()]
     count = 0
 
-    def done(look: _Look) -> None:
+    def done(candidate: _Candidate) -> None:
         nonlocal count
         count += 1
-        progress(count, len(looks), look.files[0].name)
+        progress(count, len(candidates), candidate.files[0].name)
 
-    with Workers(workers) as shared_out:
-        found = shared_out.run_all(_look_at, looks, [0] * len(looks), done)
+    with Workers(workers) as pool:
+        found = pool.run_all(_usable_run, candidates, [0] * len(candidates), done)
     runs = sorted((run for run, _ in found if run is not None), key=lambda run: run.trajectory_id)
     return FoundRuns(tuple(runs), tuple(finding for _, left_out in found for finding in left_out))
 
 
-def _look_at(look: _Look) -> tuple[UsableRun | None, Sequence[Finding]]:
+def _usable_run(candidate: _Candidate) -> tuple[UsableRun | None, Sequence[Finding]]:
     left_out: list[Finding] = []
-    for place, file in enumerate(look.files):
+    for place, file in enumerate(candidate.files):
         try:
             TrajectoryId.parse(file.trajectory_id)
-            recording, _ = guarded(look.source.read, file)
+            recording, _ = guarded(candidate.source.read, file)
         except ValueError as problem:
             code = problem.code if isinstance(problem, UnusableFileError) else "not_a_trajectory"
             left_out.append(finding(code, file.name, str(problem)))
             continue
-        others = look.files[place + 1 :]
+        others = candidate.files[place + 1 :]
         left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
         return UsableRun(file.trajectory_id, recording.goal.strip()), left_out
     return None, left_out
@@ -321,8 +224,8 @@ def _task_rows(
         key = parts.benchmark, parts.task
         if key in rows and (rows[key][-1] or not run.goal):
             continue
-        told = known.get(parts.task)
-        lists = (" ".join(told.sites), " ".join(told.evaluations)) if told is not None else ("", "")
+        task = known.get(parts.task)
+        lists = (" ".join(task.sites), " ".join(task.evaluations)) if task is not None else ("", "")
         rows[key] = (parts.task, parts.benchmark, split, *lists, "", "", run.goal)
     return [rows[key] for key in sorted(rows)]
 
@@ -333,3 +236,16 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     writer.writerow(header)
     writer.writerows(rows)
     return text.getvalue()
+
+
+def suite_report(folder: Path, found: "FoundRuns") -> BuildReport:
+    """What is in the suite, read again from its folder, and what was left out, as `build` reports it."""
+    suite = load_suite(folder)
+    report = BuildReport(suite.name)
+    for trajectory in suite.trajectories:
+        report.count(trajectory.split, trajectory.benchmark)
+    for split, counts in report.counts.items():
+        tasks = len({(t.benchmark, t.task) for t in suite.split(split)})
+        report.rows[f"{split}, {tasks} tasks"] = counts
+    report.left_out = list(found.left_out)
+    return report

@@ -1,12 +1,6 @@
-"""The prediction file: one row per trajectory with a judge's verdicts, as JSONL, CSV or Parquet.
+"""The prediction file, a row per trajectory with a judge's verdicts: bytes to a typed table and findings.
 
-`limits` how much of a file is taken in, `read` bytes to a typed table (`container` which format, `jsonl`,
-`csv_records`, `parquet` one format each, `parquet_apart` the last in a process of its own, `raw` what they
-hand on, `cells` and `columns` the words), `table` those columns, `check` them against a suite's split
-(`identity` the ids), `findings` what is said about a file, `write` and `template` the way out. No label is
-read anywhere in here.
-
-Bytes to a prediction table: any bytes at all give a table or findings, never an exception.
+Any bytes at all give a table or findings, never an exception. No label is read anywhere in this package.
 """
 
 from core.predictions.cells import to_table

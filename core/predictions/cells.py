@@ -1,9 +1,8 @@
-"""One cell's meaning: the words people write for a verdict, a grade, a number, a state.
+"""What cells mean: the words people write for a verdict, a grade, a number, a state; and columns of them.
 
-Words are understood whole, in any case, with space around them or not. Every function takes a cell's value
-(text, bool, number, None, MISSING) and gives its meaning, or the Problem that says why it has none.
-
-A raw table's columns to typed ones: each cell's meaning, and a finding for each kind of bad cell.
+Words are understood whole, in any case, with space around them or not. Every function of a cell takes its
+value (text, bool, number, None, MISSING) and gives its meaning, or the Problem that says why it has none. A
+column has one finding for each kind of bad cell.
 """
 
 import math
@@ -15,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.predictions.findings import Finding, row_finding, shown
+from core.predictions.findings import Finding, quoted, row_finding
 from core.predictions.raw import Missing, RawTable, ReadingLimits
 from core.predictions.table import Predictions
-from core.vocabulary import NO_VERDICT, STATES
+from core.vocabulary import NO_VERDICT, PREDICTION_COLUMNS, STATES, ColumnKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ _LARGEST_WHOLE: Final = 2.0**53
 """Up to here a float64 holds every whole number exactly."""
 
 
-def cell_success(value: object) -> int | Problem:
+def success(value: object) -> int | Problem:
     """1, 0 or -1; besides the words of `verdict` those of the annotations: Successful, Unsuccessful.
 
     It may be null but it must be written: MISSING is a Problem.
@@ -105,7 +104,7 @@ def tokens(value: object) -> float | Problem:
     return OUT_OF_RANGE
 
 
-def cell_state(value: object) -> str | Problem | None:
+def state(value: object) -> str | Problem | None:
     """One of the vocabulary's states; None for none."""
     word = _word(value)
     if word is None or isinstance(word, Problem):
@@ -200,52 +199,30 @@ def _number_of(word: str, otherwise: Problem) -> float | Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _Kind:
+    """How a kind of column is read: what a cell means, what an empty one is, and the numpy type.
+
+    Without a type the values stay Python's.
+    """
+
     meaning: Callable[[object], Any]
     empty: Any
     dtype: type | None
-    """The numpy type of the column; None keeps Python values."""
-    advice: str
 
 
-_VERDICT_ADVICE: Final = "Write true, false or null (also 1/0, Yes/No)."
-_COLUMNS: Final[Mapping[str, _Column]] = MappingProxyType(
+_KINDS: Final[Mapping[ColumnKind, _Kind]] = MappingProxyType(
     {
-        "trajectory_id": _Column(
-            trajectory_id, "", None, "Write the released id as text: <benchmark>/<agent>/<task_id>."
-        ),
-        "success": _Column(
-            cell_success,
-            NO_VERDICT,
-            np.int8,
-            "Write true, false or null (also 1/0, Yes/No, Successful/Unsuccessful).",
-        ),
-        "side_effect": _Column(verdict, NO_VERDICT, np.int8, _VERDICT_ADVICE),
-        "repetition": _Column(verdict, NO_VERDICT, np.int8, _VERDICT_ADVICE),
-        "optimality": _Column(optimality, NO_GRADE, np.int8, "Write 1, 2, 3, 4 or null."),
-        "score": _Column(
-            probability,
-            NO_NUMBER,
-            np.float64,
-            "Write a number from 0 to 1, with a point, or null.",
-        ),
-        "state": _Column(cell_state, None, None, f"Write one of {', '.join(STATES)}, or null."),
-        "reasoning": _Column(free_text, None, None, "Write text of a reasonable length, or null."),
-        "cost_usd": _Column(
-            amount, NO_NUMBER, np.float64, "Write dollars as a number of at least 0, or null."
-        ),
-        "input_tokens": _Column(
-            tokens, NO_NUMBER, np.float64, "Write a whole number of at least 0, or null."
-        ),
-        "output_tokens": _Column(
-            tokens, NO_NUMBER, np.float64, "Write a whole number of at least 0, or null."
-        ),
-        "latency_s": _Column(
-            amount, NO_NUMBER, np.float64, "Write seconds as a number of at least 0, or null."
-        ),
+        "id": _Kind(trajectory_id, "", None),
+        "success": _Kind(success, NO_VERDICT, np.int8),
+        "verdict": _Kind(verdict, NO_VERDICT, np.int8),
+        "grade": _Kind(optimality, NO_GRADE, np.int8),
+        "probability": _Kind(probability, NO_NUMBER, np.float64),
+        "state": _Kind(state, None, None),
+        "text": _Kind(free_text, None, None),
+        "amount": _Kind(amount, NO_NUMBER, np.float64),
+        "tokens": _Kind(tokens, NO_NUMBER, np.float64),
     }
 )
-_DROPPED: Final = "reasoning"
 _NOTHING_TO_SHOW: Final = (ABSENT, EMPTY_ID)
 
 
@@ -253,13 +230,12 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
     """Every column's meaning and every bad cell; None only where the file has no ids."""
     findings: list[Finding] = []
     typed: dict[str, Any] = {}
-    for name, column in _COLUMNS.items():
+    for name in PREDICTION_COLUMNS:
         if name in raw.columns:
-            values, found = _read_column(name, column, raw, limits)
-            typed[name] = values
+            typed[name], found = _read_column(name, raw, limits)
             findings += found
     if not limits.keep_reasoning:
-        typed.pop(_DROPPED, None)
+        typed.pop("reasoning", None)
     findings += _state_findings(typed, raw)
     ids = typed.pop("trajectory_id", None)
     if ids is None:
@@ -268,17 +244,16 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
     return Predictions(ids, **typed, row_numbers=numbers, complete=raw.complete), findings
 
 
-def _read_column(
-    name: str, column: _Column, raw: RawTable, limits: ReadingLimits
-) -> tuple[Any, list[Finding]]:
-    values = raw.columns[name]
-    meanings = _meanings(values, column.meaning)
+def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
+    column, values = PREDICTION_COLUMNS[name], raw.columns[name]
+    kind = _KINDS[column.kind]
+    meanings = _meanings(values, kind.meaning)
     bad: dict[Problem, list[int]] = {}
     for position, meaning in enumerate(meanings):
         if meaning.__class__ is Problem:
             bad.setdefault(meaning, []).append(position)
-            meanings[position] = column.empty
-    if column.dtype is None:  # in the others a long text is no word anyway
+            meanings[position] = kind.empty
+    if kind.dtype is None:  # in the others a long text is no word anyway
         long = [i for i, v in enumerate(values) if v.__class__ is str and len(v) > limits.max_cell_chars]
         if long:
             bad[TOO_LONG] = long
@@ -290,11 +265,11 @@ def _read_column(
             [raw.row_numbers[position] for position in positions],
             column.advice,
             column=name,
-            show=None if problem in _NOTHING_TO_SHOW else lambda i, at=positions: shown(values[at[i]]),
+            show=None if problem in _NOTHING_TO_SHOW else lambda i, at=positions: quoted(values[at[i]]),
         )
         for problem, positions in bad.items()
     ]
-    return (tuple(meanings) if column.dtype is None else np.array(meanings, dtype=column.dtype)), findings
+    return (tuple(meanings) if kind.dtype is None else np.array(meanings, dtype=kind.dtype)), findings
 
 
 def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> list[Any]:
@@ -315,17 +290,17 @@ def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> lis
 
 def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
     """Only `ok` carries true or false (vocabulary); a state that was not given says nothing."""
-    states, success = typed.get("state"), typed.get("success")
-    if states is None or success is None:
+    states, verdicts = typed.get("state"), typed.get("success")
+    if states is None or verdicts is None:
         return []
-    is_ok = np.array([state == "ok" for state in states], dtype=bool)
-    is_other = np.array([state is not None and state != "ok" for state in states], dtype=bool)
-    contradicting = np.flatnonzero(is_other & (success != NO_VERDICT))
+    is_ok = np.array([each == "ok" for each in states], dtype=bool)
+    is_other = np.array([each not in (None, "ok") for each in states], dtype=bool)
+    contradicting = np.flatnonzero(is_other & (verdicts != NO_VERDICT))
     # A cell that is wrong also reads as no verdict, and has its own finding.
     silent = [
         i
-        for i in np.flatnonzero(is_ok & (success == NO_VERDICT))
-        if cell_success(raw.columns["success"][i]) == NO_VERDICT
+        for i in np.flatnonzero(is_ok & (verdicts == NO_VERDICT))
+        if success(raw.columns["success"][i]) == NO_VERDICT
     ]
     findings = []
     if contradicting.size:
@@ -337,7 +312,7 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
                 [raw.row_numbers[i] for i in contradicting],
                 "Write null for success, or ok for the state.",
                 column="state",
-                show=lambda i: shown(states[contradicting[i]]),
+                show=lambda i: quoted(states[contradicting[i]]),
             )
         )
     if silent:

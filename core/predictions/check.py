@@ -1,8 +1,6 @@
-"""A prediction table against a suite's split: acceptable or not, and why. Reads no label.
+"""A prediction table against a suite's split: which trajectory each row names, and what is wrong.
 
-Which trajectory each row names, and what is wrong with the ids of a file.
-
-What stands in single rows of a prediction file: for showing a finding's rows beside it.
+Reads no label. `row_texts` gives what stands in single rows, for a finding's rows to be shown beside it.
 """
 
 import csv
@@ -24,9 +22,9 @@ from core.predictions.findings import (
     Finding,
     counted,
     error,
+    quoted,
+    quoted_id,
     row_finding,
-    shown,
-    shown_id,
     warning,
 )
 from core.predictions.raw import FileFormat, ReadingLimits, to_text
@@ -93,7 +91,7 @@ def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
             _numbers(table, rows),
             "Write the id as released.",
             column="trajectory_id",
-            show=lambda i: shown_id(table.trajectory_ids[rows[i]]),
+            show=lambda i: quoted_id(table.trajectory_ids[rows[i]]),
         )
     ]
 
@@ -108,13 +106,13 @@ def _unknown(
     def show(i: int) -> str:
         spelled = table.trajectory_ids[rows[i]]
         close = _closest(spelled, ids) if i < _SUGGESTIONS else None
-        return f"{shown_id(spelled)} (did you mean {shown_id(close)}?)" if close else shown_id(spelled)
+        return f"{quoted_id(spelled)} (did you mean {quoted_id(close)}?)" if close else quoted_id(spelled)
 
     return [
         row_finding(
             "error",
             "unknown_id",
-            f"an id that the suite {shown(suite.name)} does not have",
+            f"an id that the suite {quoted(suite.name)} does not have",
             _numbers(table, rows),
             f"Correct the id or remove the row; `python -m submissions template --split {split}` lists them.",
             column="trajectory_id",
@@ -143,7 +141,7 @@ def _elsewhere(table: Predictions, rows: Sequence[int], suite: Suite, split: str
             _numbers(table, rows),
             advice,
             column="trajectory_id",
-            show=lambda i: shown_id(table.trajectory_ids[rows[i]]),
+            show=lambda i: quoted_id(table.trajectory_ids[rows[i]]),
         )
     ]
 
@@ -165,7 +163,7 @@ def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int)
         _numbers(table, by_trajectory),
         "Keep one row for each; ids with and without .resized or .improved name the same trajectory.",
         column="trajectory_id",
-        show=lambda i: shown_id(table.trajectory_ids[by_trajectory[i]]),
+        show=lambda i: quoted_id(table.trajectory_ids[by_trajectory[i]]),
     )
     return [found]
 
@@ -177,16 +175,16 @@ def _missing(
     absent = np.flatnonzero(~present)
     if not absent.size:
         return []
-    named = [shown_id(expected[i].trajectory_id) for i in absent[:MAX_EXAMPLES]]
+    named = [quoted_id(expected[i].trajectory_id) for i in absent[:MAX_EXAMPLES]]
     if absent.size > MAX_EXAMPLES:
         named.append(f"and {absent.size - MAX_EXAMPLES:,} more")
     unread = sum(finding.count for finding in earlier if finding.code in UNREAD_ROW_CODES)
     maybe = f" {counted(unread, 'row')} could not be read and may hold some of them." if unread else ""
-    said = (
+    message = (
         f"trajectory_id: {absent.size:,} of {len(expected):,} trajectories of {split} have no row "
         f"({'; '.join(named)}).{maybe} Write a row for each, with success null where there is no verdict."
     )
-    return [error("missing_id", said, count=int(absent.size), column="trajectory_id")]
+    return [error("missing_id", message, count=int(absent.size), column="trajectory_id")]
 
 
 LOW_COVERAGE: Final = 0.9
@@ -262,7 +260,7 @@ def check(
     success, positions = _verdicts(table, trajectories)
     found = list(findings)
     if not trajectories:
-        found.append(error("empty_split", f"the suite {shown(suite.name)} has no trajectory in {split}."))
+        found.append(error("empty_split", f"the suite {quoted(suite.name)} has no trajectory in {split}."))
     elif table is not None:
         found += id_findings(table, positions, suite, split, findings)
         found += _verdict_findings(table, positions, len(trajectories), findings)
@@ -305,12 +303,12 @@ def _by_benchmark(
 
 def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64]) -> BenchmarkSummary:
     """The part of the file on the expected positions; a trajectory named twice is covered once."""
-    here = np.isin(positions, expected)
-    decided = here & (success != NO_VERDICT)
+    is_expected = np.isin(positions, expected)
+    decided = is_expected & (success != NO_VERDICT)
     covered = np.unique(positions[decided]).size
     return BenchmarkSummary(
         expected=int(expected.size),
-        rows=int(here.sum()),
+        rows=int(is_expected.sum()),
         coverage=covered / expected.size if expected.size else 0.0,
         success_share=float(success[decided].mean()) if decided.any() else None,
     )
@@ -327,14 +325,14 @@ def _verdict_findings(
         return findings  # what is wrong with the column has been said
     covered = np.unique(positions[(positions != NOWHERE) & (table.success != NO_VERDICT)]).size
     if not (table.success != NO_VERDICT).any():
-        said = "success: no row has a verdict. Fill in true or false where the judge has one."
-        findings.append(error("no_verdicts", said, count=table.rows, column="success"))
+        message = "success: no row has a verdict. Fill in true or false where the judge has one."
+        findings.append(error("no_verdicts", message, count=table.rows, column="success"))
     elif covered < LOW_COVERAGE * expected:
-        said = (
+        message = (
             f"success: verdicts for {covered:,} of {expected:,} trajectories ({covered / expected:.1%}). "
             "The ranking counts the others as not successful."
         )
-        findings.append(warning("low_coverage", said, count=expected - covered, column="success"))
+        findings.append(warning("low_coverage", message, count=expected - covered, column="success"))
     return findings
 
 
@@ -345,8 +343,8 @@ def _constant(label: str, verdicts: Codes | None, positions: NDArray[np.int64]) 
     if decided.size < _FEWEST_FOR_CONSTANT or decided.min() != decided.max():
         return []
     word = "true" if decided[0] else "false"
-    said = f"{label}: all {decided.size:,} verdicts are {word}. Make sure that the judge meant it."
-    return [warning("constant_verdicts", said, count=int(decided.size), column=label)]
+    message = f"{label}: all {decided.size:,} verdicts are {word}. Make sure that the judge meant it."
+    return [warning("constant_verdicts", message, count=int(decided.size), column=label)]
 
 
 LONGEST: Final = 160

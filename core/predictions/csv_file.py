@@ -111,11 +111,11 @@ def _broken(number: int, line: int, problem: csv.Error) -> Finding:
         what = "a quote is opened and not closed"
     else:
         what = "a quote inside a cell is not doubled, or one is opened and not closed"
-    said = (
+    message = (
         f"{what} in row {number}, which starts on line {line}; nothing after it was read. "
         'Quote the whole cell and write a quote inside it twice ("").'
     )
-    return Finding("error", "broken_quotes", said, (number,), 1)
+    return Finding("error", "broken_quotes", message, (number,), 1)
 
 
 def _uneven(uneven: Sequence[tuple[int, int]], expected: int) -> list[Finding]:

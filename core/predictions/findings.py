@@ -12,7 +12,7 @@ Level = Literal["error", "warning"]
 
 MAX_ROWS_NAMED: Final = 1_000
 MAX_EXAMPLES: Final = 5
-MAX_SHOWN_CHARS: Final = 80
+MAX_QUOTED_CHARS: Final = 80
 
 UNREAD_ROW_CODES: Final = frozenset({"invalid_json", "not_an_object", "field_count"})
 """Findings about rows that are left out of the table, so that their ids are not known."""
@@ -88,7 +88,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A user's value, cut to 80 characters and safe to print.
 
     `repr` spells control characters, terminal escapes, line ends, direction marks and lone surrogates as
@@ -102,23 +102,23 @@ def shown(value: object) -> str:
         case list() | tuple():
             return "a list"
         case str() | bytes():
-            cut = repr(value[:MAX_SHOWN_CHARS])
-            return cut if len(value) <= MAX_SHOWN_CHARS else f"{cut}…"
+            cut = repr(value[:MAX_QUOTED_CHARS])
+            return cut if len(value) <= MAX_QUOTED_CHARS else f"{cut}…"
         case bool():
             return "true" if value else "false"
         case int() if value.bit_length() > 256:
             return "an enormous whole number"
         case _:
-            return repr(value)[:MAX_SHOWN_CHARS]
+            return repr(value)[:MAX_QUOTED_CHARS]
 
 
-def shown_id(trajectory_id: str) -> str:
+def quoted_id(trajectory_id: str) -> str:
     """An id, safe to print and long enough to tell its task: released ones have up to 130 characters."""
-    cut = repr(trajectory_id[: 2 * MAX_SHOWN_CHARS])
-    return cut if len(trajectory_id) <= 2 * MAX_SHOWN_CHARS else f"{cut}…"
+    cut = repr(trajectory_id[: 2 * MAX_QUOTED_CHARS])
+    return cut if len(trajectory_id) <= 2 * MAX_QUOTED_CHARS else f"{cut}…"
 
 
-def shown_names(names: Sequence[str]) -> str:
+def quoted_names(names: Sequence[str]) -> str:
     """A list of names, safe to print, with no more than eight of them."""
-    few = ", ".join(shown(name) for name in names[:8])
+    few = ", ".join(quoted(name) for name in names[:8])
     return few if len(names) <= 8 else f"{few} and {len(names) - 8:,} more"

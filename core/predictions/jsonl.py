@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.predictions.findings import Finding, error, row_finding, shown
+from core.predictions.findings import Finding, error, quoted, row_finding
 from core.predictions.raw import (
     MISSING,
     RawTable,
@@ -87,16 +87,16 @@ class _RowDecoder:
             row = self._decoder.decode(line)
         except json.JSONDecodeError as problem:
             return None, _BadLine(
-                "invalid_json", f"{shown(problem.msg)[1:-1]} at character {problem.colno:,}"
+                "invalid_json", f"{quoted(problem.msg)[1:-1]} at character {problem.colno:,}"
             )
         except RecursionError:
             return None, _BadLine("invalid_json", "nested too deeply")
         except ValueError:  # the interpreter's bound on the digits of a whole number
             return None, _BadLine("invalid_json", "a whole number with thousands of digits")
         if not isinstance(row, dict):
-            return None, _BadLine("not_an_object", shown(row))
+            return None, _BadLine("not_an_object", quoted(row))
         if self._twice:
-            return row, _BadLine("duplicate_key", shown(self._twice[0]))
+            return row, _BadLine("duplicate_key", quoted(self._twice[0]))
         return row, None
 
 

@@ -1,13 +1,11 @@
 """Parquet to a raw table: only the known columns, only after the footer's sizes were looked at.
 
-Text columns are read as dictionaries, so that one long value that 50,000 rows point at stays one value. The
-footer can lie and the library can abort on damaged bytes: strangers' files are read through `parquet_apart`.
+Text columns are read as dictionaries, so that one long value that 50,000 rows point at stays one value.
 
-Parquet read in a process of its own, so that a hostile file can end that process and nothing else.
-
-Damaged Parquet makes the library's C++ code abort the whole process (pyarrow 26: one changed byte in the
-footer is enough), and a few kB can unpack to gigabytes. The process is bounded in memory and time, gets the
-bytes on its standard input, and answers in JSON. It costs a quarter of a second.
+Strangers' files go through `read_parquet_apart`, a process of its own that a hostile file can end and
+nothing else: damaged Parquet makes the library's C++ code abort the whole process (pyarrow 26: one changed
+byte in the footer is enough), and a few kB can unpack to gigabytes. The process is bounded in memory and
+time, gets the bytes on its standard input, and answers in JSON. It costs a quarter of a second.
 """
 
 import json
@@ -22,7 +20,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.predictions.findings import Finding, counted, error, shown
+from core.predictions.findings import Finding, counted, error, quoted
 from core.predictions.raw import RawTable, ReadingLimits, settle_header, too_many_rows, without_rows
 
 _NOT_KEPT: Final = "reasoning"
@@ -47,7 +45,7 @@ def read_parquet(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None
     except Exception as problem:
         # Damaged bytes make the library raise nearly anything (ArrowException, OSError, KeyError,
         # UnicodeDecodeError, MemoryError …); whichever it is, the answer to the user is the same.
-        return None, [_damaged(shown(str(problem))[1:-1])]
+        return None, [_damaged(quoted(str(problem))[1:-1])]
 
 
 def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
@@ -161,10 +159,10 @@ def _is_read(arrow_type: pa.DataType) -> bool:
 
 
 def _wrong_type(column: str, arrow_type: pa.DataType) -> Finding:
-    said = (
-        f"{column}: the column has the type {shown(str(arrow_type))[1:-1]}. Write booleans, numbers or text."
+    message = (
+        f"{column}: the column has the type {quoted(str(arrow_type))[1:-1]}. Write booleans, numbers or text."
     )
-    return error("wrong_type", said, column=column)
+    return error("wrong_type", message, column=column)
 
 
 def _damaged(why: str) -> Finding:
@@ -189,7 +187,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_parquet_apart(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """What `parquet.read_parquet` gives, from a process that may die of the file."""
+    """What `read_parquet` gives, from a process that may die of the file."""
     command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), json.dumps(asdict(limits))]
     environment = _SMALL | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     try:
@@ -197,14 +195,14 @@ def read_parquet_apart(content: bytes, limits: ReadingLimits) -> tuple[RawTable 
             command, input=content, capture_output=True, timeout=_MAX_SECONDS, env=environment, check=False
         )
     except subprocess.TimeoutExpired:
-        return None, [_unreadable(f"reading it took over {_MAX_SECONDS} seconds")]
+        return None, [_damaged(f"reading it took over {_MAX_SECONDS} seconds")]
     except OSError as problem:
         logger.error("no process to read Parquet in: %s", problem)
-        return None, [_unreadable("the server has no room to read it now; try again later")]
+        return None, [_damaged("the server has no room to read it now; try again later")]
     if done.returncode != 0:
         # What it wrote to its standard error may quote the file, which is nothing for a log.
         logger.warning("the process that reads Parquet ended with %d", done.returncode)
-        return None, [_unreadable("the reader broke down over it")]
+        return None, [_damaged("the reader broke down over it")]
     return _unpack(json.loads(done.stdout))
 
 
@@ -216,7 +214,7 @@ def main(limits: str) -> None:
     table, findings = read_parquet(sys.stdin.buffer.read(), bounds)
     answer = json.dumps(_pack(table, findings))
     if len(answer) > 2 * bounds.max_unpacked_bytes:
-        answer = json.dumps(_pack(None, [*findings, _unreadable("it holds too much text")]))
+        answer = json.dumps(_pack(None, [*findings, _damaged("it holds too much text")]))
     sys.stdout.write(answer)
 
 
@@ -250,8 +248,8 @@ def _pack(table: RawTable | None, findings: Sequence[Finding]) -> dict[str, obje
 
 def _unpack(answer: dict) -> tuple[RawTable | None, list[Finding]]:
     findings = [
-        Finding(**(said | {name: tuple(said.get(name, ())) for name in ("rows", "names")}))
-        for said in answer["findings"]
+        Finding(**(found | {name: tuple(found.get(name, ())) for name in ("rows", "names")}))
+        for found in answer["findings"]
     ]
     if answer["rows"] is None:
         return None, findings
@@ -260,7 +258,3 @@ def _unpack(answer: dict) -> tuple[RawTable | None, list[Finding]]:
         distinct = [bytes.fromhex(v["hex"]) if isinstance(v, dict) else v for v in column["distinct"]]
         columns[name] = [distinct[place] for place in column["index"]]
     return RawTable(range(1, answer["rows"] + 1), columns), findings
-
-
-def _unreadable(why: str) -> Finding:
-    return error("invalid_parquet", f"the Parquet file cannot be read ({why}). Write it again.")

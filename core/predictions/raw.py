@@ -1,8 +1,7 @@
-"""What every reader hands on: columns of untyped values under their settled names, and row numbers.
+"""What comes before the cells: limits on a file, its format, its text, its header, and columns not yet typed.
 
-How much of a prediction file is taken in before it is refused.
-
-What kind of file the bytes are, by content and never by the file's ending; and bytes to text.
+The format goes by the content and never by the file's ending. Every reader of a format hands on a RawTable:
+columns of untyped values under their settled names, and row numbers.
 """
 
 import difflib
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from core.predictions.findings import Finding, counted, error, row_finding, shown, shown_names, warning
+from core.predictions.findings import Finding, counted, error, quoted, quoted_names, row_finding, warning
 from core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
 
 
@@ -104,11 +103,11 @@ def without_rows(findings: list[Finding]) -> list[Finding]:
     """The findings of a file that gave no row, with an error that says so unless one explains it."""
     if any(finding.level == "error" for finding in findings):
         return findings
-    said = (
+    message = (
         "the file has no rows. Write one row per trajectory; "
         "`python -m submissions template --split test` writes a file to fill in."
     )
-    return [*findings, error("no_rows", said)]
+    return [*findings, error("no_rows", message)]
 
 
 def blank_rows(rows: Sequence[int]) -> list[Finding]:
@@ -116,17 +115,19 @@ def blank_rows(rows: Sequence[int]) -> list[Finding]:
     if not rows:
         return []
     few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
-    said = f"{counted(len(rows), 'blank row')} left out (row {few}). Remove them to be sure nothing is lost."
-    return [Finding("warning", "blank_rows", said, tuple(rows[:1_000]), len(rows))]
+    message = (
+        f"{counted(len(rows), 'blank row')} left out (row {few}). Remove them to be sure nothing is lost."
+    )
+    return [Finding("warning", "blank_rows", message, tuple(rows[:1_000]), len(rows))]
 
 
 def _doubled(column: str, spellings: set[str]) -> Finding:
-    said = f"{column}: named more than once ({shown_names(sorted(spellings))}). Keep one of them."
-    return error("duplicate_column", said, column=column)
+    message = f"{column}: named more than once ({quoted_names(sorted(spellings))}). Keep one of them."
+    return error("duplicate_column", message, column=column)
 
 
 def _missing(column: str, names: Sequence[str]) -> Finding:
-    found = f"the file has {shown_names(names)}" if any(names) else "the file names no columns"
+    found = f"the file has {quoted_names(names)}" if any(names) else "the file names no columns"
     return error(
         "missing_column",
         f"{column}: no such column ({found}). Every row needs it"
@@ -141,12 +142,12 @@ def _unknown(names: Sequence[str]) -> Finding:
         close = difflib.get_close_matches(
             name[:80].casefold().replace(" ", "_"), PREDICTION_COLUMNS, n=1, cutoff=0.75
         )
-        hints.append(f"{shown(name)} (did you mean {close[0]}?)" if close else shown(name))
+        hints.append(f"{quoted(name)} (did you mean {close[0]}?)" if close else quoted(name))
     more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
-    said = (
+    message = (
         f"{counted(len(names), 'unknown column')} not read: {', '.join(hints)}{more}. Remove or rename them."
     )
-    return warning("unknown_columns", said, count=len(names))
+    return warning("unknown_columns", message, count=len(names))
 
 
 FileFormat = Literal["jsonl", "csv", "parquet"]
@@ -208,10 +209,10 @@ def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
         return None, [row_finding("error", "nul_bytes", "a NUL byte", lines, advice, of="line")]
     body = text.rstrip()
     if "\r" in body and "\n" not in body:
-        said = (
+        message = (
             "lines end in a carriage return alone (old Mac); they were read as lines. Save with LF line ends."
         )
-        return body.replace("\r", "\n"), [warning("line_ends", said)]
+        return body.replace("\r", "\n"), [warning("line_ends", message)]
     return text, []
 
 

@@ -1,7 +1,4 @@
-"""Prediction files out: rows of a judge as JSON Lines, complete or not there at all.
-
-An empty prediction file: every trajectory of a split, no verdict yet.
-"""
+"""Prediction files out: a judge's rows as JSON Lines, complete or not at all; and empty files to fill in."""
 
 import csv
 import io
@@ -33,9 +30,9 @@ def _line(number: int, row: Mapping[str, object]) -> bytes:
     unknown = [key for key in row if key not in PREDICTION_COLUMNS]
     absent = [key for key in REQUIRED_PREDICTION_COLUMNS if key not in row]
     if unknown or absent:
-        said = [f"{key!r} is no prediction column" for key in unknown]
-        said += [f"{key!r} is not there (null is a value)" for key in absent]
-        raise ValueError(f"row {number}: {'; '.join(said)}; columns are {', '.join(PREDICTION_COLUMNS)}")
+        problems = [f"{key!r} is no prediction column" for key in unknown]
+        problems += [f"{key!r} is not there (null is a value)" for key in absent]
+        raise ValueError(f"row {number}: {'; '.join(problems)}; columns are {', '.join(PREDICTION_COLUMNS)}")
     ordered = {key: row[key] for key in PREDICTION_COLUMNS if key in row}
     try:
         text = json.dumps(ordered, ensure_ascii=False, allow_nan=False)

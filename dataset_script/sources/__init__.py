@@ -1,18 +1,23 @@
-"""Which kind of source a folder is."""
+"""Recorded runs, whatever form they lie in: `open_source` tells which kind of source a folder is."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dataset_script.sources.base import SourceError, TrajectorySource
-from dataset_script.sources.published import PublishedSource
-from dataset_script.sources.released import ReleasedSource
+if TYPE_CHECKING:
+    from dataset_script.sources.base import TrajectorySource
 
 
-def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
+def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> "TrajectorySource":
     """The source in a folder: the released layout, a published dataset, or AgentLab's results.
 
     ``also_allowed`` are classes of one's own agents, each ``module.class``, in AgentLab's pickles. Raises
     SourceError when it is none of them.
     """
+    # Here and not above: a command that takes one constant of this package would read them all.
+    from dataset_script.sources.base import SourceError
+    from dataset_script.sources.published import PublishedSource
+    from dataset_script.sources.released import ReleasedSource
+
     for kind in (ReleasedSource, PublishedSource):
         if kind.recognises(folder):
             return kind(folder)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.files import atomic_write
-from core.hub import HubError, in_words, patiently
+from core.hub import HubError, describe_failure, patiently
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -152,7 +152,7 @@ class Downloads:
                     tqdm_class=counted.bar(),
                 )
             except LocalEntryNotFoundError as error:  # the client has tried five times
-                raise HubError(in_words(error.__cause__ or error)) from error
+                raise HubError(describe_failure(error.__cause__ or error)) from error
             except HTTPError:
                 raise
             except OSError as error:

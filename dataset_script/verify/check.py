@@ -17,7 +17,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.hub import HubError, in_words, status_of
+from core.hub import HubError, describe_failure, status_of
 from core.predictions.findings import Finding
 from core.suite import Suite, SuiteError, load_suite, shipped_suites
 from dataset_script.verify.manifest import Findings, Manifest, Shard, VerifyReport, check_files, read_manifest
@@ -146,7 +146,7 @@ def fetched(
             raise HubError(f"{repo}: the Hub cannot be reached, or has no such repository") from error
         except (HfHubHTTPError, HTTPError) as error:
             raise HubError(
-                f"{repo}: {in_words(error) if status_of(error) else 'the Hub broke off'}"
+                f"{repo}: {describe_failure(error) if status_of(error) else 'the Hub broke off'}"
             ) from error
         except HFValidationError as error:
             raise HubError(f"{repo}: is no repository's name (owner/name)") from error

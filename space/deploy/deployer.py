@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from core.hub import HubError, HubRepository, Publication, PublishError, in_words, patiently
+from core.hub import HubError, HubRepository, Publication, PublishError, describe_failure, patiently
 from core.suite import OFFICIAL
 from space.deploy.files import ENTRY, is_ours, total_bytes
 
@@ -280,7 +280,7 @@ class Deployer:
             self.hub.set_space_volumes(space, [*others, ours])
         except HTTPError as error:  # not every plan has it: the Space then shows the sample's trajectories
             self.say(
-                f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {in_words(error)}; mount it in the "
+                f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {describe_failure(error)}; mount it in the "
                 "Space's settings, until then it shows the sample's trajectories"
             )
             return False

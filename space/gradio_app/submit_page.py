@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse
 
 from core.console import percent
 from core.predictions.findings import counted
-from core.vocabulary import COLUMNS_TOLD, SPLITS
+from core.vocabulary import PREDICTION_COLUMNS, SPLITS
 from leaderboard.board.board import Board, BoardRow
 from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
 from space.gradio_app.findings import view_upload
@@ -56,9 +56,7 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def submit(request: Request) -> Response:
         # Gradio's gr.HTML makes functions of its templates, which needs 'unsafe-eval'.
-        return pages.cached(
-            request, key, "submit/page.html", "Submit", PATH, lambda: values, evaluates=True
-        )
+        return pages.cached(request, key, "submit/page.html", "Submit", PATH, lambda: values, evaluates=True)
 
     @router.get("/gradio.js", include_in_schema=False)
     def script() -> FileResponse:
@@ -73,7 +71,7 @@ def page_values(service: SubmissionService) -> Mapping[str, Any]:
     space_host = (settings.space_host or "").partition(",")[0]
     return {
         "formats": FORMATS,
-        "columns": tuple(COLUMNS_TOLD.items()),
+        "columns": tuple((name, column.description) for name, column in PREDICTION_COLUMNS.items()),
         "limit": f"{settings.max_upload_bytes / 1e6:g} MB",
         "max_bytes": settings.max_upload_bytes,
         "verdicts_are_shown": service.suite.labels_are_public,

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from core.suite import SuiteRules, load_suite, load_tasks
 from dataset_script.__main__ import app
-from tests.dataset_script.conftest import SUITE_IDS
+from tests.support.small_suite import SUITE_IDS
 
 GENUINE = Path(__file__).parent / "sources" / "recorded_by_browsergym"
 METADATA = "task_name,sites,eval_types,browsergym_split\nshop.1,shop wiki,url_match,test\n"

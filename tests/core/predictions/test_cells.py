@@ -13,14 +13,14 @@ FALSE = (False, 0, 0.0, -0.0, "false", "No", "0", "0.0", "\tno\n")
 NONE = (None, "", "  ", "null", "NULL", "n/a", "N/A", "na", "None", "unsure", "Unsure")
 
 
-@pytest.mark.parametrize("meaning", [cells.cell_success, cells.verdict])
+@pytest.mark.parametrize("meaning", [cells.success, cells.verdict])
 @pytest.mark.parametrize(("values", "code"), [(TRUE, 1), (FALSE, 0), (NONE, -1)])
 def test_a_verdict_is_understood_in_the_words_people_use(meaning, values, code):
     assert [meaning(value) for value in values] == [code] * len(values)
 
 
 def test_the_annotations_words_belong_to_success_alone():
-    assert [cells.cell_success(word) for word in ("Successful", "success", "Unsuccessful", "FAILURE")] == [
+    assert [cells.success(word) for word in ("Successful", "success", "Unsuccessful", "FAILURE")] == [
         1,
         1,
         0,
@@ -33,7 +33,7 @@ def test_the_annotations_words_belong_to_success_alone():
     "word", ["succ", "unsuccessful!", "yes no", "not successful", "truee", "t", "ok", "١"]
 )
 def test_part_of_a_word_is_no_word(word):
-    assert cells.cell_success(word) is cells.UNKNOWN_WORD
+    assert cells.success(word) is cells.UNKNOWN_WORD
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_part_of_a_word_is_no_word(word):
     ],
 )
 def test_what_is_no_verdict_says_why(value, problem):
-    assert cells.cell_success(value) is problem
+    assert cells.success(value) is problem
 
 
 def test_only_success_has_to_be_written():
@@ -116,12 +116,12 @@ def test_amounts_have_no_upper_bound_and_tokens_are_whole():
 
 
 def test_a_state_is_one_of_the_vocabulary():
-    assert cells.cell_state("OK") == "ok"
-    assert cells.cell_state("too_long") == "too_long"
-    assert cells.cell_state("") is None
-    assert cells.cell_state("fine") is cells.UNKNOWN_WORD
-    assert cells.cell_state(1) is cells.WRONG_TYPE
-    assert cells.cell_state(True) is cells.WRONG_TYPE
+    assert cells.state("OK") == "ok"
+    assert cells.state("too_long") == "too_long"
+    assert cells.state("") is None
+    assert cells.state("fine") is cells.UNKNOWN_WORD
+    assert cells.state(1) is cells.WRONG_TYPE
+    assert cells.state(True) is cells.WRONG_TYPE
 
 
 def test_an_id_is_text_that_is_not_blank():
@@ -141,7 +141,7 @@ ANY_CELL = st.one_of(
 
 @given(ANY_CELL)
 def test_any_cell_has_a_meaning_in_range_or_a_problem(value):
-    verdict, success = cells.verdict(value), cells.cell_success(value)
+    verdict, success = cells.verdict(value), cells.success(value)
     assert isinstance(verdict, Problem) or verdict in (-1, 0, 1)
     assert isinstance(success, Problem) or success in (-1, 0, 1)
     grade = cells.optimality(value)
@@ -158,4 +158,4 @@ def test_case_and_space_around_a_word_change_nothing(word, data):
     flips = data.draw(st.lists(st.booleans(), min_size=len(word), max_size=len(word)))
     spelled = "".join(c.upper() if flip else c for c, flip in zip(word, flips, strict=True))
     pad = data.draw(st.text(" \t\r\n\u00a0", max_size=3))
-    assert cells.cell_success(pad + spelled + pad) == cells.cell_success(word)
+    assert cells.success(pad + spelled + pad) == cells.success(word)
