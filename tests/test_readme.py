@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from bench.served import free_port, serving
 from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 ENDPOINT = "http://127.0.0.1:8000/v1"
-"""What the README calls the reader's endpoint; the test has one of its own."""
+SPACE = "http://127.0.0.1:7860"
+"""What the README calls the reader's endpoint and Space; the test has its own."""
 PACKAGES = ("core", "dataset_script", "leaderboard", "judges", "submissions", "space")
 
 
@@ -47,7 +49,7 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 @pytest.mark.shared
-def test_every_command_and_python_block_works_in_the_order_of_the_readme(checkout):
+def test_every_command_and_python_block_works_in_the_order_of_the_readme(checkout, tmp_path):
     found = commands()
     assert len(found) >= 5
     with LLMProcess() as endpoint:
@@ -55,8 +57,11 @@ def test_every_command_and_python_block_works_in_the_order_of_the_readme(checkou
             program, *arguments = shlex.split(command.replace(ENDPOINT, endpoint.base_url))
             assert program == "python"
             _run([sys.executable, *arguments], checkout)
-    for block in blocks("python"):
-        _run([sys.executable, "-c", block], checkout)
+    environment = {"ARB_LABELS": "none", "ARB_STATE_DIR": str(tmp_path / "state"), "HF_HUB_OFFLINE": "1"}
+    port = free_port()
+    with serving(tmp_path / "space.log", ["space", "serve"], port, ARB_PORT=str(port), **environment) as url:
+        for block in blocks("python"):
+            _run([sys.executable, "-c", block.replace(SPACE, url)], checkout)
 
 
 def test_every_setting_of_the_readme_is_one_of_the_class_and_the_other_way_round():
