@@ -1,14 +1,8 @@
-"""The REST answers beside the pages: the board as JSON and CSV, its judges, and a health check.
-
-The judges on the board as data: who they are, their best row, its figures. Pure.
-
-The boards of other label versions: a score stays under the labels it was made with.
-"""
+"""REST: the board as JSON and CSV, its judges, the boards of other label versions, a health check."""
 
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -19,25 +13,26 @@ from core.vocabulary import LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.export import board_to_csv
 from space.auth.auth import Auth
-from space.web.cache import ByteCache
-from space.web.responses import CachedResponse, size_of
+from core.cache import ByteCache
+from space.web.responses import CachedResponse
 from submissions.records.database import snapshot
 from submissions.records.queries import log_version, versions_scored
 from submissions.scoring.scorer import POLICY
 from submissions.service import SubmissionService
 
-FIGURES: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
-"""The fields of a label's overall cell that are given; the board has the others."""
+JSON, CSV = "application/json", "text/csv; charset=utf-8"
+METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
+"""The fields of a label's overall cell that ``/api/judges`` gives; the board has the others."""
 
 
-def judges_answer(board: Board) -> dict[str, Any]:
-    """What ``GET /api/judges`` gives: judges in the order of the board, without its reference rows."""
+def judges_response(board: Board) -> dict[str, Any]:
+    """The judges in the order of the board, without its reference rows."""
     rows = [row for row in board.rows if row.provenance != "reference"]
     return {
         "suite": board.suite,
         "label_version": board.label_version,
         "board_digest": board.digest,
-        "judges": [_judge(found) for found in _by_judge(rows)],
+        "judges": [_judge(judge_rows) for judge_rows in _by_judge(rows)],
     }
 
 
@@ -61,7 +56,7 @@ def _judge(rows: Sequence[BoardRow]) -> dict[str, Any]:
         "provenance": best.provenance,
         "best_row": best.id,
         "rows": [row.id for row in rows],
-        "figures": {label: _figures(_best(rows, label), label) for label in LABELS},
+        "figures": {label: _metrics(_best(rows, label), label) for label in LABELS},
     }
 
 
@@ -69,78 +64,68 @@ def _best(rows: Sequence[BoardRow], label: str) -> BoardRow | None:
     return next((row for row in rows if (row.labels.get(label) or {}).get("best")), None)
 
 
-def _figures(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
+def _metrics(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
     if row is None:
         return None
     cell = row.labels[label]
     overall = cell.get("overall") or {}
-    found = {"row": row.id, "rank": cell.get("rank"), **{name: overall.get(name) for name in FIGURES}}
+    found = {"row": row.id, "rank": cell.get("rank"), **{name: overall.get(name) for name in METRICS}}
     return {**found, "noise": overall["noise"]} if "noise" in overall else found
 
 
-@dataclass(frozen=True)
-class Answers:
-    """One board as REST gives it."""
-
-    whole: CachedResponse
-    table: CachedResponse
-    judges: CachedResponse
-
-
-class BoardAnswers:
-    """The board's bytes, prepared again only when the board has changed."""
+class BoardResponses:
+    """Responses over the current board by path, made again only when the board has changed."""
 
     def __init__(self, service: SubmissionService) -> None:
-        self._service = service
-        self._lock = threading.Lock()
-        self._kept: tuple[str, Answers] | None = None
+        self._service, self._lock = service, threading.Lock()
+        self._made: tuple[str, Mapping[str, CachedResponse]] = ("", {})
 
-    async def get(self) -> Answers:
-        """The board as it is now; in a thread of its own where that takes time."""
+    async def get(self, path: str) -> CachedResponse:
+        """The response of a path now; made in a thread where that takes time."""
         board = self._service.cached_board()
-        kept = self._kept  # read once: a thread may put another one here
-        if board is not None and kept is not None and kept[0] == board.digest:
-            return kept[1]
-        return await run_in_threadpool(self._make)
+        digest, responses = self._made  # read once: a thread may replace it
+        if board is None or digest != board.digest:
+            responses = await run_in_threadpool(self._make)
+        return responses[path]
 
-    def _make(self) -> Answers:
+    def _make(self) -> Mapping[str, CachedResponse]:
         board = self._service.board()
         with self._lock:
-            if self._kept is None or self._kept[0] != board.digest:
-                judges = json.dumps(judges_answer(board), ensure_ascii=False, allow_nan=False).encode()
-                answers = Answers(
-                    whole=CachedResponse.of(board.to_bytes(), "application/json"),
-                    table=CachedResponse.of(board_to_csv(board).encode(), "text/csv; charset=utf-8"),
-                    judges=CachedResponse.of(judges, "application/json"),
-                )
-                self._kept = (board.digest, answers)
-            return self._kept[1]
+            if self._made[0] != board.digest:
+                judges = json.dumps(judges_response(board), ensure_ascii=False, allow_nan=False).encode()
+                responses = {
+                    "/api/board.json": CachedResponse.of(board.to_bytes(), JSON),
+                    "/api/board.csv": CachedResponse.of(board_to_csv(board).encode(), CSV),
+                    "/api/judges": CachedResponse.of(judges, JSON),
+                }
+                self._made = (board.digest, responses)
+            return self._made[1]
 
 
 def build_router(service: SubmissionService) -> APIRouter:
     """Routes over a service. HEAD is answered too: who watches a site often asks no more."""
     router = APIRouter()
-    answers = BoardAnswers(service)
+    responses = BoardResponses(service)
 
     @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
     async def board_json(request: Request) -> Response:
         """Everything that the leaderboard shows, with its SHA-256. Has an ETag: send it as ``If-None-Match``
         to get 304 while nothing has changed."""
-        return (await answers.get()).whole.answer(request)
+        return (await responses.get("/api/board.json")).answer(request)
 
     @router.head("/api/board.csv", include_in_schema=False)
     @router.get("/api/board.csv", summary="The board as CSV, one line per row and label")
     async def board_csv(request: Request) -> Response:
         disposition = {"Content-Disposition": 'attachment; filename="agent-reward-bench-board.csv"'}
-        return (await answers.get()).table.answer(request, disposition)
+        return (await responses.get("/api/board.csv")).answer(request, disposition)
 
     @router.head("/api/judges", include_in_schema=False)
     @router.get("/api/judges", summary="The judges: who submitted them, their best row, its metrics")
     async def judges(request: Request) -> Response:
         """In the order of the leaderboard. ``figures`` has for each label the judge's best row, its rank and
         its overall metrics as fractions; null where the judge gives no such verdicts. Has an ETag."""
-        return (await answers.get()).judges.answer(request)
+        return (await responses.get("/api/judges")).answer(request)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Health check, and whether submissions are open")
@@ -161,7 +146,7 @@ def build_router(service: SubmissionService) -> APIRouter:
     return router
 
 
-KEPT_BYTES = 16_000_000
+CACHE_BYTES = 16_000_000
 NO_BOARD = "there is no board for this label version"
 
 
@@ -172,7 +157,7 @@ def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter
     further figures under every version before.
     """
     router = APIRouter()
-    shelf: ByteCache[CachedResponse] = ByteCache(KEPT_BYTES, size_of)
+    cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
 
     def require_access(request: Request) -> None:
         if not (service.suite.labels_are_public or auth.is_maintainer(request)):
@@ -197,10 +182,10 @@ def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter
         if label_version not in known:
             raise HTTPException(404, NO_BOARD)
         day = service.clock().date()  # with a new round, rows of a private suite appear
-        prepared = shelf.get(
+        response = cache.get(
             (label_version, state, day),
-            lambda: CachedResponse.of(service.board_under(label_version).to_bytes(), "application/json"),
+            lambda: CachedResponse.of(service.board_under(label_version).to_bytes(), JSON),
         )
-        return prepared.answer(request)
+        return response.answer(request)
 
     return router

@@ -71,9 +71,7 @@ def build_description_router(app: FastAPI, pages: PageFrame) -> APIRouter:
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def describe(request: Request) -> Response:
-        return pages.cached(
-            request, PATH, "pages/api.html", TITLE, PATH, lambda: page_values(app.openapi())
-        )
+        return pages.cached(request, PATH, "pages/api.html", TITLE, PATH, lambda: page_values(app.openapi()))
 
     return router
 

@@ -4,7 +4,8 @@ What is sent is bounded before it gets here (see `body_limits`).
 """
 
 import logging
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import fastapi
 from anyio import CapacityLimiter
@@ -15,26 +16,25 @@ from starlette.concurrency import run_in_threadpool
 
 from core.predictions.write import template
 from space.auth.auth import Auth
-from space.pages.mine import submission_response
 from space.web.body_limits import FORM_LIMITS
+from space.web.submission_text import submission_response
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import INPUTS, KINDS, declare_as
+from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
 from submissions.intake.upload import Upload
+from submissions.scoring.submission_view import SubmissionView
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 CHECKED_AT_ONCE = 4
-"""Files; the others wait outside of memory. Each may take 120 MB, and Parquet a process of its own."""
+"""Files; the others wait outside memory. Each may take 120 MB, and Parquet a process of its own."""
 FAILED = "something failed on our side; sending the same file again makes no second entry"
-ANSWERS = {"true": True, "yes": True, "false": False, "no": False}
+YES_OR_NO = {"true": True, "yes": True, "false": False, "no": False}
 MEDIA_TYPES = {
     "jsonl": "application/jsonl",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
 }
-
-
 TOO_OFTEN = "Too many requests; Retry-After says how many seconds to wait."
 CHECKED = {
     200: {"description": "Every finding, an error or a warning each, also where the file is not acceptable."},
@@ -127,19 +127,28 @@ def build_submission_router(service: SubmissionService, auth: Auth | None = None
     return router
 
 
+def submit_upload(
+    service: SubmissionService, upload: Upload, fields: Mapping[str, Any], submitter: Actor | None
+) -> SubmissionView:
+    """Submit a checked file with the declaration that these texts make: REST, MCP, Gradio's endpoint.
+
+    Raises DeclarationError, and what `SubmissionService.submit_and_view` raises.
+    """
+    used = YES_OR_NO.get(fields["test_labels_used"].lower())
+    declaration, actor = declare_as(submitter, **{**fields, "test_labels_used": used})
+    return service.submit_and_view(upload, declaration, actor)
+
+
 def _submit(
     service: SubmissionService, upload: Upload, declared: DeclarationForm, submitter: Actor | None
 ) -> JSONResponse:
-    texts = declared.model_dump()
-    used = ANSWERS.get(texts.pop("test_labels_used").lower())
-    declaration, actor = declare_as(submitter, **texts, test_labels_used=used)
     try:
-        view = service.submit_and_view(upload, declaration, actor)
-        receipt = view.receipt
-    except SubmissionError:
+        view = submit_upload(service, upload, declared.model_dump(), submitter)
+    except (DeclarationError, SubmissionError):
         raise
     except Exception:
         logger.exception("submitting failed")
         return JSONResponse({"error": FAILED}, status_code=500)
+    receipt = view.receipt
     status = 200 if not receipt.is_new else 201 if receipt.status == "accepted" else 202
     return JSONResponse(submission_response(view), status_code=status)

@@ -5,7 +5,8 @@ a Space, a name on one's own machine.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -13,14 +14,15 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 
-from space.api.board import judges_answer
+from space.api.board import judges_response
+from space.api.submissions import submit_upload
 from space.operations.rate_limit import TooManyChecks
-from space.pages.mine import submission_response
 from space.services import Services
 from space.web.http_errors import AccessRefused
+from space.web.submission_text import submission_response
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
+from submissions.intake.declaration import INPUTS, KINDS, DeclarationError
 from submissions.intake.upload import Upload
 
 Split = Literal["dev", "test"]
@@ -43,7 +45,7 @@ class CallRefused(Exception):
 
 
 class Endpoints:
-    """What callers of Gradio and MCP reach of the services."""
+    """What callers of Gradio and MCP can do."""
 
     def __init__(self, services: Services) -> None:
         self.service, self._auth, self._checks = services.submissions, services.auth, services.checks
@@ -85,18 +87,22 @@ class Endpoints:
         except AccessRefused as error:
             raise CallRefused(str(error.detail)) from None
 
-    def submit(self, upload: Upload, fields: Mapping[str, Any], submitter: Actor | None) -> dict[str, Any]:
-        """What ``POST /api/submissions`` gives. Raises CallRefused with every problem."""
+    def submit(self, request: Request, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
+        """What ``POST /api/submissions`` gives; ``read`` is called once it is known who submits.
+
+        Raises CallRefused with every problem.
+        """
+        submitter = self.submitter(request)
+        self.count(request)
+        upload = read()
+        if not upload.check.acceptable:
+            raise CallRefused(_findings_text(upload))
         try:
-            declaration, actor = declare_as(submitter, **fields)
-            if not upload.check.acceptable:
-                raise CallRefused(_findings_text(upload))
-            view = self.service.submit_and_view(upload, declaration, actor)
+            return submission_response(submit_upload(self.service, upload, fields, submitter))
         except DeclarationError as error:
             raise CallRefused("\n".join(message for _, message in error.problems)) from None
         except SubmissionError as error:
             raise CallRefused(str(error)) from None
-        return submission_response(view)
 
     def board(self) -> dict[str, Any]:
         """What ``GET /api/board.json`` gives."""
@@ -104,7 +110,7 @@ class Endpoints:
 
     def judges(self) -> dict[str, Any]:
         """What ``GET /api/judges`` gives."""
-        return judges_answer(self.service.board())
+        return judges_response(self.service.board())
 
 
 def uploaded_path(path: Any) -> Path:
@@ -163,12 +169,11 @@ def add_endpoints(endpoints: Endpoints, files_at_once: int) -> None:
         Returns:
             the receipt and the metrics that POST /api/submissions gives.
         """
-        fields = {"account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model}
-        fields |= {"authors": authors, "link": link, "test_labels_used": is_yes(test_labels_used)}
         with _gradio_errors():
-            submitter = endpoints.submitter(request)
-            endpoints.count(request)
-            return endpoints.submit(_upload(endpoints, file, "test"), fields, submitter)
+            return endpoints.submit(
+                request, lambda: _upload(endpoints, file, "test"), account=account, judge=judge, kind=kind,
+                inputs=inputs, model=model, authors=authors, link=link, test_labels_used=test_labels_used,
+            )  # fmt: skip
 
     def board() -> dict:
         """The leaderboard as data: rows, metrics, intervals, digest; what GET /api/board.json gives."""
@@ -184,26 +189,19 @@ def add_endpoints(endpoints: Endpoints, files_at_once: int) -> None:
         gr.api(function, api_name=function.__name__)
 
 
-class _gradio_errors:
-    """Turns a refusal into the one exception whose text Gradio passes on; all others stay hidden."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind, error, _traceback) -> None:
-        if isinstance(error, CallRefused):
-            raise gr.Error(str(error), print_exception=False) from None
+@contextmanager
+def _gradio_errors() -> Iterator[None]:
+    """Turns CallRefused into the one exception whose text Gradio passes on; all others stay hidden."""
+    try:
+        yield
+    except CallRefused as refused:
+        raise gr.Error(str(refused), print_exception=False) from None
 
 
 def _upload(endpoints: Endpoints, file: Any, split: str) -> Upload:
     path = file.get("path") if isinstance(file, Mapping) else getattr(file, "path", None)
     name = file.get("orig_name") if isinstance(file, Mapping) else getattr(file, "orig_name", None)
     return endpoints.check_path(path, str(name or Path(str(path)).name), split)
-
-
-def is_yes(answer: str) -> bool | None:
-    """The answer; None for any other word."""
-    return {"yes": True, "no": False}.get(answer)
 
 
 def _connection(request: Request) -> HTTPConnection:

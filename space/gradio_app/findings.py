@@ -15,7 +15,7 @@ from core.predictions.findings import Finding
 from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from submissions.intake.upload import Upload
 
-ROWS_SHOWN: Final = 6
+MOST_ROWS: Final = 6
 """Of each finding; its message counts them all."""
 
 KINDS: Final = MappingProxyType(
@@ -46,7 +46,7 @@ _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
 
 @dataclass(frozen=True)
-class ShownRow:
+class RowExcerpt:
     """A row of the file by its number, and an excerpt of its text."""
 
     number: int
@@ -54,29 +54,29 @@ class ShownRow:
 
 
 @dataclass(frozen=True)
-class ShownFinding:
+class FindingView:
     """A finding with the first rows that its message does not quote; ``more`` follow."""
 
     finding: Finding
     message: Markup
-    rows: tuple[ShownRow, ...]
+    rows: tuple[RowExcerpt, ...]
     more: int
 
 
 @dataclass(frozen=True)
-class Group:
+class FindingGroup:
     """The findings of one kind, errors first."""
 
     title: str
     has_error: bool
-    findings: tuple[ShownFinding, ...]
+    findings: tuple[FindingView, ...]
 
 
 @dataclass(frozen=True)
 class UploadView:
     """Everything that the page says of an uploaded file."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[FindingGroup, ...]
     n_errors: int
     n_warnings: int
     parts: tuple[tuple[str, object], ...]
@@ -121,23 +121,23 @@ def message_html(finding: Finding) -> Markup:
     return Markup(_OTHER_SPLIT.sub(r"choose \1 above", html))
 
 
-def _group(kind: str, findings: Sequence[Finding], texts: Mapping[int, str]) -> Group:
+def _group(kind: str, findings: Sequence[Finding], texts: Mapping[int, str]) -> FindingGroup:
     ordered = sorted(findings, key=lambda finding: finding.level != "error")
-    shown = tuple(_shown(finding, kind, texts) for finding in ordered)
-    return Group(KINDS[kind], ordered[0].level == "error", shown)
+    views = tuple(_view(finding, kind, texts) for finding in ordered)
+    return FindingGroup(KINDS[kind], ordered[0].level == "error", views)
 
 
-def _shown(finding: Finding, kind: str, texts: Mapping[int, str]) -> ShownFinding:
-    rows: tuple[ShownRow, ...] = ()
+def _view(finding: Finding, kind: str, texts: Mapping[int, str]) -> FindingView:
+    rows: tuple[RowExcerpt, ...] = ()
     if kind != "ids":  # a message about ids quotes them itself
-        around, numbers = finding.column or "", finding.rows[:ROWS_SHOWN]
-        rows = tuple(ShownRow(n, excerpt(texts[n], around)) for n in numbers if texts.get(n, "").strip())
-    return ShownFinding(finding, message_html(finding), rows, finding.count - len(rows) if rows else 0)
+        around, numbers = finding.column or "", finding.rows[:MOST_ROWS]
+        rows = tuple(RowExcerpt(n, excerpt(texts[n], around)) for n in numbers if texts.get(n, "").strip())
+    return FindingView(finding, message_html(finding), rows, finding.count - len(rows) if rows else 0)
 
 
 def _texts(upload: Upload) -> Mapping[int, str]:
     """What stands in every row that will be shown, read once."""
-    wanted = {number for finding in upload.check.findings for number in finding.rows[:ROWS_SHOWN]}
+    wanted = {number for finding in upload.check.findings for number in finding.rows[:MOST_ROWS]}
     if not wanted or upload.format is None or upload.content is None:
         return {}
     return row_texts(upload.content, upload.format, wanted)

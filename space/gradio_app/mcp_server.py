@@ -14,7 +14,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI
 
 from core.settings import Settings
-from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo, is_yes
+from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo
 
 MCP_PATH: Final = "/mcp"
 MCP_BODY_BYTES: Final = 4_194_304
@@ -80,15 +80,14 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings) -> None:
         test_labels_used: whether test labels were used to build or tune it.
         model, authors, link: the model behind it, who made it, an https:// address about it.
         """
-        fields = {"account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model}
-        fields |= {"authors": authors, "link": link, "test_labels_used": is_yes(test_labels_used)}
 
         def submitted() -> dict[str, Any]:
-            request = context.request_context.request
-            submitter = endpoints.submitter(request)
-            endpoints.count(request)
-            upload = endpoints.check(_decoded(content, encoding), "", "test")
-            return endpoints.submit(upload, fields, submitter)
+            return endpoints.submit(
+                context.request_context.request,
+                lambda: endpoints.check(_decoded(content, encoding), "", "test"), account=account,
+                judge=judge, kind=kind, inputs=inputs, model=model, authors=authors, link=link,
+                test_labels_used=test_labels_used,
+            )  # fmt: skip
 
         return await call(submitted)
 

@@ -1,11 +1,4 @@
-"""What an account sees and does of its own: its submissions, receipts, what is left to it.
-
-``/mine`` and ``/mine/ID``: what an account has submitted, where it stands, what may be done with it.
-
-REST for owners of submissions: read, withdraw, publish, rename the judge, and the limits left.
-
-A submission as its page shows it: status in words, figures, what may be done with it.
-"""
+"""``/mine``: an account's submissions, receipts and quota; withdraw, publish and rename, as page and REST."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +30,7 @@ from space.web.submission_text import (
     receipt_link,
     report_html,
     rules_sentence,
-    status_sentence,
+    submission_response,
 )
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import Actor, age_problem, is_same_name
@@ -46,6 +39,13 @@ from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import ModerationAction, actions_on, own_submissions
 from submissions.scoring.submission_view import SubmissionView
 from submissions.service import SubmissionService
+
+PATH = "/mine"
+ON_A_PAGE = 20
+SIGN_IN = "Sign in to see your submissions, your remaining quota and your receipts."
+PRIVATE_PAGE = (
+    "Only the owner of a submission and maintainers can see its page, or no submission has this id."
+)
 
 
 class Withdrawal(BaseModel):
@@ -72,12 +72,6 @@ class Renaming(BaseModel):
         max_length=NAME_LENGTH,
         description="The judge's account; default: yours. Maintainers may name others.",
     )
-
-
-def submission_response(told: SubmissionView) -> dict:
-    """A submission as its owner gets it: receipt, status, metrics, and the status as a sentence."""
-    found = told.to_json()
-    return {**found, "told": status_sentence(told.receipt.status, told.status.reasons)}
 
 
 def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
@@ -221,14 +215,6 @@ def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
     """A report without its benchmarks, for a list."""
     labels = {label: found and {**found, "by_benchmark": {}} for label, found in report["labels"].items()}
     return {**report, "labels": labels}
-
-
-PATH = "/mine"
-ON_A_PAGE = 20
-SIGN_IN = "Sign in to see your submissions, your remaining quota and your receipts."
-PRIVATE_PAGE = (
-    "Only the owner of a submission and maintainers can see its page, or no submission has this id."
-)
 
 
 def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:

@@ -1,4 +1,4 @@
-"""Style and scripts of the pages, named by their content, so that browsers keep them for good.
+"""Styles and scripts of the pages, joined and named by their content, so that browsers keep them for good.
 
 A template names what it needs beyond the common files::
 
@@ -36,16 +36,16 @@ class StaticAssets:
     def styles(self, assets: Sequence[str] = ()) -> list[str]:
         """The addresses of the style files of a page: the common one and its own."""
         own = [name for name in assets if name not in COMMON]
-        return self._found([COMMON, own], "css")
+        return self._addresses_of([COMMON, own], "css")
 
     def scripts(self, assets: Sequence[str] = ()) -> list[str]:
         """The addresses of the scripts of a page: the common one, HTMX where it is asked for, its own."""
-        found = self._found([COMMON], "js")
+        found = self._addresses_of([COMMON], "js")
         if HTMX in assets:
             found += filter(None, [self._address(_HTMX_SCRIPTS)])
-        return found + self._found([[name for name in assets if name not in (*COMMON, HTMX)]], "js")
+        return found + self._addresses_of([[name for name in assets if name not in (*COMMON, HTMX)]], "js")
 
-    def _found(self, groups: Sequence[Sequence[str]], suffix: str) -> list[str]:
+    def _addresses_of(self, groups: Sequence[Sequence[str]], suffix: str) -> list[str]:
         addresses = [self._address(tuple(f"{name}.{suffix}" for name in group)) for group in groups]
         return [address for address in addresses if address]
 
@@ -60,7 +60,7 @@ class StaticAssets:
 
     def _add(self, texts: Sequence[str], suffix: str) -> str:
         body = "\n".join(texts).encode()
-        path = f"/look/{hashlib.sha256(body).hexdigest()[:16]}.{suffix}"
+        path = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.{suffix}"
         self._answers[path] = CachedResponse.of(body, MEDIA_TYPES[suffix])
         return path
 
@@ -68,9 +68,9 @@ class StaticAssets:
         """The route that serves them; an address is known once a page that names it was made."""
         router = APIRouter()
 
-        @router.get("/look/{name}", include_in_schema=False)
-        def look(name: str, request: Request) -> Response:
-            found = self._answers.get(f"/look/{name}")
+        @router.get("/bundles/{name}", include_in_schema=False)
+        def bundle(name: str, request: Request) -> Response:
+            found = self._answers.get(f"/bundles/{name}")
             return found.answer(request, FOR_GOOD) if found else Response(status_code=404)
 
         return router

@@ -1,4 +1,4 @@
-"""A common axis for whiskers drawn in the rows of a table: where a value stands on it, in percent."""
+"""A common axis for intervals drawn in the rows of a table: where a value stands on it, in percent."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ _LAST_DIGIT = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A dot with its whisker, as percentages of the axis.
+    """A dot with its interval, as percentages of the axis.
 
     ``off`` says on which side the dot itself lies off the axis: -1, 0, 1; ``runs_left`` and ``runs_right``
-    whether the whisker was cut at an end.
+    whether the interval was cut at an end.
     """
 
     dot: float

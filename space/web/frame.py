@@ -1,9 +1,8 @@
-"""The frame of every page: style, menu, title and policy around a template that extends ``plain.html``.
+"""Makes every page: a template that extends ``frame/page.html``, with menu, styles and content policy.
 
-Templates: every value that goes into a page is escaped, whoever wrote it; filters format it.
-
-``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``,
-``{{ row.date | day }}``, and ``link_to("/judge", id=row.id)`` are known to every template.
+Every value in a template is escaped, whoever wrote it. Known to all of them are the filters in ``{{
+cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``, ``{{ row.date
+| day }}``, and the function ``link_to("/judge", id=row.id)``.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -19,9 +18,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from core.console import interval, percent
 from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.assets import StaticAssets
-from space.web.cache import ByteCache
+from core.cache import ByteCache
 from space.web.query import link_to
-from space.web.responses import CachedResponse, size_of
+from space.web.responses import CachedResponse
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -35,22 +34,18 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "interval": interval, "thousands": _thousands, "day": _day}
+    environment.filters |= {
+        "percent": percent,
+        "interval": interval,
+        "thousands": "{:,}".format,
+        "day": lambda date: date[:10],  # of an ISO date with a time
+    }
     environment.globals["link_to"] = link_to
     return environment
 
 
-def _thousands(number: float) -> str:
-    return f"{number:,}"
-
-
-def _day(date: str) -> str:
-    """The day of an ISO date with a time."""
-    return date[:10]
-
-
-def render(template: str, **values) -> str:
-    """The HTML of a template in ``templates/`` with these values, all of them escaped."""
+def render(template: str, **values: Any) -> str:
+    """The HTML of a template in ``templates/``."""
     return _environment().get_template(template).render(**values)
 
 
@@ -58,7 +53,7 @@ NAME: Final = "AgentRewardBench"
 DESCRIPTION: Final = (
     "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
 )
-KEPT_BYTES: Final = 64_000_000
+CACHE_BYTES: Final = 64_000_000
 HTML: Final = "text/html; charset=utf-8"
 
 
@@ -91,16 +86,16 @@ PAGES: Final = (
 class CachedPage:
     """A page as bytes, with the policy for the scripts in it."""
 
-    prepared: CachedResponse
+    response: CachedResponse
     policy: str
 
 
 class PageFrame:
-    """Makes whole pages from templates that extend ``plain.html``. Safe for threads."""
+    """Makes whole pages. Safe for threads."""
 
     def __init__(self, static: StaticAssets, on_space: bool = False) -> None:
         self.static, self._on_space = static, on_space
-        self._cache: ByteCache[CachedPage] = ByteCache(KEPT_BYTES, lambda page: size_of(page.prepared))
+        self._cache: ByteCache[CachedPage] = ByteCache(CACHE_BYTES, lambda page: page.response.size)
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
         """The text of a page; ``path`` is the menu's entry that is marked as the current one."""
@@ -135,20 +130,18 @@ class PageFrame:
             return CachedPage(CachedResponse.of(html.encode(), HTML), self._policy(html, evaluates))
 
         page = self._cache.get((template, title, path, key), make)
-        return page.prepared.answer(request, {POLICY: page.policy})
+        return page.response.answer(request, {POLICY: page.policy})
 
-    def refusal(self, heading: str, said: str, path: str, status: int) -> HTMLResponse:
+    def refusal(self, heading: str, message: str, path: str, status: int) -> HTMLResponse:
         """A page that says why there is nothing to see, and how to sign in."""
-        return self.answer("frame/refusal.html", heading, path, status, heading=heading, said=said)
+        return self.answer("frame/refusal.html", heading, path, status, heading=heading, message=message)
 
-    def problem(self, heading: str, said: str, status: int, path: str = "") -> HTMLResponse:
+    def problem(self, heading: str, message: str, status: int, path: str = "") -> HTMLResponse:
         """A page that says what is wrong (404, 500), with the ways on from there."""
-        if status == 404 and heading.casefold() == said.rstrip(".").casefold():  # nobody said more
-            heading, said = (
-                "There is no such page",
-                "The address may be mistyped, or what it showed was removed.",
-            )
-        return self.answer("frame/problem.html", heading, path, status, heading=heading, said=said)
+        if status == 404 and heading.casefold() == message.rstrip(".").casefold():  # it says no more
+            heading = "There is no such page"
+            message = "The address may be mistyped, or what it showed was removed."
+        return self.answer("frame/problem.html", heading, path, status, heading=heading, message=message)
 
     def _frame(self, path: str) -> dict[str, Any]:
         menu = [page for page in PAGES if page.in_menu]

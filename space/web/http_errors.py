@@ -1,6 +1,6 @@
-"""Where exceptions become status codes: handlers, registered once for the whole application.
+"""Exceptions become status codes here: handlers, registered once for the whole application.
 
-Under ``/api`` an error is JSON, elsewhere a page where the browser takes one. A refusal records nothing.
+Under ``/api`` an error is JSON, elsewhere a page where the browser takes one. Nothing is recorded then.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ HOW_TO_SIGN_IN: Final = (
     "sign in on the page with Hugging Face, or send an access token: Authorization: Bearer hf_…, made at "
     "https://huggingface.co/settings/tokens"
 )
-_JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/metrics", "/look")
+_JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/metrics", "/bundles")
 REFUSALS: Final = {
     401: {"description": "Nobody is signed in."},
     403: {"description": "Not yours. The same for an id that does not exist, so that ids cannot be guessed."},

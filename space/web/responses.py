@@ -1,4 +1,4 @@
-"""Answers prepared once and served often: body, gzip and ETag of one content."""
+"""A response made once and served often: body, gzip and ETag of one content."""
 
 import gzip
 import hashlib
@@ -23,6 +23,11 @@ class CachedResponse:
     def packed_etag(self) -> str:
         """The tag of the packed form."""
         return f'{self.etag[:-1]}-gzip"'
+
+    @property
+    def size(self) -> int:
+        """Its bytes in memory."""
+        return len(self.body) + len(self.packed or b"")
 
     @classmethod
     def of(cls, body: bytes, media_type: str) -> "CachedResponse":
@@ -49,11 +54,6 @@ class CachedResponse:
                 packed, media_type=self.media_type, headers={**common, "Content-Encoding": "gzip"}
             )
         return Response(self.body, media_type=self.media_type, headers=common)
-
-
-def size_of(prepared: CachedResponse) -> int:
-    """The bytes that an answer takes in memory."""
-    return len(prepared.body) + len(prepared.packed or b"")
 
 
 def takes_gzip(accept_encoding: str) -> bool:

@@ -1,9 +1,4 @@
-"""What is left to an account today and this year, as data and in a sentence. Pure.
-
-A submission to take along and to read: its receipt as a link, its metrics as tables.
-
-The status of a submission, in words for its owner and for maintainers. Pure.
-"""
+"""A submission in words: its status, receipt and metrics, and what is left of the account's limits."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,10 +14,11 @@ from space.web.frame import render
 from submissions.intake.accounts import Quota
 from submissions.intake.receipts import Receipt, Status
 from submissions.records.statuses import SubmissionStatus
+from submissions.scoring.submission_view import SubmissionView
 
 
 def rules_sentence(rules: SuiteRules) -> str:
-    """What everybody may: so many files a day and a year."""
+    """How many files an account may submit."""
     return (
         f"An account may have {_files(rules.files_a_day)} scored on test in 24 hours and "
         f"{rules.files_a_year} in a year, over all its judges and under each version of the labels. Checking "
@@ -48,7 +44,7 @@ def allowance_sentence(left: Quota, rules: SuiteRules) -> str:
 
 
 def allowance_json(left: Quota | None, rules: SuiteRules) -> dict[str, Any]:
-    """The same as data; without labels nothing can be said of what is left."""
+    """The limits as data; without labels what is left is not known."""
     return {
         "files_a_day": rules.files_a_day,
         "files_a_year": rules.files_a_year,
@@ -106,7 +102,7 @@ def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
 
 
 def describe_status(
-    standing: SubmissionStatus,
+    status: SubmissionStatus,
     *,
     is_scored: bool,
     lasts: bool = True,
@@ -118,18 +114,18 @@ def describe_status(
     """The status of a submission; the first that applies, from the most to the least final.
 
     ``appears_at`` is when a row of a private suite appears that was made public; ``reasons`` are those of the
-    last act of each kind.
+    last action of each kind.
     """
-    if standing.is_withdrawn:
+    if status.is_withdrawn:
         why = _why(reasons, "withdrawn")
         return StatusText("withdrawn", f"It was withdrawn from the board for good{why}; its record stays.")
-    if standing.is_rejected:
+    if status.is_rejected:
         return StatusText("rejected", f"A maintainer rejected it{_why(reasons, 'rejected')}.")
-    if standing.is_held:
+    if status.is_held:
         return StatusText("held", status_sentence("held", [reasons.get("held", "")]))
     if not lasts:
         return StatusText("waiting", WAITING)
-    if standing.is_hidden:
+    if status.is_hidden:
         return StatusText("hidden", f"A maintainer took it off the board{_why(reasons, 'hidden')}.")
     if not is_scored:
         return StatusText("not scored", UNSCORED)
@@ -146,3 +142,8 @@ def describe_status(
 
 def _why(reasons: Mapping[str, str], kind: str) -> str:
     return f": {reasons[kind].rstrip('.')}" if reasons.get(kind) else ""
+
+
+def submission_response(view: SubmissionView) -> dict[str, Any]:
+    """A submission as REST, MCP and Gradio's clients get it: receipt, status, metrics, and a sentence."""
+    return {**view.to_json(), "told": status_sentence(view.receipt.status, view.status.reasons)}

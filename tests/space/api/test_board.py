@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from leaderboard.board.export import board_to_csv
-from space.api.board import build_router, judges_answer
+from space.api.board import build_router, judges_response
 from space.web.responses import CachedResponse, takes_gzip
 from submissions.service import SubmissionService
 from tests.support.boards import board, cell, label, row
@@ -53,7 +53,7 @@ def test_judges_come_in_the_boards_order_with_figures_as_fractions(service, clie
 def test_a_judge_with_several_submissions_is_one_entry_with_its_best(service):
     worse = send(service, verdicts(service.suite, false_alarms=9)).submission_id
     better = send(service, verdicts(service.suite, false_alarms=1)).submission_id
-    (judge,) = judges_answer(service.board())["judges"]
+    (judge,) = judges_response(service.board())["judges"]
     assert judge["best_row"] == better
     assert sorted(judge["rows"]) == sorted([worse, better])
 
@@ -61,7 +61,7 @@ def test_a_judge_with_several_submissions_is_one_entry_with_its_best(service):
 def test_the_same_name_of_another_account_is_another_judge(service):
     send(service, verdicts(service.suite), account="Ada")
     send(service, verdicts(service.suite, misses=1), account="Bob")
-    assert [judge["account"] for judge in judges_answer(service.board())["judges"]] == ["Ada", "Bob"]
+    assert [judge["account"] for judge in judges_response(service.board())["judges"]] == ["Ada", "Bob"]
 
 
 def test_the_answer_has_a_tag_that_changes_with_the_board(service, client):
@@ -79,7 +79,7 @@ def test_reference_rows_are_no_judges_and_papers_rows_are_each_their_own():
     from leaderboard.paper.published import load_published_rows
 
     published = load_published_rows()
-    found = judges_answer(make_board("agent-reward-bench", (), published, None))["judges"]
+    found = judges_response(make_board("agent-reward-bench", (), published, None))["judges"]
     assert len(found) == sum(row.provenance != "reference" for row in published)
     assert all(judge["account"] == "" and judge["rows"] == [judge["best_row"]] for judge in found)
 

@@ -68,7 +68,7 @@ def test_every_answer_has_them(client, address):
 
 
 def test_assets_have_them_too(client):
-    (asset,) = re.findall(r'src="(/look/[^"]+\.js)"', client.get("/about").text)
+    (asset,) = re.findall(r'src="(/bundles/[^"]+\.js)"', client.get("/about").text)
     assert client.get(asset).headers["content-security-policy"]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core.suite import OFFICIAL
-from space.api.board import judges_answer
+from space.api.board import judges_response
 from space.pages.compare.page import PRIVATE
 from space.pages.judge.summary import eval_results_yaml, file_facts
 from space.pages.leaderboard.table import Choice
@@ -152,7 +152,7 @@ def test_the_paper_tables_read_no_private_labels_of_a_suite_by_the_official_name
 def test_what_is_taken_along_says_the_noise(private):
     board = private.board()
     assert "± 3 true positives" in eval_results_yaml(board, board.rows[0])
-    figures = judges_answer(board)["judges"][0]["figures"]["success"]
+    figures = judges_response(board)["judges"][0]["figures"]["success"]
     assert figures["noise"] == {"tp_sd": 3.0}
 
 

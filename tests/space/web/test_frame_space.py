@@ -51,7 +51,7 @@ def test_a_page_has_its_content_its_menu_and_its_style_before_any_script_has_run
     page = client.get("/about").text
     assert "<title>About · AgentRewardBench</title>" in page
     assert '<a href="/about" aria-current="page">About</a>' in page
-    assert page.index('rel="stylesheet" href="/look/') < page.index("<body")
+    assert page.index('rel="stylesheet" href="/bundles/') < page.index("<body")
     assert '<p class="lead">first</p>' in page
 
 
@@ -134,7 +134,7 @@ def test_a_page_gets_the_common_files_and_its_own(tmp_path):
     assert texts(look.scripts(["judge"])) == ["/* theme.js */", "/* judge.js */"]
     assert texts(look.styles()) == ["/* style.css */"]
     assert "immutable" in client.get(look.styles()[0]).headers["cache-control"]
-    assert client.get("/look/0000.css").status_code == 404
+    assert client.get("/bundles/0000.css").status_code == 404
 
 
 def test_files_are_named_by_their_content(tmp_path):
