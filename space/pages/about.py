@@ -1,8 +1,6 @@
-"""The about page: how scores are made, what the labels are, which versions, terms, citation, changes.
+"""``/about``: how scores are made, what the labels are, rules, leak budget, versions, terms, changes.
 
-What the about page states, each figure from the code that uses it.
-
-What the about page states of trust: the suite's rules, the leak budget, receipts, the chain of records.
+Each figure comes from the code that uses it.
 """
 
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from submissions.records.event_log import head
 from submissions.scoring.leak_report import LeakReport
 from submissions.service import SubmissionService
 
+PATH: Final = "/about"
 CHANGE_LOG: Final = Path(__file__).parents[2] / "CHANGELOG.md"
 PACKAGES: Final = (
     "datasets",
@@ -235,9 +234,6 @@ def _public_key(service: SubmissionService) -> str | None:
         return service.signer.public_key
     except SecretUnavailable:
         return None
-
-
-PATH: Final = "/about"
 
 
 def build_about_router(services: Services, pages: PageFrame) -> APIRouter:

@@ -1,12 +1,7 @@
-"""Disputes of labels: the form on a trajectory, the public list, what maintainers decide.
+"""``/disputes`` and ``/labels``: disputes of labels with their decisions, and the published label versions.
 
-``/disputes``: the public list with its decisions, the form for a trajectory, what maintainers decide.
-
-REST for disputes: file one, read the public list, decide.
-
-The form by which a label is disputed: on dev with the labels, on test blind. Pure.
-
-``/labels``: every published label set with what changed and why, and what re-scoring did to the ranks.
+Where labels are private, a dispute of a test trajectory and a changed label together would disclose it:
+readers then see only that something was decided, and the form is blind, without the labels it is about.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,9 +29,15 @@ from submissions.records.statuses import DECISIONS, Decision, Dispute, DisputeVi
 from submissions.scoring.rescore import rescorings
 from submissions.service import SubmissionService
 
+PATH: Final = "/disputes"
+API: Final = "/api/disputes"
+VERSIONS_PATH: Final = "/labels"
+MOST: Final = 200
+"""Disputes in an answer of REST."""
+ON_A_PAGE: Final = 25
+MOST_RESCORINGS: Final = 10
 NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
 NO_DISPUTE = "there is no such dispute"
-MOST = 200
 Question = Literal["success", "side_effect", "repetition", "optimality"]
 
 
@@ -138,20 +139,16 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
     return router
 
 
-PATH: Final = "/disputes"
-API: Final = "/api/disputes"
-
-
 @dataclass(frozen=True)
 class DisputeForm:
     """The form for one trajectory. ``questions`` are (value, words); only on dev the words tell the label.
 
-    ``is_told`` says whether everybody will read what is written here.
+    ``is_public`` says whether everybody will read what is written here.
     """
 
     trajectory_id: str
     questions: Sequence[tuple[str, str]]
-    is_told: bool
+    is_public: bool
 
     @property
     def api(self) -> str:
@@ -182,7 +179,6 @@ def _word(answer: bool | int | None) -> str:
     return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else f"{answer} of 4"
 
 
-ON_A_PAGE = 25
 OUTCOMES = {
     "open": "open",
     "decided": "decided",
@@ -244,10 +240,6 @@ def build_disputes_pages(
     return router
 
 
-VERSIONS_PATH: Final = "/labels"
-MOST_RESCORINGS: Final = 10
-
-
 @dataclass(frozen=True)
 class RankChange:
     """The rank of a row before and after; None where it had none."""
@@ -287,11 +279,11 @@ def build_label_versions(service: SubmissionService, auth: Auth, pages: PageFram
 
     @router.get(VERSIONS_PATH, include_in_schema=False)
     def labels(request: Request) -> Response:
-        tells_all = service.suite.labels_are_public or auth.is_maintainer(request)
+        sees_all = service.suite.labels_are_public or auth.is_maintainer(request)
         served = service.label_version
         versions = published_versions(service.engine, service.suite.name)
         rows = {row.id: row for row in service.board().rows}
-        found = rescorings(service)[-MOST_RESCORINGS:] if tells_all else []
+        found = rescorings(service)[-MOST_RESCORINGS:] if sees_all else []
         return pages.answer(
             "labels/versions.html",
             "Label versions",
@@ -302,7 +294,7 @@ def build_label_versions(service: SubmissionService, auth: Auth, pages: PageFram
             versions=versions[::-1],
             titles=QUESTION_TITLES,
             rescorings=[view_rescoring(record, rows) for record in reversed(found)],
-            tells_all=tells_all,
+            sees_all=sees_all,
         )
 
     return router

@@ -1,9 +1,4 @@
-"""The paper page: its tables computed here, beside the printed metrics.
-
-The paper's tables for the pages: made once for each label version, then kept.
-
-How a cell of a paper's table is shown: the metric, the printed one where it differs, its note. Pure.
-"""
+"""``/paper``: the paper's tables computed here, beside the printed metrics, with a note where they differ."""
 
 import logging
 import threading
@@ -24,6 +19,9 @@ from space.web.query import QueryParam, choices_in
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
+PATH: Final = "/paper"
+FIRST: Final = "1"
+CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
 VERDICT_FILES = (".jsonl", ".csv", ".parquet")
 
 
@@ -103,11 +101,6 @@ def describe_cell(cell: TableCell) -> str:
     parts.append(f"computed {100 * cell.computed:.2f} from {cell.basis}")
     parts += [f"{cell.n:,} trajectories"] if cell.n is not None else []
     return ", ".join(parts)
-
-
-PATH: Final = "/paper"
-FIRST: Final = "1"
-CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
 
 
 def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:

@@ -1,9 +1,4 @@
-"""The success rates page: how often agents succeed, by whose judgement, and the effect on training.
-
-Who evaluates the agents: experts, the evaluators printed in the paper, scored submissions.
-
-The success rates page: who says how often agents succeed, and what follows for training. Pure.
-"""
+"""``/rates``: how often agents succeed, by experts, the paper and submissions; the effect on training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,9 +29,12 @@ from space.web.query import QueryParam, choices_in
 from submissions.scoring.verdicts import VerdictsUnavailable
 from submissions.service import SubmissionService
 
+PATH: Final = "/rates"
 EXPERTS = "Experts"
 PRINTED = ((LLM_JUDGE, "llm_judge", "GPT-4o (A), paper"), (RULE_BASED, "rule_based", "Rule-based, paper"))
 MOST_EVALUATORS = 5
+MOST_KEPT: Final = 12
+"""Judges in the table on rejection fine-tuning, the fewest wrong trajectories first."""
 
 
 class RateSources:
@@ -89,10 +87,6 @@ class RateSources:
             raise KeyError(row_id)
         values = self._service.verdicts(row_id).success
         return evaluate_agents(name, "verdicts scored here", values, self._service.suite.split("test"))
-
-
-MOST_KEPT: Final = 12
-"""Judges in the table on rejection fine-tuning, the fewest wrong trajectories first."""
 
 
 @dataclass(frozen=True)
@@ -220,8 +214,7 @@ def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
         )
         if swaps := _swaps(reference, other, benchmark):
             found.append(
-                f"It ranks the agents differently: it puts {', '.join(swaps)}, {reference.name.lower()} "
-                "the reverse."
+                f"It ranks the agents differently: {', '.join(swaps)}, unlike {reference.name.lower()}."
             )
     return found
 
@@ -230,9 +223,6 @@ def _of(count: int, total: int) -> str:
     if count == total:
         return f"all {total} agents"
     return "none" if not count else f"{count} of {total} agents"
-
-
-PATH: Final = "/rates"
 
 
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:

@@ -148,7 +148,7 @@ def _values(
         },
         "group_titles": {"by_benchmark": "By benchmark", "by_agent": "By agent"},
         "origin": origin,
-        "figure_cell": metric_cell,
+        "metric_cell": metric_cell,
         "points": points,
         "interval_in_points": interval_in_points,
         "p_value": p_value,

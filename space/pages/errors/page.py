@@ -1,9 +1,4 @@
-"""Where a judge errs, read by people: the queue of its errors, their tags, counts and comparison.
-
-``/errors``: which errors a judge makes, read and tagged by people.
-
-REST for error analysis: tag an error, download all tags as CSV.
-"""
+"""``/errors``: a judge's errors, read and tagged by people; REST to tag them and to get all tags."""
 
 import re
 from typing import Annotated, Literal

@@ -100,7 +100,7 @@ def _values(
     noise = describe_noise(view.found)
     has_errors = label == "success" and columns.has_errors_of(row)
     return {
-        "figure_cell": metric_cell,
+        "metric_cell": metric_cell,
         "summary": " · ".join(
             part for part in (row.kind, row.inputs, row.model, origin(row), *row.marks) if part
         ),

@@ -1,7 +1,6 @@
-"""The two plots of a judge's scores as plain geometry; ``templates/judge_scores.html`` draws them.
+"""The two plots of a judge's scores as geometry; ``templates/judge/scores.html`` draws them as SVG.
 
-They are SVG of our own: the colours follow the page, light or dark, they need no script, and every mark has
-a title that says what it is.
+Their colours follow the page, they need no script, and every mark has a title that says what it is.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,4 @@
-"""What a judge's metrics say, in sentences made from them.
-
-What noise in the labels does to a judge's precision, in words and as a band beside its interval.
-
-What a submission's stored file holds besides its verdicts: costs, and how well its score is calibrated.
-
-A judge's result to take along: `.eval_results` for its model's repository on the Hub, and BibTeX.
-"""
+"""What a judge's page says in sentences: its metrics, costs, calibration, label noise, and how to cite it."""
 
 import re
 from dataclasses import dataclass

@@ -1,9 +1,4 @@
-"""One page to a file.
-
-The leaderboard page: which judge can be trusted, and how surely.
-
-What the address of the leaderboard says: ``/?label=repetition&figure=recall&sort=-cost``.
-"""
+"""``/``: which judge can be trusted. Its choice is in the address: ``/?label=repetition&sort=-cost``."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,7 +21,7 @@ from space.pages.leaderboard.table import (
     view_board,
 )
 from space.services import Services
-from space.web.cache import ByteCache
+from core.cache import ByteCache
 from space.web.cells import MARKS
 from space.web.frame import DESCRIPTION, PageFrame
 from space.web.query import QueryParam, choices_in, link_to

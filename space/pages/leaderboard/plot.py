@@ -1,9 +1,7 @@
-"""Precision against recall as plain geometry; ``templates/precision_recall.html`` draws it as SVG.
+"""Precision against recall as geometry; ``templates/leaderboard/precision_recall.html`` draws it as SVG.
 
-Points carry their intervals and, where there is room, their names; lines of equal F1 stand behind. It needs
-no script, and its colours follow the page.
-
-Which points of a plot carry their names, and on which side: those whose name covers nothing else. Pure.
+Points carry their intervals and, where it covers nothing else, their names; lines of equal F1 stand behind.
+It needs no script, and its colours follow the page.
 """
 
 from collections import Counter

@@ -1,7 +1,4 @@
-"""What the board says, in sentences made from its numbers.
-
-The board's history as a page shows it: lines of the first places through time, and what changed. Pure.
-"""
+"""What the board says in sentences made from its numbers, and how its first ranks changed over time."""
 
 from collections import Counter
 from collections.abc import Sequence

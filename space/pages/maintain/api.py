@@ -1,7 +1,4 @@
-"""REST for maintainers: decisions on submissions and accounts, re-scoring, the log. Each is recorded.
-
-Re-scoring in a thread of its own: one at a time, with what came of the last one.
-"""
+"""REST for maintainers: decisions on submissions and accounts, re-scoring in the background, the log."""
 
 import logging
 import threading

@@ -1,8 +1,6 @@
-"""The explorer: what the page and its routes ask for, put together from dataset, judges and pictures.
+"""The datasets that are shown (a built one, and the shipped sample) and what pages ask of them: `Explorer`.
 
-The datasets that are shown: a built one where there is one, and the shipped sample.
-
-Everything here is read-only. One trajectory's row groups are read at a time, and never a whole split's.
+Everything is read-only, and one trajectory's row groups are read at a time, never a whole split's.
 """
 
 import hashlib
@@ -37,10 +35,16 @@ from space.pages.trajectories.index import (
     Votes,
     build_index,
     published_votes,
-    with_submitted,
 )
 from space.pages.trajectories.story import STEP_COLUMNS, Step, steps_of_story
-from space.pages.trajectories.verdicts import Expert, JudgeVerdict, SubmittedJudges, experts_of, judges_of
+from space.pages.trajectories.verdicts import (
+    Expert,
+    JudgeVerdict,
+    SubmittedJudges,
+    experts_of,
+    judges_of,
+    with_submitted,
+)
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)

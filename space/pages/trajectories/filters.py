@@ -1,7 +1,4 @@
-"""What a reader chose to see, and which trajectories that is. Pure.
-
-The list as the page shows it: tasks, and under each its runs beside each other. Pure.
-"""
+"""Which trajectories an address chooses, and the list of them: each task with its runs side by side."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from space.pages.trajectories.story import Size
-from space.web.cache import ByteCache
+from core.cache import ByteCache
 
 WIDTHS: Final = (160, 320, 640, 960, 1280)
 """Widths in pixels that pictures are made smaller to; few, so that they are kept and found again."""

@@ -1,24 +1,19 @@
-"""What can be browsed: a short entry for each trajectory, made once from the text columns of a dataset.
+"""A short entry for each trajectory, and how judges voted on it, read once from a dataset's columns.
 
 Labels are read from the dev split only. Those columns of the test split are never asked for, so a dataset
-that held any by mistake would not bring them onto a page.
-
-How judges voted on each trajectory's success: counted from their verdicts, never from a label.
+that held any by mistake would not bring them onto a page. Votes are counted from verdicts, never from labels.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from core.ids import task_key
 from core.suite import Suite
 from core.vocabulary import BENCHMARKS, LABELS
 from dataset_script.schema import LABEL_COLUMNS
 from dataset_script.sources.published import PublishedDataset
-
-if TYPE_CHECKING:
-    from space.pages.trajectories.verdicts import SubmittedJudge
 
 DEV: Final = "dev"
 LISTED: Final = ("split", "benchmark", "agent", "task")
@@ -188,38 +183,27 @@ class VoteCounts:
 
 def published_votes(dataset: PublishedDataset) -> dict[str, Votes]:
     """The votes of the judges whose verdicts the dataset carries; the rule-based one counts once."""
-    counts: _Counts = {}
+    counts: Counts = {}
     has_rule_based: set[str] = set()
     for split in dataset.splits("judgments"):
         table = dataset.table("judgments", split, ["trajectory_id", "judge", "success"])
         for trajectory_id, judge, success in zip(*table.to_pydict().values(), strict=True):
-            _count(counts, trajectory_id, success)
+            count_vote(counts, trajectory_id, success)
             if judge == RULE_BASED:
                 has_rule_based.add(trajectory_id)
     for split in dataset.splits("rewards"):
         table = dataset.table("rewards", split, ["trajectory_id", "rule_based"])
         for trajectory_id, success in zip(*table.to_pydict().values(), strict=True):
             if success is not None and trajectory_id not in has_rule_based:
-                _count(counts, trajectory_id, success)
+                count_vote(counts, trajectory_id, success)
     return {trajectory_id: Votes(*found) for trajectory_id, found in counts.items()}
 
 
-def with_submitted(published: Mapping[str, Votes], judges: Sequence["SubmittedJudge"]) -> VoteCounts:
-    """The published votes and those of judges whose files were scored here."""
-    counts: _Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
-    for judge in judges:
-        for trajectory_id, success in zip(
-            judge.trajectory_ids, judge.answers["success"].tolist(), strict=True
-        ):
-            _count(counts, trajectory_id, success)
-    return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
-
-
-_Counts = dict[str, list[int]]
+Counts = dict[str, list[int]]
 _YES, _NO, _SILENT = range(3)
 
 
-def _count(counts: _Counts, trajectory_id: str, success: int | None) -> None:
+def count_vote(counts: Counts, trajectory_id: str, success: int | None) -> None:
     """Count one verdict: 1 is yes, 0 is no, null and below 0 none."""
     found = counts.setdefault(trajectory_id, [0, 0, 0])
     found[_SILENT if success is None or success < 0 else _YES if success else _NO] += 1

@@ -1,13 +1,6 @@
-"""The trajectories explorer: what can be browsed, one trajectory as a story, its pictures and verdicts.
+"""``/trajectories``: the list or one story, and the answers that a story loads: pictures, trees, reasoning.
 
-The trajectories page: what an agent was asked, saw, thought and did, step by step, and what judges said.
-
-Everything that the page shows follows from its address; ``static/trajectories.js`` asks for the next part
-when a reader moves on.
-
-The trajectories page's content as HTML, from a query string: the list, or a story.
-
-The explorer's answers: pictures, trees, and what judges wrote.
+Everything that the page shows follows from its address; ``static/trajectories.js`` moves between steps.
 """
 
 import hashlib
@@ -45,6 +38,16 @@ from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.responses import CachedResponse
 
+FOR_GOOD = "public, max-age=31536000, immutable"
+ASK_AGAIN = "no-cache"
+HTML = "text/html; charset=utf-8"
+Id = Annotated[str, Query(max_length=300)]
+Version = Annotated[str, Query(max_length=64, description="The dataset's version; then cached forever.")]
+Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
+_SAFE = {"X-Content-Type-Options": "nosniff"}
+
+TITLE: Final = "Trajectories"
+TEMPLATE: Final = "trajectories/page.html"
 UNAVAILABLE = (
     "The trajectories cannot be read now.",
     "Try again in a minute; whoever runs this Space finds the reason in its log.",
@@ -130,10 +133,6 @@ def _problem(status: int, title: str, advice: str) -> Fragment:
     return Fragment(Markup(render("trajectories/problem.html", title=title, advice=advice)), status, title)
 
 
-TITLE: Final = "Trajectories"
-TEMPLATE: Final = "trajectories/page.html"
-
-
 def build_trajectories_router(services: Services, pages: PageFrame) -> APIRouter:
     """The route: the list, or the story that the address names."""
     router, explorer = APIRouter(), services.trajectories
@@ -148,14 +147,6 @@ def build_trajectories_router(services: Services, pages: PageFrame) -> APIRouter
         return pages.cached(request, part.html, TEMPLATE, part.title or TITLE, PATH, lambda: {"part": part})
 
     return router
-
-
-FOR_GOOD = "public, max-age=31536000, immutable"
-ASK_AGAIN = "no-cache"
-HTML = "text/html; charset=utf-8"
-Id = Annotated[str, Query(max_length=300)]
-Version = Annotated[str, Query(max_length=64, description="The dataset's version; then cached forever.")]
-Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
 
 
 def build_explorer_router(explorer: Explorer) -> APIRouter:
@@ -193,9 +184,6 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
         return CachedResponse.of(html.encode(), HTML).answer(request)
 
     return router
-
-
-_SAFE = {"X-Content-Type-Options": "nosniff"}
 
 
 def tree_answer(

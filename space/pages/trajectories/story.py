@@ -1,9 +1,7 @@
-"""One trajectory as a story: its goal, and step by step what the agent saw, thought and did. Pure.
+"""The steps of a story: what the agent saw, thought and did, with each action in words.
 
 An error that the browser reports belongs to the action of the step before: the released data stores it with
 the observation that follows, and here it stands with the action that failed.
-
-An action in words: what it does, to which element of the page, and what it tells the user. Pure.
 """
 
 import ast

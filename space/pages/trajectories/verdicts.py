@@ -1,9 +1,7 @@
-"""What experts and judges said of one trajectory, beside each other. Experts only on dev.
+"""What experts (on dev), the dataset's judges and submitted judges say of one trajectory.
 
-The judges whose files were scored here, as far as a trajectory's page may show what they said.
-
-Only where the suite's labels are public: a suite with hidden labels does not publish the verdict files that
-were sent to it, because a judge's figures and its verdicts together would tell labels.
+Submitted judges only where the suite's labels are public: a suite with hidden labels does not publish the
+verdict files that were sent to it, because a judge's metrics and its verdicts together would disclose labels.
 """
 
 import logging
@@ -21,7 +19,17 @@ from core.vocabulary import LABELS
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import read_published_files
-from space.pages.trajectories.index import DEV, RULE_BASED, Labels, TrajectoryEntry, labels_of
+from space.pages.trajectories.index import (
+    DEV,
+    RULE_BASED,
+    Counts,
+    Labels,
+    TrajectoryEntry,
+    VoteCounts,
+    Votes,
+    count_vote,
+    labels_of,
+)
 from submissions.scoring.verdicts import VerdictsUnavailable
 from submissions.service import SubmissionService
 
@@ -109,6 +117,17 @@ def _best(rows: tuple[BoardRow, ...]) -> list[BoardRow]:
     """The rows that stand for their judges, best first, as many as are shown."""
     best = [row for row in rows if row.provenance == "scored" and row.labels["success"]["best"]]
     return best[:MOST_JUDGES]
+
+
+def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJudge]) -> VoteCounts:
+    """The published votes and those of judges whose files were scored here."""
+    counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
+    for judge in judges:
+        for trajectory_id, success in zip(
+            judge.trajectory_ids, judge.answers["success"].tolist(), strict=True
+        ):
+            count_vote(counts, trajectory_id, success)
+    return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
 
 
 NO_VERDICT: Final = Labels(None, None, None, None)

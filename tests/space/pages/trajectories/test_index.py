@@ -20,8 +20,8 @@ from space.pages.trajectories.index import (
     build_index,
     natural,
     published_votes,
-    with_submitted,
 )
+from space.pages.trajectories.verdicts import with_submitted
 from tests.support.synthetic_dataset import JUDGES, Shape, make_dataset
 
 
