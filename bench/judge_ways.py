@@ -65,8 +65,7 @@ def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: 
 def ours(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
     """A run of `judges run` over the same trajectories, from its options to its files."""
     from judges.cli.options import RunOptions
-    from judges.engine.engine import run_local
-    from judges.run.runner import run_judge
+    from judges.run.runner import run_judge, run_local
 
     def run(limit: int, out: Path) -> None:
         options = RunOptions(

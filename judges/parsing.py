@@ -1,6 +1,6 @@
 """From a model's reply to a judge's answer: by tags, by a status line, by a rating.
 
-Probabilities of success: from the log-probabilities of a verdict's token, and from votes.
+The probability of success is read from the log-probabilities of the verdict's token, where there are any.
 """
 
 import math

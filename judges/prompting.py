@@ -1,10 +1,7 @@
-"""Prompts in files of their own: ``prompts/<judge>.txt``, sections headed by a line ``=== name ===``.
+"""What judges make messages of: prompt files, a trajectory's goal and steps as text, and its pictures.
 
-How judges put a trajectory into a message: the goal with its pictures, and the steps as text.
-
-Pictures as judges send them: untouched when nothing is asked, else scaled down or converted.
-
-Replies that a judge builds on, such as captions: their text, or the state that ends the judging.
+A prompt file is ``catalog/prompts/<judge>.txt``, its sections headed by a line ``=== name ===``. Replies that
+a judge builds on, such as captions, are read here too: their text, or the state that ends the judging.
 """
 
 from __future__ import annotations
@@ -26,6 +23,7 @@ if TYPE_CHECKING:
 
 PROMPTS: Final = Path(__file__).parent / "catalog" / "prompts"
 _HEADING: Final = re.compile(r"^=== (.+) ===\n", re.MULTILINE)
+_NOT_RECORDED: Final = "(not recorded)"
 
 
 @cache
@@ -43,9 +41,6 @@ def prompts_hash(*texts: str) -> str:
 
 def hash_of_file(name: str) -> str:
     return prompts_hash(*(part for section in read_prompts(name).items() for part in section))
-
-
-_NOT_RECORDED = "(not recorded)"
 
 
 def content_of(parts: Iterable[str | Image]) -> Content:
@@ -117,37 +112,27 @@ class ImageOptions:
     detail: Detail = "auto"
 
     def prepare(self, content: bytes) -> Image:
-        """The picture as it is sent. Raises UnreadableImageError."""
-        return prepare_image(content, self.max_side, self.format, self.detail)
+        """A picture with no side longer than ``max_side`` pixels, in ``format``; its proportions stay.
 
+        PNG, JPEG and WebP that already are as asked keep their very bytes, so the cache finds them again. Of
+        a moving picture the first frame is sent. Raises UnreadableImageError.
+        """
+        from PIL import Image as pictures
 
-def prepare_image(
-    content: bytes,
-    max_side: int | None = None,
-    format: ImageFormat | None = None,
-    detail: Detail = "auto",
-) -> Image:
-    """A picture with no side longer than ``max_side`` pixels, in ``format``; its proportions are kept.
+        from dataset_script.build.rows import BrokenImageError, image_bytes
 
-    PNG, JPEG and WebP that already are as asked keep their very bytes, so the cache finds them again. Of a
-    moving picture the first frame is sent. Raises UnreadableImageError.
-    """
-    from PIL import Image as pictures
-
-    from dataset_script.build.rows import BrokenImageError, image_bytes
-
-    try:
-        with pictures.open(io.BytesIO(content)) as picture:
-            found = picture.format or ""
-            if found in _FORMATS:
-                image_bytes(content)  # a picture that was cut off still opens
-            wanted = format.upper() if format else found if found in _FORMATS else "PNG"
-            is_too_large = max_side is not None and max(picture.size) > max_side
-            if wanted == found and not is_too_large:
-                return Image(content, f"image/{found.lower()}", *picture.size, detail)
-            return _converted(picture, max_side if is_too_large else None, wanted, detail)
-    except (BrokenImageError, OSError, SyntaxError, ValueError, pictures.DecompressionBombError) as error:
-        raise UnreadableImageError(f"the picture cannot be read ({error})") from error
+        try:
+            with pictures.open(io.BytesIO(content)) as picture:
+                found = picture.format or ""
+                if found in _FORMATS:
+                    image_bytes(content)  # a picture that was cut off still opens
+                wanted = self.format.upper() if self.format else found if found in _FORMATS else "PNG"
+                is_too_large = self.max_side is not None and max(picture.size) > self.max_side
+                if wanted == found and not is_too_large:
+                    return Image(content, f"image/{found.lower()}", *picture.size, self.detail)
+                return _converted(picture, self.max_side if is_too_large else None, wanted, self.detail)
+        except (BrokenImageError, OSError, SyntaxError, ValueError, pictures.DecompressionBombError) as error:
+            raise UnreadableImageError(f"the picture cannot be read ({error})") from error
 
 
 def _converted(picture: pictures.Image, max_side: int | None, wanted: str, detail: Detail) -> Image:
@@ -163,9 +148,9 @@ def _converted(picture: pictures.Image, max_side: int | None, wanted: str, detai
         ground = pictures.new("RGB", drawn.size, "white")
         ground.paste(drawn, mask=drawn.getchannel("A"))
         drawn = ground
-    held = io.BytesIO()
-    drawn.save(held, wanted, quality=LOSSY_QUALITY)
-    return Image(held.getvalue(), f"image/{wanted.lower()}", *drawn.size, detail)
+    file = io.BytesIO()
+    drawn.save(file, wanted, quality=LOSSY_QUALITY)
+    return Image(file.getvalue(), f"image/{wanted.lower()}", *drawn.size, detail)
 
 
 def text_of(reply: Reply) -> str | None:

@@ -1,8 +1,6 @@
-"""Every judge by name: the paper's names, their other names, and judges of one's own; in one table.
+"""Every judge by name: the paper's names, other names for them, and the table that ``judges list`` prints.
 
-A judge of one's own, named by where it is: ``path/to/file.py:Name`` or ``package.module:Name``.
-
-``judges list``: the table of judges, and their other names.
+A judge of your own is named by where it is: ``path/to/file.py:Name`` or ``package.module:Name``.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from judges.catalog.baselines import ConstantJudge, RuleBasedJudge
 from judges.catalog.nnetnav import NNetNavJudge
 from judges.catalog.simplified import SimplifiedJudge
 from judges.catalog.webjudge import WebJudge
-from judges.types import Judge, RewardJudge
+from judges.types import AnyJudge
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -37,67 +35,6 @@ if TYPE_CHECKING:
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _JUDGE_ATTRIBUTES: Final = ("name", "inputs", "calls", "source", "wants", "models", "prompts_hash", "ask")
 _REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
-
-
-class CustomJudgeError(ValueError):
-    """A judge that cannot be loaded; the message says what is wrong with the file, or with the judge."""
-
-
-def is_address(name: str) -> bool:
-    """Whether a name says where a judge is: a file or a module, a colon, and an attribute."""
-    place, _, attribute = name.rpartition(":")
-    return attribute.isidentifier() and (place.endswith(".py") or _MODULE.fullmatch(place) is not None)
-
-
-def load_judge(address: str) -> Judge | RewardJudge:
-    """The judge at an address: an instance, or a class that is made without arguments.
-
-    Runs the file. Raises CustomJudgeError.
-    """
-    place, _, attribute = address.rpartition(":")
-    module = _module(place)
-    if not hasattr(module, attribute):
-        raise CustomJudgeError(f"{place}: has no {attribute}")
-    judge = getattr(module, attribute)
-    if isinstance(judge, type):
-        try:
-            judge = judge()
-        except Exception as error:
-            raise CustomJudgeError(f"{address}: cannot be made without arguments ({error})") from error
-    required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
-    if absent := [name for name in required if not hasattr(judge, name)]:
-        raise CustomJudgeError(f"{address}: a judge needs {', '.join(absent)}; see judges/types.py")
-    return judge
-
-
-def _module(place: str) -> ModuleType:
-    try:
-        return _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    except CustomJudgeError:
-        raise
-    except Exception as error:  # whatever the file does when it is run
-        raise CustomJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
-
-
-def _module_of_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise CustomJudgeError(f"{path}: there is no such file")
-    resolved = path.resolve()
-    name = f"judge_of_{resolved.stem}_{hashlib.sha256(str(resolved).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, resolved)
-    if spec is None or spec.loader is None:
-        raise CustomJudgeError(f"{path}: is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickle look a class's module up by name
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-AnyJudge = Judge | RewardJudge
 
 GPT_4O: Final = "gpt-4o-2024-11-20"
 GPT_4O_MINI: Final = "gpt-4o-mini-2024-07-18"
@@ -121,6 +58,60 @@ _PROVIDERS: Final = MappingProxyType(
 
 _REASONING_TOKENS: Final = 8192
 """What a reasoning model may write for each call: its thoughts count, and 1,024 tokens end within them."""
+
+
+class CustomJudgeError(ValueError):
+    """A judge that cannot be loaded; the message says what is wrong with the file, or with the judge."""
+
+
+def is_address(name: str) -> bool:
+    """Whether a name says where a judge is: a file or a module, a colon, and an attribute."""
+    place, _, attribute = name.rpartition(":")
+    return attribute.isidentifier() and (place.endswith(".py") or _MODULE.fullmatch(place) is not None)
+
+
+def load_judge(address: str) -> AnyJudge:
+    """The judge at an address: an instance, or a class that is made without arguments.
+
+    Runs the file. Raises CustomJudgeError.
+    """
+    place, _, attribute = address.rpartition(":")
+    try:
+        module = _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except CustomJudgeError:
+        raise
+    except Exception as error:  # whatever the file does when it is run
+        raise CustomJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
+    if not hasattr(module, attribute):
+        raise CustomJudgeError(f"{place}: has no {attribute}")
+    judge = getattr(module, attribute)
+    if isinstance(judge, type):
+        try:
+            judge = judge()
+        except Exception as error:
+            raise CustomJudgeError(f"{address}: cannot be made without arguments ({error})") from error
+    required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
+    if absent := [name for name in required if not hasattr(judge, name)]:
+        raise CustomJudgeError(f"{address}: a judge needs {', '.join(absent)}; see judges/types.py")
+    return judge
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise CustomJudgeError(f"{path}: there is no such file")
+    resolved = path.resolve()
+    name = f"judge_of_{resolved.stem}_{hashlib.sha256(str(resolved).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, resolved)
+    if spec is None or spec.loader is None:
+        raise CustomJudgeError(f"{path}: is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look a class's module up by name
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
 
 
 class UnknownJudgeError(ValueError):
@@ -226,15 +217,14 @@ def _of_the_paper(
     """
     long = title.replace("Claude 3.7 S.", "Claude 3.7 Sonnet")
     with_tree = SimplifiedJudge(f"{title} (A)", model, has_axtree=True, shows_goal_images=not is_text_only)
-    named_so = (f"{long} (A)",) if long != title else ()
-    yield RegisteredJudge(
-        with_tree, (*named_so, f"{released}-noscreen", f"{released}-axtree", f"paper/{row}-tree")
-    )
+    spelled_out = [f"{long} (A)"] if long != title else []
+    others = (f"{released}-noscreen", f"{released}-axtree", f"paper/{row}-tree")
+    yield RegisteredJudge(with_tree, (*spelled_out, *others))
     if not is_text_only:
         with_picture = SimplifiedJudge(f"{title} (S)", model, has_screenshot=True)
-        named_so = (f"{long} (S)",) if long != title else ()
+        spelled_out = [f"{long} (S)"] if long != title else []
         others = (f"{released}-noaxtree", f"{released}-screen", f"paper/{row}-screenshot")
-        yield RegisteredJudge(with_picture, (*named_so, *others))
+        yield RegisteredJudge(with_picture, (*spelled_out, *others))
 
 
 def _of_table_2(title: str, released: str, model: str) -> Iterator[RegisteredJudge]:
@@ -259,7 +249,6 @@ def list_judges(as_json: JsonOption = False) -> None:
 
     Where calls are n, n is the number of the trajectory's steps, or of its screenshots.
     """
-
     rows = [_row(entry) for entry in entries()]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))

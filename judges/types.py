@@ -1,8 +1,8 @@
-"""The words that judges and the engine share: what a judge sees, the calls it asks for, what it answers.
+"""The types that judges and the engine share: what a judge sees, the calls it asks for, what it answers.
 
 A judge is a generator. It is shown a `View`, yields the calls it wants made at once, is sent their replies in
 the same order, and returns its `Answer`. It touches no network, clock or file, so that one judge runs over an
-endpoint, a batch, a local model, a cluster, and over made-up replies when a run is planned.
+endpoint, a batch, a local model, a cluster, and over dummy replies when a run is planned.
 """
 
 import base64
@@ -53,6 +53,11 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: Content
+
+    @property
+    def parts(self) -> tuple["str | Image", ...]:
+        """The content as texts and pictures, also where it is one text."""
+        return (self.content,) if isinstance(self.content, str) else self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +175,7 @@ class Judge(Protocol):
 
     @property
     def inputs(self) -> str:
-        """What it sees, in words."""
+        """What it sees, in a few words."""
 
     @property
     def calls(self) -> str:
@@ -203,6 +208,9 @@ class RewardJudge(Protocol):
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
         """The answer that a reward stands for; the state ``error`` where none was recorded."""
+
+
+AnyJudge = Judge | RewardJudge
 
 
 @dataclass(frozen=True, slots=True)

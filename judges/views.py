@@ -22,9 +22,9 @@ from dataset_script.schema import STEP_FIELDS
 from dataset_script.sources import open_source
 from dataset_script.sources.base import (
     IdentifiesFiles,
-    RecordedStep,
     Recording,
     SourceFile,
+    Step,
     UnusableFileError,
 )
 from dataset_script.sources.published import PublishedRun, PublishedSource, RowGroup, read_row_group
@@ -79,7 +79,7 @@ class PublishedRuns:
             final = [text.get(name) if is_last else None for name in _FINAL_TREES]
             screenshot = heavy.get("screenshot") or (pictures.get("final_screenshot") if is_last else None)
             steps.append(
-                RecordedStep(
+                Step(
                     **{field.name: row[field.name] for field in STEP_FIELDS},
                     axtree=heavy.get("axtree", final[0]),
                     axtree_pruned=heavy.get("axtree_pruned", final[1]),
@@ -90,13 +90,9 @@ class PublishedRuns:
         place = TrajectoryId.parse(run.trajectory_id)
         return Recording(
             trajectory_id=run.trajectory_id,
-            benchmark_folder=place.folder,
-            agent=place.agent,
-            task_id=place.task_id,
             model=None,
             goal=text["goal"] or "",
             goal_images=tuple(image["bytes"] for image in pictures.get("goal_images") or ()),
-            valid=True,
             cum_reward=None,
             steps=tuple(steps),
         )
@@ -268,7 +264,7 @@ class Views:
             return self._published.reward(file)
         return self._source.read(file)[0].cum_reward
 
-    def _step(self, step: RecordedStep, number: int, wants: Wants, is_last: bool) -> ViewStep:
+    def _step(self, step: Step, number: int, wants: Wants, is_last: bool) -> ViewStep:
         shows_axtree = _is_wanted(wants.axtrees, is_last)
         shows_screenshot = _is_wanted(wants.screenshots, is_last)
         return ViewStep(

@@ -20,17 +20,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from core.cli import SuiteOption, stop
+from core.cli import SuiteOption, plain_console, read_settings, read_suite, stop
 from core.console import interval, percent, text_table
 from core.vocabulary import LABEL_TITLES
 from judges.cli.options import RunOptions, with_run_options
 from judges.cli.run import run_or_exit
-from judges.types import OptionsError
+from judges.types import AnyJudge, OptionsError
 
 if TYPE_CHECKING:
     from judges.ensembles.probes import Probe
     from judges.ensembles.threshold import Objective, Threshold
-    from judges.registry import AnyJudge
     from judges.run.scheduler import RunSource
 
 
@@ -45,7 +44,6 @@ def ablate(
     Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals, beside the
     paper's figures where the model is the paper's. Stopped, the same command goes on.
     """
-    from core.cli import plain_console
     from core.files import atomic_write
     from core.suite import OFFICIAL
 
@@ -73,11 +71,11 @@ def ablate(
 
 def _labels(options: RunOptions):
     """The labels to score with, before anything is paid. Raises OptionsError where there are none."""
-    from judges.run.config import select, settings_of_environment
+    from judges.run.config import select
     from leaderboard.labels.labels import LabelsInvalid, load_labels
     from leaderboard.labels.source import LabelsUnavailable
 
-    settings = settings_of_environment()
+    settings = read_settings()
     suite = select(replace(options, judge="simplified-both"), settings).suite
     try:
         return load_labels(suite, options.split, settings), suite
@@ -195,7 +193,6 @@ def probe(
     Judges every run unchanged and once for each probe, through the same cache; says how often the verdict
     flips. Stopped, the same command goes on. The report is also in OUT/report.json.
     """
-    from core.cli import plain_console
     from core.files import atomic_write
     from judges.ensembles.probes import PROBES, probe_table, report_probe, to_json
     from judges.run.folder import read_judgments, read_run
@@ -271,10 +268,8 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
     """The threshold that a dev run's judgments give. Raises what `threshold` tells the user of."""
     import numpy as np
 
-    from core.cli import read_settings, read_suite
     from judges.ensembles.threshold import Threshold, choose_threshold, score_settings
     from judges.run.folder import read_judgments, read_run
-    from judges.types import OptionsError
     from leaderboard.labels.labels import load_labels
     from leaderboard.report import task_names
 

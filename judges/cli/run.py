@@ -53,8 +53,7 @@ def run(
 
 def run_or_exit(options: RunOptions, folder: Path, wrap: Wrap | None = None) -> None:
     """One run of several, in its own folder; ends the command, with the summary, where it does not finish."""
-    from judges.engine.engine import run_local
-    from judges.run.runner import run_judge
+    from judges.run.runner import run_judge, run_local
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     typer.echo(f"{folder.name}:", err=True)
@@ -107,7 +106,7 @@ def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: 
     if batch and name == "ray":
         raise OptionsError("--batch and --engine ray: use one of them")
     if batch:
-        from judges.endpoints.batch import run_batch
+        from judges.run.batch import run_batch
 
         return run_batch
     if name == "ray":
@@ -116,6 +115,6 @@ def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: 
         return ray_engine(ray_address, ray_workers)
     if ray_address or ray_workers:
         raise OptionsError("--ray-address and --ray-workers go with --engine ray")
-    from judges.engine.engine import run_local
+    from judges.run.runner import run_local
 
     return run_local

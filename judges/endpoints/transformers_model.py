@@ -85,19 +85,16 @@ def probabilities(
 
 def template_message(message: Message, *, is_vision: bool) -> dict[str, Any]:
     """A message: in parts for a vision model, as one text, a line break between its parts, for the others."""
-    parts = (message.content,) if isinstance(message.content, str) else message.content
     if not is_vision:
-        return {"role": message.role, "content": "\n".join(part for part in parts if isinstance(part, str))}
-    return {"role": message.role, "content": [_part(part) for part in parts]}
+        texts = [part for part in message.parts if isinstance(part, str)]
+        return {"role": message.role, "content": "\n".join(texts)}
+    return {"role": message.role, "content": [_part(part) for part in message.parts]}
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
     """The messages with what the system says put in front of what the user says first."""
     system, first, *others = messages
-    contents = [
-        (each.content,) if isinstance(each.content, str) else each.content for each in (system, first)
-    ]
-    return [Message(first.role, (*contents[0], *contents[1])), *others]
+    return [Message(first.role, (*system.parts, *first.parts)), *others]
 
 
 def _part(part: str | Image) -> dict[str, Any]:
@@ -159,7 +156,7 @@ class LocalModel:
 
     def prepare(self, messages: Sequence[Message], max_output_tokens: int, *, logprobs: bool) -> Prompt:
         """A call as the model takes it. Raises CallFailed: too_long, or final where it takes no pictures."""
-        has_images = any(isinstance(part, Image) for each in messages for part in each.content)
+        has_images = any(isinstance(part, Image) for each in messages for part in each.parts)
         if has_images and not self._is_vision:
             raise CallFailed("final", f"{self._settings.model} accepts text only, but the call has an image")
         inputs = self._templated(messages)

@@ -8,15 +8,10 @@ little of it is left over.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
 
+from judges.engine.prices import PriceTable
+from judges.engine.tokens import token_ceiling
 from judges.types import Message, ModelSettings, OptionsError, Reply
-
-if TYPE_CHECKING:
-    from judges.engine.prices import PriceTable
-
-Ceiling = Callable[[ModelSettings, tuple[Message, ...]], int]
-"""More tokens than this a prompt never has."""
 
 
 class BudgetReached(Exception):
@@ -31,38 +26,25 @@ class Reservation:
     model: ModelSettings
 
 
-class Spending(Protocol):
-    """The budget as the executor uses it. Around every attempt: `reserve`, then `settle` exactly once."""
-
-    async def reserve(
-        self, model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int
-    ) -> Reservation:
-        """Set money aside for one attempt; waits for it when needed. Raises BudgetReached."""
-
-    def settle(self, reservation: Reservation, reply: Reply | None, *, maybe_paid: bool = False) -> None:
-        """Give a reservation back, less what the attempt cost.
-
-        ``reply`` is None when none came. ``maybe_paid`` says that the endpoint may have made one all the same
-        (a timeout, a cut connection, an answer that cannot be read): then the most it can cost counts.
-        """
-
-    def cost_of(
-        self, model: ModelSettings, input_tokens: int | None, output_tokens: int | None
-    ) -> float | None:
-        """What a reply cost in dollars; None when the price or the tokens are unknown."""
-
-
 class Budget:
-    """Keeps a run below ``max_usd``. For one event loop; ``spent_usd`` is what the run had spent before.
+    """Keeps a run below ``max_usd``; without it nothing is set aside, and replies cost what the prices say.
 
-    Every model asked needs a price (`build_budget` sees to it): a reservation without one raises ValueError.
+    For one event loop. ``spent_usd`` is what the run had spent before; ``ceiling`` gives more tokens than a
+    prompt has. Under a limit every model needs a price (`build_budget` sees to it): a reservation without one
+    raises ValueError.
     """
 
-    def __init__(self, max_usd: float, prices: "PriceTable", ceiling: Ceiling, spent_usd: float = 0.0):
+    def __init__(
+        self,
+        max_usd: float | None = None,
+        prices: PriceTable | None = None,
+        ceiling: Callable[[ModelSettings, tuple[Message, ...]], int] = token_ceiling,
+        spent_usd: float = 0.0,
+    ):
         self.max_usd = max_usd
         self.spent_usd = spent_usd
         self.presumed_usd = 0.0  # the part of it for attempts that may have been paid, with nothing to show
-        self._prices = prices
+        self._prices = prices or PriceTable({})
         self._ceiling = ceiling
         self._open: set[Reservation] = set()
         self._change = asyncio.Event()
@@ -72,15 +54,17 @@ class Budget:
     ) -> Reservation:
         """Set money aside for one attempt; waits while calls under way may leave enough.
 
-        Raises BudgetReached.
+        Every reservation is settled exactly once. Raises BudgetReached.
         """
+        if self.max_usd is None:
+            return Reservation(0.0, model)
         price = self._prices.of(model)
         if price is None:
             raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
         most = price.cost(self._ceiling(model, messages), max_output(model, max_output_tokens))
         while self.spent_usd + self._reserved_usd + most > self.max_usd:
             if not self._open or self.spent_usd + most > self.max_usd:
-                raise BudgetReached(reached(self.max_usd, self.spent_usd, most))
+                raise BudgetReached(limit_message(self.max_usd, self.spent_usd, most))
             self._change.clear()
             await self._change.wait()
         reservation = Reservation(most, model)
@@ -88,7 +72,13 @@ class Budget:
         return reservation
 
     def settle(self, reservation: Reservation, reply: Reply | None, *, maybe_paid: bool = False) -> None:
-        """Give a reservation back, less what the attempt cost; see `Spending.settle`."""
+        """Give a reservation back, less what the attempt cost.
+
+        ``reply`` is None when none came. ``maybe_paid`` says that the endpoint may have made one all the same
+        (a timeout, a cut connection, an answer that cannot be read): then the most it can cost counts.
+        """
+        if self.max_usd is None:
+            return
         if reservation not in self._open:
             raise ValueError("a reservation is settled once")
         self._open.discard(reservation)
@@ -104,33 +94,15 @@ class Budget:
     def cost_of(
         self, model: ModelSettings, input_tokens: int | None, output_tokens: int | None
     ) -> float | None:
-        return cost_of(self._prices, model, input_tokens, output_tokens)
+        """What a reply cost in dollars; None when the price or the tokens are unknown."""
+        return self._prices.cost(model, input_tokens, output_tokens)
 
     @property
     def _reserved_usd(self) -> float:
         return sum(each.usd for each in self._open)
 
 
-class NoBudget:
-    """No limit: reserves nothing, and tells what replies cost where prices are known."""
-
-    def __init__(self, prices: "PriceTable | None" = None):
-        self._prices = prices
-
-    async def reserve(
-        self, model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int
-    ) -> Reservation:
-        return Reservation(0.0, model)
-
-    def settle(self, reservation: Reservation, reply: Reply | None, *, maybe_paid: bool = False) -> None: ...
-
-    def cost_of(
-        self, model: ModelSettings, input_tokens: int | None, output_tokens: int | None
-    ) -> float | None:
-        return None if self._prices is None else cost_of(self._prices, model, input_tokens, output_tokens)
-
-
-def reached(max_usd: float, spent_usd: float, most_usd: float) -> str:
+def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:
     """The message of a run that stopped before a call of this cost."""
     return (
         f"stopped at --max-usd {max_usd:g}: ${spent_usd:.4f} is spent and the next call may cost "
@@ -139,42 +111,29 @@ def reached(max_usd: float, spent_usd: float, most_usd: float) -> str:
     )
 
 
-def cost_of(
-    prices: "PriceTable", model: ModelSettings, input_tokens: int | None, output_tokens: int | None
-) -> float | None:
-    price = prices.of(model)
-    if price is None or input_tokens is None or output_tokens is None:
-        return None
-    return price.cost(input_tokens, output_tokens)
-
-
 def max_output(model: ModelSettings, max_output_tokens: int) -> int:
     """The most tokens of a reply; what the user adds to the request may raise them."""
-    given = [model.extra.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    limits = [model.extra.get(name) for name in ("max_tokens", "max_completion_tokens")]
     choices = model.extra.get("n")
-    longest = max([max_output_tokens, *(each for each in given if isinstance(each, int))])
+    longest = max([max_output_tokens, *(each for each in limits if isinstance(each, int))])
     return longest * (choices if isinstance(choices, int) and choices > 1 else 1)
 
 
 def build_budget(
     max_usd: float | None,
-    prices: "PriceTable",
+    prices: PriceTable,
     models: Mapping[str, ModelSettings],
     spent_usd: float = 0.0,
-) -> Budget | NoBudget:
+) -> Budget:
     """The budget of a run. ``spent_usd`` is what its folder has cost so far.
 
     Raises OptionsError for a limit where the price of a model is unknown.
     """
-    from judges.engine.tokens import token_ceiling
-
-    if max_usd is None:
-        return NoBudget(prices)
     unknown = sorted({model.model for model in models.values() if prices.of(model) is None})
-    if unknown:
+    if max_usd is not None and unknown:
         flags = " ".join(f"--price {name}=IN,OUT" for name in unknown)
         raise OptionsError(
             f"--max-usd cannot be enforced: the price of {', '.join(unknown)} is unknown. Give it in "
             f"dollars for a million tokens ({flags}), or leave --max-usd out"
         )
-    return Budget(max_usd, prices, token_ceiling, spent_usd)
+    return Budget(max_usd, prices, spent_usd=spent_usd)

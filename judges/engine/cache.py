@@ -3,13 +3,8 @@
 The folder holds segments, files of one JSON object a line that only grow. Each is written by one process at a
 time and read by all. A line is there once its end is, so that a process killed at any moment leaves a whole
 cache: a line without an end is not read, and cut off by the next process that goes on with the segment.
-Failures are lines too, but never answers. Pictures are in no line: the key has their hashes.
-
-The files of the cache: lines that are only ever added, by one process at a time, under a lock.
-
-Calls under way, known to every process that shares a cache: none is made by two of them at once.
-
-The name of a call's answer: a hash of everything that the answer depends on.
+Failures are lines too, but never answers. Pictures are in no line: the key, a hash of everything that the
+answer depends on, has theirs. Calls under way are claimed, so that no two processes make one at once.
 """
 
 import contextlib
@@ -28,6 +23,17 @@ from typing import Any, BinaryIO, Final
 from judges.types import Image, Message, ModelSettings, Reply, TokenProbability
 
 _BLOCK: Final = 65_536
+
+ANSWER: Final = b'{"answer":"'
+"""How the line of an answer begins; its key follows. ``{"attempt":"`` begins that of a failure."""
+
+REFRESH_AFTER_S: Final = 1.0
+"""What other processes have added is looked for no more often than this."""
+
+_KEY_LENGTH: Final = 64
+
+_DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name != "is_from_cache"}
+"""The fields of a reply in a line, with the defaults that are left out."""
 
 
 def is_segment(name: str) -> bool:
@@ -155,7 +161,7 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
     Pictures go in by hash, detail and media type. The endpoint's address and its key's name are left out:
     the same model behind another address gives the same answers.
     """
-    asked = {
+    parameters = {
         "provider": model.provider,
         "model": model.model,
         "temperature": model.temperature,
@@ -165,11 +171,10 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
         "extra": dict(model.extra),
         "sample": sample,
     }
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode())
+    digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, separators=(",", ":")).encode())
     for message in messages:
-        parts = (message.content,) if isinstance(message.content, str) else message.content
-        digest.update(f"\n{message.role} {len(parts)}".encode())
-        for part in parts:
+        digest.update(f"\n{message.role} {len(message.parts)}".encode())
+        for part in message.parts:
             if isinstance(part, Image):
                 digest.update(f"\npicture {part.sha256} {part.media_type} {part.detail}".encode())
             else:
@@ -177,20 +182,6 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
                 digest.update(f"\ntext {len(text)}\n".encode())  # its length, so that no text looks like two
                 digest.update(text)
     return digest.hexdigest()
-
-
-__all__ = ["CallCache", "call_key"]
-
-ANSWER: Final = b'{"answer":"'
-"""How the line of an answer begins; its key follows. ``{"attempt":"`` begins that of a failure."""
-
-REFRESH_AFTER_S: Final = 1.0
-"""What other processes have added is looked for no more often than this."""
-
-_KEY_LENGTH: Final = 64
-
-_DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name != "is_from_cache"}
-"""The fields of a reply in a line, with the defaults that are left out."""
 
 
 class CallCache:
@@ -240,8 +231,7 @@ class CallCache:
         """Take a call for this process: False while another process has it under way.
 
         A caller that gets False waits, and then finds the answer with `get` after `refresh`, or takes the
-        call when
-        the other has given it up or died.
+        call when the other process has given it up or died.
         """
         return self._claims.take(key)
 
@@ -313,10 +303,10 @@ def _record_of(reply: Reply) -> dict[str, Any]:
 
 def _reply_of(record: dict[str, Any]) -> Reply:
     known = {each.name for each in fields(Reply)}
-    given = {name: value for name, value in record.items() if name in known}
-    if given.get("logprobs") is not None:
-        given["logprobs"] = tuple(
+    values = {name: value for name, value in record.items() if name in known}
+    if values.get("logprobs") is not None:
+        values["logprobs"] = tuple(
             TokenProbability(token, logprob, tuple((str(rival), p) for rival, p in rivals))
-            for token, logprob, rivals in given["logprobs"]
+            for token, logprob, rivals in values["logprobs"]
         )
-    return Reply(**given | {"is_from_cache": True})
+    return Reply(**values | {"is_from_cache": True})

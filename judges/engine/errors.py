@@ -1,9 +1,7 @@
-"""What went wrong with a call, in the few kinds that retries distinguish.
+"""What went wrong with a call, in the few kinds that retries distinguish, and JSON as endpoints send it.
 
 Endpoints word the same trouble in many ways; the patterns below are those of OpenAI, Azure, OpenRouter,
-Together, Mistral, Anthropic, Google, Groq and vLLM.
-
-JSON as endpoints send it. Pure.
+Together, Mistral, Anthropic, Google, Groq and vLLM. Pure.
 """
 
 from __future__ import annotations
@@ -14,6 +12,8 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Any, Final, Literal
+
+from judges.types import Reply
 
 
 def read_json(text: str) -> Any:
@@ -107,6 +107,17 @@ class CallFailed(Exception):
         self.input_tokens = input_tokens
         self.output_tokens = output_tokens
         super().__init__(self.message)
+
+    def as_reply(self, key: str, cost_usd: float | None, *, used_shorter: bool = False) -> Reply:
+        """Stands for the reply once the call is given up; ``text`` is what came, if anything did."""
+        return Reply(
+            text=self.raw,
+            state=self.kind if self.kind in ("too_long", "refused") else "error",
+            error=self.message,
+            cost_usd=cost_usd,
+            used_shorter=used_shorter,
+            key=key,
+        )
 
 
 def classify(problem: BaseException) -> CallFailed:

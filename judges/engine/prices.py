@@ -84,6 +84,20 @@ class PriceTable:
         name = model.model.lower()
         return self._prices.get((ANY_PROVIDER, name)) or self._prices.get((_provider_of(model), name))
 
+    def cost(
+        self,
+        model: ModelSettings,
+        input_tokens: int | None,
+        output_tokens: int | None,
+        *,
+        is_batch: bool = False,
+    ) -> float | None:
+        """Dollars for a reply; None when the price or the tokens are unknown."""
+        price = self.of(model)
+        if price is None or input_tokens is None or output_tokens is None:
+            return None
+        return price.cost(input_tokens, output_tokens, is_batch=is_batch)
+
     def __or__(self, other: "PriceTable") -> "PriceTable":
         """The prices of both; where both have one, the other's."""
         return PriceTable(self._prices | other._prices)

@@ -1,6 +1,6 @@
-"""One call until it is answered or given up: try after try, each within limit and budget.
+"""One call until it is answered or given up: how often it is tried, how long it waits between.
 
-How often a call is tried, and how long it waits between. Pure but for the jitter's random numbers.
+Every try is within the limit on calls under way and within the budget.
 """
 
 from __future__ import annotations
@@ -8,13 +8,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Protocol
 
-from judges.engine.budget import Spending
+from judges.engine.budget import Budget
+from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit, Slot
 from judges.engine.errors import CallFailed, classify
-from judges.engine.interfaces import Cache, Endpoint, OnEvent
 from judges.types import Call, Message, ModelSettings, Reply
+
+
+class Endpoint(Protocol):
+    """What makes single attempts: an address (`OpenAIEndpoint`) or a local model (`LocalEndpoint`)."""
+
+    async def attempt(
+        self,
+        model: ModelSettings,
+        messages: tuple[Message, ...],
+        max_output_tokens: int,
+        *,
+        unsupported_params: Set[str] = frozenset(),
+    ) -> Reply:
+        """One request, without ``unsupported_params``. Raises CallFailed."""
+
+    async def close(self) -> None: ...
+
+
+class OnEvent(Protocol):
+    """Receives events: ``answered``, ``cached``, ``retried``, ``dropped`` (a parameter), ``failed``."""
+
+    def __call__(self, kind: str, **facts: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +92,15 @@ class RetryState:
         return longest * (0.5 + self._draw() / 2)
 
 
-_STATES: Final = {"too_long": "too_long", "refused": "refused"}
-"""The state of a call given up, by the kind of its last failure; ``error`` for all others."""
-
-
 @dataclass
 class RoleCaller:
     """Makes the calls of one role. ``unsupported_params``: parameters that its endpoint rejected."""
 
     endpoint: Endpoint
     model: ModelSettings
-    cache: Cache
+    cache: CallCache
     limit: AdaptiveLimit
-    budget: Spending
+    budget: Budget
     on_event: OnEvent
     retry_policy: RetryPolicy
     tokens_of: Callable[[ModelSettings, tuple[Message, ...]], int]
@@ -95,7 +113,7 @@ class RoleCaller:
 
         What failed tries are known to have cost is in the reply's cost. Raises BudgetReached.
         """
-        tries, spent_usd = RetryState(self.retry_policy, self.draw), 0.0
+        retries, spent_usd = RetryState(self.retry_policy, self.draw), 0.0
         messages, used_shorter = call.messages, False
         while True:
             unsupported_params = frozenset(self.unsupported_params)
@@ -108,11 +126,15 @@ class RoleCaller:
                     messages, used_shorter = call.shorter, True
                 elif failure.kind == "unsupported_parameter" and failure.parameter not in unsupported_params:
                     self._leave_out(failure.parameter)
-                elif (wait_s := tries.wait_s(failure)) is not None:
+                elif (wait_s := retries.wait_s(failure)) is not None:
                     self.on_event("retried", failure=failure.kind, message=failure.message, wait_s=wait_s)
                     await self.sleep(wait_s)
                 else:
-                    return self._failed_reply(failure, call, key, spent_usd, used_shorter)
+                    reply = failure.as_reply(key, spent_usd or None, used_shorter=used_shorter)
+                    self.on_event(
+                        "failed", purpose=call.purpose, role=call.role, state=reply.state, message=reply.error
+                    )
+                    return reply
                 continue
             cost_usd = self._cost(reply)
             reply = replace(
@@ -138,8 +160,7 @@ class RoleCaller:
                 )
             except Exception as problem:
                 failure = classify(problem)
-                counted = _counted(failure)
-                self.budget.settle(reservation, counted, maybe_paid=failure.maybe_paid)
+                self.budget.settle(reservation, _counted(failure), maybe_paid=failure.maybe_paid)
                 self._report_to_limit(slot, failure)
                 raise failure from problem
             except BaseException:  # stopped in flight: it may be paid, and is lost
@@ -165,21 +186,6 @@ class RoleCaller:
     def _note(self, key: str, failure: CallFailed) -> None:
         detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
         self.cache.note_attempt(key, failure.kind, detail)
-
-    def _failed_reply(
-        self, failure: CallFailed, call: Call, key: str, spent_usd: float, used_shorter: bool
-    ) -> Reply:
-        """The reply that stands for none; ``text`` is what came, as far as anything did."""
-        state = _STATES.get(failure.kind, "error")
-        self.on_event("failed", purpose=call.purpose, role=call.role, state=state, message=failure.message)
-        return Reply(
-            text=failure.raw,
-            state=state,
-            error=failure.message,
-            cost_usd=spent_usd or None,
-            used_shorter=used_shorter,
-            key=key,
-        )
 
     def _cost(self, made: Reply | CallFailed) -> float | None:
         return self.budget.cost_of(self.model, made.input_tokens, made.output_tokens)

@@ -1,11 +1,10 @@
 """Counting a call's tokens before it is made: with the model's tokenizer, else by rule.
 
-How many tokens a picture costs, by family of models. Sizes are in pixels.
-
-Sources, read in November 2026: OpenAI, "Images and vision" (tiles for GPT-4o and others, patches of 32 pixels
-for the small and the newer models; where users of its forum measured another factor, that one is expected and
-the larger is the most); Anthropic, "Vision" (patches of 28 pixels, and how large pictures are scaled); the
-image processors of Qwen2-VL, Qwen2.5-VL (28), Qwen3-VL (32) and Llama 4 (tiles of 336) in transformers.
+What a picture costs depends on the family of models; sizes are in pixels. Sources, read in November 2026:
+OpenAI, "Images and vision" (tiles for GPT-4o and others, patches of 32 pixels for the small and the newer
+models; where users of its forum measured another factor, that one is expected and the larger is the most);
+Anthropic, "Vision" (patches of 28 pixels, and how large pictures are scaled); the image processors of
+Qwen2-VL, Qwen2.5-VL (28), Qwen3-VL (32) and Llama 4 (tiles of 336) in transformers.
 """
 
 import re
@@ -197,13 +196,13 @@ class TokenCounters:
     """
 
     def __init__(self, tokenizer: str | None = None):
-        self._given = None if tokenizer is None else _requested_counter(tokenizer)
+        self._requested = None if tokenizer is None else _requested_counter(tokenizer)
         self._found: dict[tuple[str, str], TextCounter] = {}
 
     def of(self, model: ModelSettings) -> TextCounter:
         """The counter of a model; the estimate where there is no better one."""
-        if self._given is not None:
-            return self._given
+        if self._requested is not None:
+            return self._requested
         key = (model.provider, model.model)
         if key not in self._found:
             self._found[key] = _found_counter(model) or ESTIMATE
@@ -230,11 +229,7 @@ def _bytes(text: str) -> int:
 
 
 def _parts(messages: Sequence[Message]) -> tuple[list[str], list[Image]]:
-    parts = [
-        part
-        for message in messages
-        for part in ((message.content,) if isinstance(message.content, str) else message.content)
-    ]
+    parts = [part for message in messages for part in message.parts]
     texts = [part for part in parts if isinstance(part, str)]
     return texts, [part for part in parts if isinstance(part, Image)]
 

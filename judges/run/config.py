@@ -1,8 +1,7 @@
 """From the options of a command to what a run is made of: judge, models, views, trajectories.
 
-What a run is made of, as run.json keeps it; to go on in its folder the configuration must be the same.
-
-Which trajectories a run is about, and the folder that their recordings are read from.
+The configuration is all that the verdicts depend on, as run.json has it: a run goes on in its folder only
+with the same one.
 """
 
 from __future__ import annotations
@@ -10,15 +9,23 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from core.cli import read_settings
 from judges.endpoints.providers import PROVIDERS
-from judges.types import Judge, ModelSettings, OptionsError, RewardJudge, Wants
+from judges.types import (
+    DEFAULT_OUTPUT_TOKENS,
+    AnyJudge,
+    Judge,
+    ModelSettings,
+    OptionsError,
+    Wants,
+)
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
 PACKAGES: Final = ("openai", "pillow", "msgspec", "transformers", "torch", "ray", "agent-reward-bench")
 """Whose versions may show in what comes out."""
 
+SAMPLING_TEMPERATURE: Final = 0.7
+"""At temperature 0 several samples would be one and the same answer."""
 
 RELEASED_FOLDERS: Final = (
     "functional",
@@ -48,7 +57,7 @@ RELEASED_FOLDERS: Final = (
 def build_configuration(
     options: RunOptions,
     suite: str,
-    judge: Judge | RewardJudge,
+    judge: AnyJudge,
     models: Mapping[str, ModelSettings],
     data_hash: str | None,
 ) -> dict[str, Any]:
@@ -80,7 +89,7 @@ def build_configuration(
     }
 
 
-def judge_facts(judge: Judge | RewardJudge) -> dict[str, Any]:
+def judge_facts(judge: AnyJudge) -> dict[str, Any]:
     """What `export` has to know of a judge: its released folder, whether it asks, and what it was shown."""
     wants = getattr(judge, "wants", Wants())
     return {
@@ -157,7 +166,7 @@ def select(options: RunOptions, settings: Settings | None = None) -> Selection:
     """The trajectories that the options name. Raises OptionsError when there is none, SuiteError."""
     from core.suite import load_suite
 
-    suite = load_suite(options.suite or (settings or settings_of_environment()).suite)
+    suite = load_suite(options.suite or (settings or read_settings()).suite)
     chosen = list(suite.split(options.split))
     problems: list[str] = []
     for flag, wanted, field in (
@@ -203,20 +212,13 @@ def source_folder(options: RunOptions, suite: Suite, settings: Settings) -> Path
     )
 
 
-def cache_folder(given: Path | None, settings: Settings | None = None) -> Path:
-    """Where replies are kept: the folder given with ``--cache``, else ``calls`` in the private cache."""
-    if given is not None:
-        return given
-    private = (settings or settings_of_environment()).cache_dir.expanduser()
+def cache_folder(chosen: Path | None, settings: Settings | None = None) -> Path:
+    """Where replies are stored: the folder of ``--cache``, else ``calls`` in the private cache."""
+    if chosen is not None:
+        return chosen
+    private = (settings or read_settings()).cache_dir.expanduser()
     private.mkdir(mode=0o700, parents=True, exist_ok=True)
     return private / "calls"
-
-
-def settings_of_environment() -> Settings:
-    """The settings; a bad one ends the command with a line that names it."""
-    from core.cli import read_settings
-
-    return read_settings()
 
 
 def _shard(text: str, problems: list[str]) -> slice:
@@ -246,11 +248,7 @@ def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set
     return named
 
 
-SAMPLING_TEMPERATURE = 0.7
-"""At temperature 0 several samples would be one and the same answer."""
-
-
-def build_judge(options: RunOptions) -> Judge | RewardJudge:
+def build_judge(options: RunOptions) -> AnyJudge:
     """The judge that the options name, sampled, cascaded and with its threshold where they say so.
 
     Raises OptionsError for an unknown name, or options that do not go together.
@@ -274,7 +272,7 @@ def build_judge(options: RunOptions) -> Judge | RewardJudge:
     return judge
 
 
-def build_models(options: RunOptions, judge: Judge | RewardJudge) -> dict[str, ModelSettings]:
+def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSettings]:
     """How the model of each role is asked; empty for a judge that calls no model.
 
     A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
@@ -299,10 +297,10 @@ def build_views(options: RunOptions, suite: Suite, settings: Settings | None = N
     from judges.views import Views
 
     images = ImageOptions(options.max_image_side, options.image_format, options.image_detail)
-    return Views(source_folder(options, suite, settings or settings_of_environment()), suite, images)
+    return Views(source_folder(options, suite, settings or read_settings()), suite, images)
 
 
-def _named(name: str, options: RunOptions) -> Judge | RewardJudge:
+def _named(name: str, options: RunOptions) -> AnyJudge:
     from judges.registry import find_judge
 
     try:
@@ -328,15 +326,13 @@ def _cascade(options: RunOptions) -> Judge:
 
 
 def _refuse_for_reward_judge(options: RunOptions) -> None:
-    given = {"--samples": options.samples > 1, "--threshold": options.threshold is not None}
-    if asked := [flag for flag, is_given in given.items() if is_given]:
-        raise OptionsError(f"{' and '.join(asked)}: {options.judge} asks no model; leave them out")
+    flags = {"--samples": options.samples > 1, "--threshold": options.threshold is not None}
+    if chosen := [flag for flag, is_chosen in flags.items() if is_chosen]:
+        raise OptionsError(f"{' and '.join(chosen)}: {options.judge} asks no model; leave them out")
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:
     """The settings that every role's model gets; its name is filled in later."""
-    from judges.types import DEFAULT_OUTPUT_TOKENS, ModelSettings
-
     if options.provider is not None and options.provider not in PROVIDERS:
         raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
     is_sampled = options.samples > 1
@@ -383,8 +379,8 @@ def _extra(options: RunOptions) -> dict[str, Any]:
     return read
 
 
-def _pairs(given, flag: str, form: str) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given or ()]
+def _pairs(texts: Sequence[str] | None, flag: str, form: str) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts or ()]
     if bad := ["".join(pair) for pair in pairs if not (pair[0] and pair[2])]:
         raise OptionsError(f"{flag} {', '.join(bad)}: write {form}")
     return {name: value for name, _, value in pairs}

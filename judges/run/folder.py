@@ -22,7 +22,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -31,8 +31,8 @@ from core.files import atomic_write, atomic_writer
 from core.predictions.write import write_predictions
 from core.vocabulary import PREDICTION_COLUMNS
 from judges.engine.cache import complete_lines, truncate_partial_line
-from judges.run.driver import Exchange
 from judges.run.progress import Progress, was_generated
+from judges.run.scheduler import Exchange, Judgment
 from judges.types import Answer, Image, Message, Reply
 
 Record = dict[str, Any]
@@ -40,18 +40,6 @@ Record = dict[str, Any]
 
 _ANSWER_FIELDS: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
 _REPLY_FIELDS: Final = tuple(each.name for each in fields(Reply) if each.name not in ("logprobs", "key"))
-
-
-@dataclass(frozen=True, slots=True)
-class Judgment:
-    """A trajectory with its answer, what was asked for it, and why it could not be judged, if so."""
-
-    trajectory_id: str
-    answer: Answer
-    exchanges: Sequence[Exchange] = ()
-    problem: str | None = None
-    reward: float | None = None
-    """The reward that a reward judge was given; None for every other judge."""
 
 
 def judgment_record(judged: Judgment, judge: str) -> Record:
@@ -112,8 +100,7 @@ def _call_record(exchange: Exchange) -> Record:
 
 
 def _pictures(sent: tuple[Message, ...]) -> list[str]:
-    parts = (part for message in sent if not isinstance(message.content, str) for part in message.content)
-    return [part.sha256 for part in parts if isinstance(part, Image)]
+    return [part.sha256 for message in sent for part in message.parts if isinstance(part, Image)]
 
 
 def _latency(exchanges: Sequence[Exchange]) -> float | None:

@@ -27,7 +27,7 @@ from judges.engine.cache import CallCache, call_key
 from judges.engine.prices import PriceTable, read_prices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
 from judges.run.config import build_judge, build_models, build_views, cache_folder, select
-from judges.run.driver import drive_offline
+from judges.run.scheduler import drive_offline
 from judges.types import Call, Image, Judge, Message, ModelSettings, OptionsError, Reply, View
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def _role_plan(
 
 
 def _number_of_images(messages: tuple[Message, ...]) -> int:
-    return sum(isinstance(part, Image) for message in messages for part in message.content)
+    return sum(isinstance(part, Image) for message in messages for part in message.parts)
 
 
 def _sum(ranges: Iterable[Range]) -> Range:

@@ -1,8 +1,6 @@
-"""How a run goes: on a terminal one line that changes, else a line now and then. All of it on stderr.
+"""How a run goes, what it has paid, and how it is stopped: Ctrl-C, a polite kill, a spent budget, failures.
 
-Ending a run well: Ctrl-C, a polite kill, a spent budget, or nothing but failures.
-
-What a run has paid so far.
+Progress is on stderr: on a terminal one line that changes, else a line now and then.
 """
 
 from __future__ import annotations
@@ -54,7 +52,6 @@ class StopControl:
         Then asyncio.CancelledError is raised in the task that is inside of this block.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        handled = []
 
         def caught(number: signal.Signals) -> None:
             if self.ended is not None:
@@ -67,15 +64,24 @@ class StopControl:
             if number == signal.SIGTERM:
                 loop.call_later(GRACE_S, task.cancel)
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread
-                loop.add_signal_handler(number, caught, number)
-                handled.append(number)
-        try:
+        with on_stop_signals(caught):
             yield
-        finally:
-            for number in handled:
-                loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Ctrl-C and a polite kill call ``caught`` in the event loop; outside the main thread nothing does."""
+    loop = asyncio.get_running_loop()
+    handled = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread
+            loop.add_signal_handler(number, caught, number)
+            handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)
 
 
 def was_generated(reply: Reply) -> bool:
@@ -127,10 +133,7 @@ WINDOW_S: Final = 30.0
 
 
 class Progress:
-    """Counts what ends and shows it: done, states, rate, dollars spent, time left.
-
-    ``spent`` counts the dollars.
-    """
+    """Counts what ends and shows it: done, states, rate, dollars spent, time left."""
 
     def __init__(
         self,

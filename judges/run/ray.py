@@ -1,9 +1,9 @@
-"""A run over Ray Data: shards of a run's trajectories judged by actors of a cluster, kept by this process.
+"""A run over Ray Data: shards of a run's trajectories judged by actors of a cluster, written by this process.
 
-Every actor asks like `here` does, with its share of the limits and of the budget, through one cache; a shard
-whose worker died is judged again by another, and its replies come out of the cache. The cache, the recorded
-runs and this code have to be where the workers are: on one machine, or at the same place on a shared disk.
-An actor with a local model holds one replica of it; there is one for each GPU.
+Every actor asks as `run_local` does, with its share of the limits and of the budget, through one cache; a
+shard whose worker died is judged again by another, and its replies come out of the cache. The cache, the
+recorded runs and this code have to be where the workers are: on one machine, or at the same place on a shared
+disk. An actor with a local model holds one replica of it; there is one for each GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from judges.endpoints.providers import LOCAL
 from judges.engine.budget import BudgetReached
 from judges.run.folder import LeadingErrors, judgment_record, leading_errors_message
 from judges.run.progress import RunEnd, Spend
-from judges.run.runner import Engine, Job
+from judges.run.runner import Engine, Job, open_executor
+from judges.run.scheduler import StopRunError, judge_trajectories
 from judges.types import OptionsError
 
 if TYPE_CHECKING:
@@ -75,32 +76,32 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
 
 def _run(job: Job, folder: RunFolder, progress: Progress, workers: int | None) -> RunEnd:
     errors = LeadingErrors()
-    kept, stopped = 0, None
+    written, stopped = 0, None
     try:
         with stopped_like_ctrl_c():
             for row in _judged_rows(job, workers, progress.spend.before_usd or 0.0):
                 stopped = stopped or row["stopped"]
                 progress.spend.add(row["paid_usd"], row["paid_calls"])
                 records = [json.loads(record) for record in row["records"]]
-                free = [each for record in records for each in errors.take(record)]
+                results = [each for record in records for each in errors.take(record)]
                 if not job.models:
-                    free += errors.release()
-                kept += _keep(folder, progress, free)
+                    results += errors.release()
+                written += _write(folder, progress, results)
                 if job.models and errors.all_failed:
                     return RunEnd("failing", leading_errors_message(errors.discard()))
     except KeyboardInterrupt:
-        kept += _keep(folder, progress, errors.release())
+        written += _write(folder, progress, errors.release())
         return RunEnd(
             "interrupted",
             "stopped; finished trajectories are saved, and replies received since are in the cache",
         )
-    kept += _keep(folder, progress, errors.release())
-    if kept == len(job.ids):
+    written += _write(folder, progress, errors.release())
+    if written == len(job.ids):
         return RunEnd("finished")
     return RunEnd("budget", stopped) if stopped else RunEnd("interrupted")
 
 
-def _keep(folder: RunFolder, progress: Progress, records: list[dict[str, Any]]) -> int:
+def _write(folder: RunFolder, progress: Progress, records: list[dict[str, Any]]) -> int:
     if records:
         folder.append(records)
         folder.update_run({"spent_usd": progress.spend.total_usd})
@@ -167,24 +168,17 @@ class ShardJudge:
             os.chdir(folder)  # paths are as they were typed
         self._job = job
         self._judge, self._views = job.rebuild()
-        self._spent = Spend()
+        self._spend = Spend()
         self._loop = asyncio.new_event_loop()
         self._open = AsyncExitStack()
-        self._opened = self._loop.run_until_complete(self._open_executor())
-
-    async def _open_executor(self):
-        from judges.engine.engine import open_executor
-
-        job = replace(self._job, judge=self._judge, views=self._views)
-        return await self._open.enter_async_context(open_executor(job, self._spent, lambda *_, **__: None))
+        opening = open_executor(job, self._spend, lambda *_, **__: None)
+        self._executor = self._loop.run_until_complete(self._open.enter_async_context(opening))
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Judge the shard ``row["ids"]``: its records, what was paid for them, and why it stopped, if so."""
         return self._loop.run_until_complete(self._judge_shard(list(row["ids"])))
 
     async def _judge_shard(self, ids: list[str]) -> dict[str, Any]:
-        from judges.run.scheduler import StopRunError, judge_trajectories
-
         records: list[str] = []
         paid = Spend()
         stopped = ""
@@ -192,12 +186,12 @@ class ShardJudge:
         async def ask(call: Call) -> Reply:
             nonlocal stopped
             try:
-                reply = await self._opened.executor.ask(call)
+                reply = await self._executor.ask(call)
             except BudgetReached as reached:
                 stopped = str(reached)
                 raise StopRunError from reached
             paid.count(reply)
-            self._spent.count(reply)
+            self._spend.count(reply)
             return reply
 
         def keep(judged) -> None:
@@ -208,5 +202,5 @@ class ShardJudge:
             await judge_trajectories(self._judge, ids, self._views, ask, keep, in_flight)
         except StopRunError:
             pass
-        self._opened.sync()
+        self._executor.sync()
         return {"records": records, "paid_usd": paid.usd, "paid_calls": paid.calls, "stopped": stopped}

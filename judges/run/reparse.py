@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from judges.ensembles.cascade import Cascade, parse_band
 from judges.ensembles.voting import SampledJudge, samples_suffix
 from judges.parsing import parse_answer, shorten
-from judges.run.driver import drive_offline
 from judges.run.folder import Record
+from judges.run.scheduler import drive_offline
 from judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants
 
 if TYPE_CHECKING:

@@ -1,9 +1,7 @@
-"""From options to a whole run folder: what `run` does, whichever engine does the work.
+"""From options to a whole run folder: `run_judge`, whichever engine does the work.
 
-A run on this machine: trajectories judged over one event loop, each result kept as it comes.
-
-`here.run_local` is this engine. The others (batch, Ray) have its form, `Engine`: they are given a job, the
-run's folder and its progress, keep results with `RunFolder.append`, and say how the run ended.
+`run_local` is the engine of this process. The others (`batch`, `ray`) have its form, `Engine`: they are given
+a job, the run's folder and its progress, write results with `RunFolder.append`, and say how the run ended.
 """
 
 from __future__ import annotations
@@ -11,17 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from core.cli import stopped_like_ctrl_c
-from judges.endpoints.providers import resolve_access
+from judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
+from judges.endpoints.providers import LOCAL, resolve_access
 from judges.engine.budget import BudgetReached, build_budget
+from judges.engine.cache import CallCache
+from judges.engine.concurrency import AdaptiveLimit
+from judges.engine.engine import CallExecutor
 from judges.engine.prices import PriceTable, read_prices
+from judges.engine.retry import Endpoint, OnEvent
 from judges.ensembles.threshold import check_score_settings
 from judges.run.config import (
     Selection,
@@ -38,7 +41,7 @@ from judges.run.config import (
 from judges.run.folder import Judgment, ResultWriter, RunFolder, error_of, leading_errors_message, totals
 from judges.run.progress import Progress, RunEnd, Spend, StopControl
 from judges.run.scheduler import RunSource, StopRunError, judge_trajectories
-from judges.types import Call, Judge, ModelSettings, OptionsError, Reply, RewardJudge, View, Wants
+from judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants
 
 if TYPE_CHECKING:
     from judges.cli.options import RunOptions
@@ -64,32 +67,33 @@ class Job:
     ``rebuild`` makes judge and views again, where they cannot be pickled (a judge in a user's own file).
     """
 
-    judge: Judge | RewardJudge
+    judge: AnyJudge
     models: Mapping[str, ModelSettings]
     views: RunSource
     ids: tuple[str, ...]
     settings: EngineSettings
-    rebuild: Callable[[], tuple[Judge | RewardJudge, RunSource]] | None = None
+    rebuild: Callable[[], tuple[AnyJudge, RunSource]] | None = None
 
 
 Engine = Callable[[Job, RunFolder, Progress], RunEnd]
 """What judges a job's trajectories into a folder."""
 
 
-class Executor(Protocol):
-    """What answers calls: `engine.executor.CallExecutor`."""
+def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
+    """The engine of this process: every call over one event loop. Raises OptionsError."""
 
-    async def ask(self, call: Call) -> Reply:
-        """The reply, from wherever it is had. Raises BudgetReached."""
+    async def run() -> RunEnd:
+        async with open_executor(job, progress.spend, progress.event) as executor:
+            return await run_async(job, folder, progress, executor)
+
+    return asyncio.run(run())
 
 
-async def run_async(
-    job: Job, folder: RunFolder, progress: Progress, executor: Executor, sync: Callable[[], None]
-) -> RunEnd:
-    """Judge the job's trajectories into the folder.
+async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: CallExecutor) -> RunEnd:
+    """Judge the job's trajectories into the folder, each result written as it comes.
 
     Ends before all are judged when Ctrl-C is pressed, the budget is reached, or nothing but errors comes;
-    what is under way is waited for then, and kept.
+    what is under way is waited for then, and written.
     """
     stopping = StopControl(progress.say)
 
@@ -109,7 +113,7 @@ async def run_async(
         if job.models and writer.all_failed and stopping.ended is None:
             stopping.stop("failing", "")
 
-    async with ResultWriter(folder, job.judge.name, sync, progress) as writer:
+    async with ResultWriter(folder, job.judge.name, executor.sync, progress) as writer:
         if not job.models:
             writer.write_errors()
         with stopping.on_signals(), contextlib.suppress(StopRunError):
@@ -124,7 +128,53 @@ async def run_async(
     return RunEnd("finished") if writer.written == len(job.ids) else stopping.ended or RunEnd("interrupted")
 
 
-Wrap = Callable[[Judge | RewardJudge, RunSource, tuple[str, ...]], Judge | RewardJudge]
+@contextlib.asynccontextmanager
+async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
+    """What answers the job's calls, open for the block: endpoints, cache, limit and budget of its settings.
+
+    Raises OptionsError for a missing key, address or price.
+    """
+    settings = job.settings
+    budget = build_budget(settings.max_usd, settings.prices, job.models, spend.before_usd or 0.0)
+    spend.presumed = lambda: budget.presumed_usd
+    limit = AdaptiveLimit(settings.max_in_flight, settings.requests_per_minute, settings.tokens_per_minute)
+    async with open_endpoints(job.models, timeout_s=settings.timeout_s or TIMEOUT_S) as endpoints:
+        cache = CallCache(settings.cache) if settings.cache is not None else None
+        try:
+            yield CallExecutor(endpoints, job.models, cache, limit, budget, on_event)
+        finally:
+            if cache is not None:
+                cache.close()
+
+
+@contextlib.asynccontextmanager
+async def open_endpoints(
+    models: Mapping[str, ModelSettings],
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> AsyncIterator[dict[str, Endpoint]]:
+    """The endpoint of each role, open for the block; roles with the same address and key share one.
+
+    Raises OptionsError for a missing key or address before anything is opened.
+    """
+    access = resolve_access(models, environment)
+    remote = {place: OpenAIEndpoint(place, timeout_s) for place in set(access.values())}
+    local: dict[str, Endpoint] = {}
+    try:
+        for model in models.values():
+            if model.provider == LOCAL and model.model not in local:
+                from judges.endpoints.transformers_model import LocalEndpoint
+
+                local[model.model] = LocalEndpoint(model)
+        yield {
+            role: local[model.model] if model.provider == LOCAL else remote[access[role]]
+            for role, model in models.items()
+        }
+    finally:
+        await asyncio.gather(*(each.close() for each in (*remote.values(), *local.values())))
+
+
+Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +262,7 @@ def run_judge(
         return Outcome(ended, judged, len(selection.ids), len(selection.ids) - len(ids), sums, problem)
 
 
-def prepare(options: RunOptions) -> tuple[Selection, Judge | RewardJudge, dict[str, ModelSettings]]:
+def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSettings]]:
     """The trajectories, the judge and its models. Raises OptionsError with every problem, and SuiteError.
 
     Keys, addresses and prices are looked for now, before anything is written.
@@ -252,14 +302,14 @@ def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) ->
     )
 
 
-def judge_and_views(options: RunOptions) -> tuple[Judge | RewardJudge, RunSource]:
+def judge_and_views(options: RunOptions) -> tuple[AnyJudge, RunSource]:
     """The judge and the recorded runs again, for a process that neither could be sent to."""
     judge = build_judge(options)
     views, _ = open_views(options, select(options), judge)
     return judge, views
 
 
-def open_views(options: RunOptions, selection: Selection, judge: Judge | RewardJudge):
+def open_views(options: RunOptions, selection: Selection, judge: AnyJudge):
     """What shows the runs, and the chosen trajectories that it can show."""
     try:
         views = build_views(options, selection.suite)

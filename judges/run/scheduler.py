@@ -1,15 +1,20 @@
-"""Many trajectories at once: as many as keep the limit on calls busy, no more, since each takes memory."""
+"""Judges driven: one over a trajectory, and one over many at once.
+
+A judge's calls go to an executor, their replies back to it, until it answers. Of many trajectories as many
+are under way as keep the limit on calls busy, no more, since each takes memory.
+"""
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from judges.run.driver import Ask, drive
-from judges.run.folder import Judgment
-from judges.types import Answer, Call, Judge, Reply, RewardJudge, View, Wants
+from judges.types import Answer, AnyJudge, Call, Judge, Reply, View, Wants
+
+Ask = Callable[[Call], Awaitable[Reply]]
 
 READERS = 4
 """Threads that read runs, so that calls go on meanwhile."""
@@ -20,6 +25,30 @@ these are under way whose calls are not known yet."""
 
 MAX_BYTES = 200_000_000
 """No further trajectory is begun while those under way hold more than this in texts and pictures."""
+
+_NO_END = 10_000
+"""More stages than any judge has: one that never answers must not spend money for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A call and its reply. ``stage`` counts from 0; the calls of one stage were under way at once."""
+
+    call: Call
+    reply: Reply
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """A trajectory with its answer, what was asked for it, and why it could not be judged, if so."""
+
+    trajectory_id: str
+    answer: Answer
+    exchanges: Sequence[Exchange] = ()
+    problem: str | None = None
+    reward: float | None = None
+    """The reward that a reward judge was given; None for every other judge."""
 
 
 class RunSource(Protocol):
@@ -34,6 +63,55 @@ class RunSource(Protocol):
 
 class StopRunError(Exception):
     """Raised by ``ask`` to end a run: no call is made any more. The message says why."""
+
+
+async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
+    """A judge's answer to one trajectory, with every call and its reply in the order the judge named them.
+
+    Raises what ``ask`` raises, once the other calls of the stage have ended.
+    """
+    exchanges: list[Exchange] = []
+    session = judge.ask(view)
+    try:
+        calls = next(session)
+        for stage in range(_NO_END):
+            replies = await _all_of(calls, ask)
+            exchanges += [Exchange(call, reply, stage) for call, reply in zip(calls, replies, strict=True)]
+            calls = session.send(replies)
+    except StopIteration as end:
+        return end.value, tuple(exchanges)
+    finally:
+        session.close()
+    raise RuntimeError(f"{judge.name} never answers")
+
+
+def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
+    """As `drive`, with replies that are there already; None when one is not.
+
+    ``reply_to`` is called for every call of a stage even so: a batch collects all that is missing at once.
+    """
+    session = judge.ask(view)
+    try:
+        calls = next(session)
+        for _ in range(_NO_END):
+            replies = [reply_to(call) for call in calls]
+            if any(reply is None for reply in replies):
+                return None
+            calls = session.send(replies)
+    except StopIteration as end:
+        return end.value
+    finally:
+        session.close()
+    raise RuntimeError(f"{judge.name} never answers")
+
+
+async def _all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
+    """The replies of a stage. When one call raises, the others still end: what is under way is paid for."""
+    found = await asyncio.gather(*map(ask, calls), return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return found
 
 
 class _Load:
@@ -89,7 +167,7 @@ class _LoadShare:
 
 
 async def judge_trajectories(
-    judge: Judge | RewardJudge,
+    judge: AnyJudge,
     ids: Iterable[str],
     views: RunSource,
     ask: Ask,
@@ -134,7 +212,7 @@ async def judge_trajectories(
 
 
 async def _judged(
-    judge: Judge | RewardJudge,
+    judge: AnyJudge,
     trajectory_id: str,
     views: RunSource,
     share: _LoadShare,

@@ -3,11 +3,12 @@
 import asyncio
 from collections import Counter
 
-from judges.engine.budget import BudgetReached, NoBudget
+from judges.engine.budget import Budget, BudgetReached
 from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit
-from judges.engine.engine import CallExecutor, open_endpoints
+from judges.engine.engine import CallExecutor
 from judges.engine.retry import RetryPolicy
+from judges.run.runner import open_endpoints
 from judges.types import Call, Message, ModelSettings, Reply
 
 SOON = RetryPolicy(first_wait_s=0.001)
@@ -17,8 +18,8 @@ def call(text="Status: ?", **rest):
     return Call("verdict", (Message("user", text),), **rest)
 
 
-class Ledger(NoBudget):
-    """A budget that writes down what it is told; a token costs a dollar."""
+class RecordingBudget(Budget):
+    """A budget that notes every settlement; a token costs a dollar."""
 
     def __init__(self, most=None):
         super().__init__()
@@ -42,7 +43,7 @@ class Kit:
     """A call executor with all around it: ``kit.run(lambda executor: …)`` opens, asks and closes."""
 
     def __init__(self, folder, server=None, endpoint=None, budget=None, limit=None, **settings):
-        self.folder, self.endpoint, self.budget = folder, endpoint, budget or NoBudget()
+        self.folder, self.endpoint, self.budget = folder, endpoint, budget or Budget()
         self.limit = limit or AdaptiveLimit(64)
         base_url = server.base_url if server else "http://127.0.0.1:1/v1"
         self.models = {"judge": ModelSettings("m", provider="any", base_url=base_url, **settings)}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.engine.budget import Budget, BudgetReached, NoBudget, build_budget
+from judges.engine.budget import Budget, BudgetReached, build_budget
 from judges.engine.prices import ANY_PROVIDER, Price, PriceTable, read_prices
 from judges.types import Message, ModelSettings, OptionsError, Reply
 
@@ -161,14 +161,14 @@ def test_no_order_of_calls_and_failures_passes_the_limit(limit, calls, width, se
     asyncio.run(run())
 
 
-def test_without_a_limit_nothing_is_set_aside_and_costs_are_told():
+def test_without_a_limit_nothing_is_set_aside_and_costs_are_known():
     async def run():
-        free = NoBudget(PRICES)
+        free = Budget(None, PRICES)
         free.settle(await free.reserve(MODEL, QUESTION, 10**9), None, maybe_paid=True)
         assert free.cost_of(MODEL, 3, 1) == 5.0
         assert free.cost_of(MODEL, None, 1) is None
         assert free.cost_of(ModelSettings("nobody-knows"), 3, 1) is None
-        assert NoBudget().cost_of(MODEL, 3, 1) is None
+        assert Budget().cost_of(MODEL, 3, 1) is None
 
     asyncio.run(run())
 
@@ -179,6 +179,5 @@ def test_a_limit_is_refused_where_a_price_is_unknown():
     with pytest.raises(OptionsError, match=r"price of nobody-knows is unknown.*--price nobody-knows=IN,OUT"):
         build_budget(1.0, prices, models)
     known = {"other": models["other"]}
-    assert isinstance(build_budget(1.0, prices, known, spent_usd=0.25), Budget)
     assert build_budget(1.0, prices, known, spent_usd=0.25).spent_usd == 0.25
-    assert isinstance(build_budget(None, prices, models), NoBudget)
+    assert build_budget(None, prices, models).max_usd is None

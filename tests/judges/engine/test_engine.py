@@ -7,10 +7,10 @@ import pytest
 
 from judges.engine.budget import BudgetReached
 from judges.engine.cache import CallCache
-from judges.engine.engine import open_endpoints
 from judges.engine.errors import CallFailed
+from judges.run.runner import open_endpoints
 from judges.types import Message, ModelSettings, OptionsError, Reply
-from tests.support.call_executor import Endpoint, Kit, Ledger, call, lines
+from tests.support.call_executor import Endpoint, Kit, RecordingBudget, call, lines
 from tests.support.llm_server.faults import FAULTS, FaultPlan
 from tests.support.llm_server.server import LLMServer
 
@@ -33,7 +33,7 @@ def test_roles_at_one_address_share_an_endpoint_and_all_are_closed():
     assert all(each._session.closed for each in asyncio.run(run()).values())
 
 
-def test_a_missing_key_is_said_before_anything_is_opened():
+def test_a_missing_key_is_reported_before_anything_is_opened():
     async def run():
         async with open_endpoints({"judge": ModelSettings("gpt-4o")}, {}):
             pytest.fail("opened without a key")
@@ -114,7 +114,7 @@ def test_who_waits_and_is_stopped_stops_nobody_else(tmp_path):
 
 
 def test_a_call_that_is_stopped_leaves_limit_budget_and_cache_whole(tmp_path):
-    kit = Kit(tmp_path, endpoint=Endpoint(asyncio.Event()), budget=Ledger())
+    kit = Kit(tmp_path, endpoint=Endpoint(asyncio.Event()), budget=RecordingBudget())
 
     async def run(executor):
         task = asyncio.create_task(executor.ask(call()))
@@ -132,7 +132,7 @@ def test_a_call_that_is_stopped_leaves_limit_budget_and_cache_whole(tmp_path):
 
 
 def test_no_money_is_raised_and_a_call_that_waits_for_the_same_answer_is_told_too(tmp_path):
-    kit = Kit(tmp_path, endpoint=Endpoint(Reply("fine")), budget=Ledger(most=0))
+    kit = Kit(tmp_path, endpoint=Endpoint(Reply("fine")), budget=RecordingBudget(most=0))
 
     async def run(executor):
         return await asyncio.gather(executor.ask(call()), executor.ask(call()), return_exceptions=True)

@@ -10,7 +10,7 @@ from judges.engine.engine import estimate_tokens
 from judges.engine.errors import CallFailed
 from judges.engine.retry import RetryPolicy, RetryState
 from judges.types import Message, ModelSettings, Reply
-from tests.support.call_executor import Endpoint, Kit, Ledger, call, lines
+from tests.support.call_executor import Endpoint, Kit, RecordingBudget, call, lines
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.server import LLMServer
 
@@ -141,7 +141,7 @@ def test_the_other_name_of_the_longest_reply_is_taken_and_remembered(tmp_path, p
             return [(await executor.ask(call(f"Status: {number}"))).state for number in range(3)]
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("judges.engine.engine.resolve_access", with_key)
+            patch.setattr("judges.run.runner.resolve_access", with_key)
             assert kit.run(one_after_the_other) == ["ok"] * 3
         assert [used in body for body in server.chat.bodies] == [False, True, True, True]
         assert server.counts.answers.total() == 3
@@ -188,7 +188,7 @@ def test_money_is_set_aside_for_every_try_and_what_failed_tries_cost_is_in_the_r
         CallFailed("rate_limit", "429"),
         Reply("fine", input_tokens=10, output_tokens=3),
     ]
-    kit = Kit(tmp_path, endpoint=Endpoint(*tries), budget=Ledger())
+    kit = Kit(tmp_path, endpoint=Endpoint(*tries), budget=RecordingBudget())
     (reply,) = kit.ask(call())
     assert kit.budget.settled == [("error", True), (None, True), (None, False), ("ok", False)]
     assert reply.cost_usd == (5 + 2) + (10 + 3)
@@ -198,9 +198,9 @@ def test_money_is_set_aside_for_every_try_and_what_failed_tries_cost_is_in_the_r
 
 def test_a_call_given_up_still_tells_what_it_cost(tmp_path):
     unusable = CallFailed("transient", "no text", maybe_paid=True, raw="{}", input_tokens=5, output_tokens=2)
-    kit = Kit(tmp_path, endpoint=Endpoint(unusable), budget=Ledger())
+    kit = Kit(tmp_path, endpoint=Endpoint(unusable), budget=RecordingBudget())
     assert kit.ask(call())[0].cost_usd == 3 * 7
-    kit = Kit(tmp_path, endpoint=Endpoint(CallFailed("final", "401")), budget=Ledger())
+    kit = Kit(tmp_path, endpoint=Endpoint(CallFailed("final", "401")), budget=RecordingBudget())
     assert kit.ask(call())[0].cost_usd is None
 
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image as Pictures
 
 from judges.ensembles.probes import CLAIM, PROBES, Goal, ProbedJudge, report_probe, share_of
-from judges.prompting import prepare_image
+from judges.prompting import ImageOptions
 from judges.registry import find_judge
 from judges.types import View, ViewStep
 from tests.support.llm_server.process import LLMProcess
@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[3]
 def picture(colour):
     content = io.BytesIO()
     Pictures.new("RGB", (320, 240), colour).save(content, "PNG")
-    return prepare_image(content.getvalue())
+    return ImageOptions().prepare(content.getvalue())
 
 
 VIEW = View(

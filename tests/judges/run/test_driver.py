@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from judges.run.driver import drive, drive_offline
+from judges.run.scheduler import drive, drive_offline
 from judges.types import Answer, Call, Message, Reply, View, Wants
 
 VIEW = View("a goal", (), ())

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from dataset_script.sources.released import ReleasedSource
 from judges.__main__ import app
-from judges.run.driver import Exchange
 from judges.run.export import folder_name
-from judges.run.folder import Judgment, RunFolder, judgment_record
+from judges.run.folder import RunFolder, judgment_record
+from judges.run.scheduler import Exchange, Judgment
 from judges.types import Answer, Call, Message, Reply
 
 TAGS = "<success>{}</success>\n<side>No</side>\n<optimal>2. Suboptimal</optimal>\n<loop>Yes</loop>"

@@ -8,9 +8,7 @@ import json
 import pytest
 
 from core.vocabulary import PREDICTION_COLUMNS
-from judges.run.driver import Exchange
 from judges.run.folder import (
-    Judgment,
     RunFolder,
     RunFolderError,
     diff_configurations,
@@ -20,6 +18,7 @@ from judges.run.folder import (
     read_run,
     totals,
 )
+from judges.run.scheduler import Exchange, Judgment
 from judges.types import Answer, Call, Image, Message, Reply
 
 PICTURE = Image(b"bytes of a picture", "image/png", 4, 4)

@@ -8,8 +8,8 @@ import pytest
 from judges.engine.prices import ANY_PROVIDER, Price, PriceTable
 from judges.engine.tokens import TokenCounters
 from judges.parsing import parse_answer
-from judges.run.driver import drive_offline
 from judges.run.plan import SCENARIOS, CountingRules, Throughput, dummy_reply, is_reasoning, make_plan
+from judges.run.scheduler import drive_offline
 from judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Message, ModelSettings, View, Wants
 from tests.support.judges import judges, view
 

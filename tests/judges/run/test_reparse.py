@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from judges.__main__ import app
-from judges.run.driver import Exchange
-from judges.run.folder import Judgment, judgment_record
+from judges.run.folder import judgment_record
 from judges.run.reparse import ReparseError, VerdictOnly, form_of_judge, reparse_record, reparsing_judge
+from judges.run.scheduler import Exchange, Judgment
 from judges.types import Answer, Call, Message, Reply
 from tests.support.llm_server.scripts import judges as replies_of_judges
 from tests.support.llm_server.scripts import share

@@ -19,12 +19,11 @@ from typer.testing import CliRunner
 
 from judges.__main__ import app
 from judges.cli.options import RunOptions
-from judges.endpoints import batch_files
-from judges.endpoints.batch import run_batch
-from judges.engine.engine import run_local
 from judges.engine.retry import RetryPolicy
+from judges.run import batch_files
+from judges.run.batch import run_batch
 from judges.run.folder import RunFolderError, read_judgments, read_run
-from judges.run.runner import Outcome, run_judge
+from judges.run.runner import Outcome, run_judge, run_local
 from judges.types import OptionsError
 from tests.support.llm_server.chat import Request, Scripted
 from tests.support.llm_server.errors import error_answer
@@ -111,7 +110,7 @@ def test_the_same_calls_are_never_handed_in_again(tmp_path):
 
 def test_large_batches_are_cut(tmp_path, monkeypatch):
     made = batch_files.BatchFiles
-    monkeypatch.setattr("judges.endpoints.batch.BatchFiles", partial(made, most_lines=2))
+    monkeypatch.setattr("judges.run.batch.BatchFiles", partial(made, most_lines=2))
     with LLMServer("judges") as server:
         assert run(server, tmp_path, "simplified-neither").ended.how == "finished"
         assert [len(batch.lines) for batch in server.batches.batches.values()] == [2, 2, 2]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.endpoints.batch_files import UnreadableLineError, result_of
 from judges.engine.errors import CallFailed
+from judges.run.batch_files import UnreadableLineError, result_of
 from judges.types import Reply
 
 

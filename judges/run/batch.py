@@ -1,35 +1,32 @@
 """A run over an endpoint's Batch API: half the price, replies within a day.
 
-The judge is driven with the replies that there are; the calls it misses are handed in together, waited for,
+The judge is driven with the replies that there are; the calls it misses are submitted together, waited for,
 taken into the cache, and so on until every trajectory is judged: as many rounds as the judge has stages. The
 folder knows its batches, so the same command goes on another day.
-
-Driving a judge with the replies that there are, while the calls that it misses are gathered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from judges.endpoints.batch_client import BatchClient
-from judges.endpoints.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from judges.endpoints.openai_compatible import request_body
 from judges.endpoints.providers import Access, resolve_access
-from judges.engine.budget import build_budget, max_output, reached
+from judges.engine.budget import build_budget, limit_message, max_output
 from judges.engine.cache import CallCache, call_key
 from judges.engine.errors import CallFailed
 from judges.engine.tokens import token_ceiling
+from judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from judges.run.folder import Judgment, ResultWriter, RunFolder, leading_errors_message
-from judges.run.progress import Progress, RunEnd
+from judges.run.progress import Progress, RunEnd, on_stop_signals
 from judges.run.runner import Job
 from judges.run.scheduler import StopRunError, judge_trajectories
-from judges.types import Call, Message, ModelSettings, OptionsError, Reply
+from judges.types import Call, Message, OptionsError, Reply
 
 _MISSING: Final = "its replies are not there yet"
 
@@ -67,9 +64,9 @@ class BatchDriver:
                 self.judged.add(judged.trajectory_id)
 
         left = [each for each in self.job.ids if each not in self.judged]
-        max_tokens = self.job.settings.max_in_flight
+        most = self.job.settings.max_in_flight
         with contextlib.suppress(StopRunError):
-            await judge_trajectories(self.job.judge, left, self.job.views, ask, keep, max_tokens)
+            await judge_trajectories(self.job.judge, left, self.job.views, ask, keep, most)
 
     def _reply_to(self, call: Call, files: BatchFiles) -> Reply:
         """The reply that there is. Raises ReplyMissingError when there is none."""
@@ -101,7 +98,9 @@ class BatchDriver:
     ) -> None:
         """Put a call into the files, unless with it the run might cost more than it may."""
         model = self.job.models[role]
-        most_usd = self._most_usd(model, messages, max_tokens)
+        most_usd = self.collector.prices.cost(
+            model, token_ceiling(model, messages), max_output(model, max_tokens), is_batch=True
+        )
         max_usd = self.job.settings.max_usd
         if max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
@@ -116,12 +115,6 @@ class BatchDriver:
             output_limit=self.access[role].output_limit,
         )
         files.add(role, key, batch_line(key, body), most_usd, is_shorter=is_shorter)
-
-    def _most_usd(self, model: ModelSettings, messages: tuple[Message, ...], max_tokens: int) -> float | None:
-        price = self.collector.prices.of(model)
-        if price is None:
-            return None
-        return price.cost(token_ceiling(model, messages), max_output(model, max_tokens), is_batch=True)
 
 
 POLL_S: Final = 20.0
@@ -158,7 +151,7 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
             collector = BatchCollector(job.models, clients, cache, log, settings.prices, progress)
             rounds = _Rounds(folder, collector, BatchDriver(job, access, collector, stop), stop, poll_s)
             async with ResultWriter(folder, job.judge.name, cache.sync, progress) as writer:
-                with _on_signals(stop.set):
+                with on_stop_signals(lambda number: stop.set()):
                     ended = await rounds.run(writer)
                 if ended.how != "failing":
                     writer.write_errors()
@@ -219,7 +212,7 @@ class _Rounds:
         max_usd, left_out_usd = driver.job.settings.max_usd, driver.left_out_usd
         if max_usd is not None and left_out_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
-            return RunEnd("budget", reached(max_usd, spent_usd, left_out_usd))
+            return RunEnd("budget", limit_message(max_usd, spent_usd, left_out_usd))
         return RunEnd("interrupted", "stopped; finished trajectories are saved")
 
     def _ended_early(self) -> RunEnd | None:
@@ -258,22 +251,6 @@ async def _clients(access: Mapping[str, Access]) -> AsyncIterator[dict[str, Batc
         yield {role: opened[place] for role, place in access.items()}
     finally:
         await asyncio.gather(*(client.close() for client in opened.values()))
-
-
-@contextlib.contextmanager
-def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C and a polite kill call ``stop``."""
-    loop = asyncio.get_running_loop()
-    handled = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread
-            loop.add_signal_handler(number, stop)
-            handled.append(number)
-    try:
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
 
 
 def _now() -> str:

@@ -1,10 +1,7 @@
-"""The files of batches: a line for each call that has no reply yet.
+"""Batches of calls: their input files, the log in the run's folder, and their results taken into the cache.
 
-Submitted batches: polled until they have ended, their replies taken into the cache.
-
-Lines of a batch's result files. Pure.
-
-The batches of a run, in a file of its folder: what was submitted, and what is still to be collected.
+An input file has a line for each call that has no reply yet. The log says what was submitted and what is
+still to be collected; submitted batches are polled until they have ended.
 """
 
 from __future__ import annotations
@@ -235,7 +232,6 @@ MAX_FAILURES: Final = 3
 """A call with a transient failure is submitted again, up to this many times in all."""
 
 _PASSING: Final = ("transient", "rate_limit")
-_STATES: Final = {"too_long": "too_long", "refused": "refused"}
 
 
 @dataclass
@@ -276,13 +272,7 @@ class BatchCollector:
 
     def fail(self, key: str, failure: CallFailed) -> None:
         """Let a call stay without a reply."""
-        self.failed[key] = Reply(
-            text=failure.raw,
-            state=_STATES.get(failure.kind, "error"),
-            error=failure.message,
-            cost_usd=self._spent_usd.get(key),
-            key=key,
-        )
+        self.failed[key] = failure.as_reply(key, self._spent_usd.get(key))
 
     async def _poll_with_retry(self, entry: BatchEntry) -> BatchState | None:
         try:
@@ -372,10 +362,7 @@ class BatchCollector:
             self.fail(key, failure)
 
     def _cost(self, role: str, made: Reply | CallFailed) -> float | None:
-        price = self.prices.of(self.models[role])
-        if price is None or made.input_tokens is None or made.output_tokens is None:
-            return None
-        return price.cost(made.input_tokens, made.output_tokens, is_batch=True)
+        return self.prices.cost(self.models[role], made.input_tokens, made.output_tokens, is_batch=True)
 
     def _report(self, states: list[BatchState]) -> None:
         """A line when a batch has got on: into another status, or by a tenth of its calls."""
