@@ -1,7 +1,4 @@
-"""What the Space and the commands do with a prediction file: check, submit, score, show the board.
-
-Database, files, labels and keys of a suite, each opened at its first use.
-"""
+"""What the Space and the commands do with a prediction file: check, submit, score, show the board."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -12,6 +9,7 @@ from functools import cached_property
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from core.cache import ByteCache
 from core.predictions.table import Predictions
 from core.settings import Settings
 from core.suite import OFFICIAL, Suite, load_suite
@@ -23,7 +21,7 @@ from submissions.errors import PermissionDenied, SubmissionError
 from submissions.hub.durability import Durability, ImmediateDurability, durability_problem
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name, remaining_quota
 from submissions.intake.declaration import Declaration
-from submissions.intake.receipts import Receipt, ServerSecret, Signer
+from submissions.intake.receipts import ServerSecret, Signer
 from submissions.intake.review import reasons_to_hold
 from submissions.intake.upload import Upload, read_upload
 from submissions.labels.versions import LabelStore, resolved_settings, serves_records
@@ -44,13 +42,17 @@ from submissions.scoring.board import CurrentBoard, DisclosurePolicy, References
 from submissions.scoring.leak_report import LeakBudget
 from submissions.scoring.scorer import POLICY, Scorer, record_submission, refund_submission
 from submissions.scoring.submission_view import SubmissionView, view_submission
-from submissions.scoring.verdicts import VerdictCache, read_stored_verdicts
+from submissions.scoring.verdicts import read_stored_verdicts, verdict_cache
+
+DURABLE_WITHIN_SECONDS = 20.0
+"""How long an answer waits for the record to be durable before it says ``waiting``."""
 
 
-class SuiteResources:
-    """The resources of a suite's service. Safe for threads.
+class SubmissionService:
+    """What is done with the records, the labels and the board of one suite.
 
-    ``durability`` is where records last; by default where the settings say that the database does.
+    Database, files, labels and keys are opened at their first use. ``durability`` is where records are
+    durable; by default the database itself. One instance a process; safe for threads.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class SuiteResources:
         self.durability = durability or ImmediateDurability()
         self._setup_lock = threading.RLock()
         self._closing: list[Callable[[], object]] = []
+        self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
+        """Called with every upload that was checked, every submission, and what ended one that failed."""
 
     def on_close(self, call: Callable[[], object]) -> None:
         """Have ``call`` called at the end, in the order in which calls were named."""
@@ -133,7 +137,7 @@ class SuiteResources:
 
     @property
     def read_only_reason(self) -> str | None:
-        """Why nothing can be submitted, in words that anyone may read; None when it can."""
+        """Why nothing can be submitted, as a message for anyone; None when it can."""
         return durability_problem(self.settings) or self.durability.closed or self.labels.why_none("test")
 
     @property
@@ -141,20 +145,11 @@ class SuiteResources:
         """The version of the test labels; None where there are none."""
         return self.labels.test.version if self.labels.test else None
 
-
-DURABLE_WITHIN_SECONDS = 20.0
-"""How long an answer waits for the record to last before it says ``waiting``."""
-
-
-class SubmissionService(SuiteResources):
-    """What is done with the records, the labels and the board of one suite.
-
-    One instance a process; safe for threads.
-    """
-
     def check(self, content: bytes, file_name: str, split: str) -> Upload:
         """Read and check a prediction file against a split; reads no label, records nothing."""
-        return read_upload(content, file_name, self.settings, suite=self.suite, split=split)
+        upload = read_upload(content, file_name, self.settings, suite=self.suite, split=split)
+        self._notify(upload)
+        return upload
 
     def rehearse(self, upload: Upload) -> dict:
         """The full score report of an acceptable dev file; not recorded. Raises SubmissionError."""
@@ -164,20 +159,26 @@ class SubmissionService(SuiteResources):
             raise SubmissionError(f"scoring dev files is off: {self.labels.why_none('dev')}")
         return score_report(upload.check.aligned, self.labels.dev, POLICY)
 
-    def submit(self, upload: Upload, declaration: Declaration, actor: Actor | None = None) -> Receipt:
-        """The receipt of what `submit_and_view` does."""
-        return self.submit_and_view(upload, declaration, actor).receipt
-
-    def submit_and_view(
-        self, upload: Upload, declaration: Declaration, actor: Actor | None = None
-    ) -> SubmissionView:
+    def submit(self, upload: Upload, declaration: Declaration, actor: Actor | None = None) -> SubmissionView:
         """Record an acceptable test file, score it at once, and show it to its owner.
 
         One transaction records it with its limits, one its score. The same file of the same judge is one
         submission, however often it is sent. ``actor`` None: the declared name acts, as it may on loopback.
         Raises SubmissionError, PermissionDenied, RateLimited.
         """
-        actor = actor or Actor(declaration.account)
+        try:
+            view = self._submit(upload, declaration, actor or Actor(declaration.account))
+        except Exception as error:
+            self._notify(error)
+            raise
+        self._notify(view)
+        return view
+
+    def _notify(self, result: Upload | SubmissionView | Exception) -> None:
+        for listener in self.listeners:
+            listener(result)
+
+    def _submit(self, upload: Upload, declaration: Declaration, actor: Actor) -> SubmissionView:
         declaration = declaration.model_copy(update={"account": actor.name})
         labels = self.labels.test
         if labels is None or self.read_only_reason:
@@ -264,9 +265,9 @@ class SubmissionService(SuiteResources):
         return self.scorer.finish(self.labels.test) if self.labels.test else 0
 
     @cached_property
-    def _verdict_cache(self) -> VerdictCache:
+    def _verdict_cache(self) -> ByteCache[Predictions]:
         with self._setup_lock:
-            return VerdictCache()
+            return verdict_cache()
 
     @cached_property
     def _current(self) -> CurrentBoard:
@@ -305,7 +306,7 @@ class SubmissionService(SuiteResources):
         return self._current.cached()
 
     def verdicts(self, submission_id: str) -> Predictions:
-        """What a submission said of each test trajectory: columns in the order of ``suite.split("test")``.
+        """The verdicts of a submission: columns in the order of ``suite.split("test")``.
 
         Where the suite's labels are private no page shows them. Raises KeyError for a submission that is not
         in the records of this suite, VerdictsUnavailable where its kept file cannot be read.

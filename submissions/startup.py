@@ -1,11 +1,10 @@
-"""A service with the place where its records last: restored from the Hub, and committing to it."""
+"""Opening a service: its records restored from the Hub and committed to it, where the settings say so."""
 
 import hashlib
 import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from core.hub import HubRepository, hub_of, is_repo_name
 from core.settings import Settings, variable_of
@@ -19,18 +18,13 @@ from submissions.records.event_log import number_of_events
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
-Service = TypeVar("Service", bound=SubmissionService)
 
 
 class InvalidRepositoryName(ValueError):
     """ARB_RECORDS_REPO or ARB_BOARD_REPO is no name of a repository; the message says which."""
 
 
-def open_service(
-    settings: Settings,
-    make: Callable[[Settings], Service] = SubmissionService,
-    limiter: CommitRateLimiter | None = None,
-) -> Service:
+def open_service(settings: Settings, limiter: CommitRateLimiter | None = None) -> SubmissionService:
     """The service for these settings: records restored, unfinished scoring finished; `close` it at the end.
 
     Where the Hub keeps the records (ARB_RECORDS_REPO) and is silent, reading goes on with what is here, and
@@ -38,9 +32,10 @@ def open_service(
     """
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
-            said = f"{variable_of(field)}: a repository is named OWNER/NAME, and {name!r} is not"
-            raise InvalidRepositoryName(said)
-    service = make(settings)
+            raise InvalidRepositoryName(
+                f"{variable_of(field)}: a repository is named OWNER/NAME, and {name!r} is not"
+            )
+    service = SubmissionService(settings)
     mirror = None
     if settings.records_repo:
         mirror = _mirror(service, settings, limiter or CommitRateLimiter())

@@ -9,11 +9,11 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
+from core.cache import ByteCache
 from core.vocabulary import LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.export import board_to_csv
 from space.auth.auth import Auth
-from core.cache import ByteCache
 from space.web.responses import CachedResponse
 from submissions.records.database import snapshot
 from submissions.records.queries import log_version, versions_scored

@@ -132,11 +132,11 @@ def submit_upload(
 ) -> SubmissionView:
     """Submit a checked file with the declaration that these texts make: REST, MCP, Gradio's endpoint.
 
-    Raises DeclarationError, and what `SubmissionService.submit_and_view` raises.
+    Raises DeclarationError, and what `SubmissionService.submit` raises.
     """
-    used = YES_OR_NO.get(fields["test_labels_used"].lower())
+    used = YES_OR_NO.get(str(fields["test_labels_used"]).lower())
     declaration, actor = declare_as(submitter, **{**fields, "test_labels_used": used})
-    return service.submit_and_view(upload, declaration, actor)
+    return service.submit(upload, declaration, actor)
 
 
 def _submit(

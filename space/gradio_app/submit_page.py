@@ -42,6 +42,8 @@ BUTTON_TITLES: Final = {"test": "Submit", "dev": "Dry run on dev"}
 YES, NO = "Yes, they were used", "No, they were not used"
 FIELDS: Final = ("account", "judge", "kind", "inputs", "model", "authors", "link", "test_labels_used")
 """The fields of the declaration, in the order of the page."""
+FILES_AT_ONCE: Final = 4
+"""Checked by Gradio's events; each may take 120 MB, and Parquet a process of its own."""
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
 """Gradio's own entry for pages that embed an app: it imports the build by its hashed name."""
 
@@ -138,10 +140,6 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
     button.click(submit, [file, split, *declared], [outcome, *declared], **quiet, **files)
 
 
-FILES_AT_ONCE: Final = 4
-"""Checked by Gradio's events; each may take 120 MB, and Parquet a process of its own."""
-
-
 def _html(value: str = "", elem_id: str | None = None) -> gr.HTML:
     """A piece of HTML in our own style: without Gradio's styles of running text, without scripts."""
     return gr.HTML(value, elem_id=elem_id, apply_default_css=False, js_on_load=None)
@@ -176,8 +174,8 @@ def _declaration_fields(asks_name: bool) -> list[gr.Component]:
 
 def _with_problem(problem: str | None) -> dict[str, Any]:
     """An update that shows a problem at its field, without the field's name, or takes it away."""
-    said = problem.partition(": ")[2] if problem else None
-    return gr.update(info=said, elem_classes=["field-problem"] if said else [])
+    text = problem.partition(": ")[2] if problem else None
+    return gr.update(info=text, elem_classes=["field-problem"] if text else [])
 
 
 def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:
@@ -211,9 +209,9 @@ def submission_html(
                 problems.append("The file has errors: fix the findings and upload it again.")
         if split == "test":
             *texts, used = fields
-            said = dict(zip(FIELDS, (*texts, {YES: True, NO: False}.get(used)), strict=True))
+            values = dict(zip(FIELDS, (*texts, {YES: True, NO: False}.get(used)), strict=True))
             try:
-                declared = declare_as(endpoints.submitter(request), **said)
+                declared = declare_as(endpoints.submitter(request), **values)
             except DeclarationError as error:
                 by_field = dict(reversed(error.problems))
                 problems += [message for _, message in error.problems]
@@ -222,7 +220,7 @@ def submission_html(
         service = endpoints.service
         if split == "dev":
             return render("submit/dry_run.html") + report_html(service.rehearse(upload)), {}
-        view = service.submit_and_view(upload, *declared)
+        view = service.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except (CallRefused, SubmissionError) as refused:
         return problems_html("Nothing was submitted.", [str(refused)]), by_field
@@ -237,23 +235,23 @@ def findings_html(upload: Upload) -> str:
     return render("submit/findings.html", upload=upload, view=view, percent=percent, counted=counted)
 
 
-def receipt_html(service: SubmissionService, receipt: Receipt, told: SubmissionView) -> str:
+def receipt_html(service: SubmissionService, receipt: Receipt, view: SubmissionView) -> str:
     """What was recorded and its status, its rank, and the metrics that its owner may see."""
     board, left = service.board(), service.quota(receipt.account)
     row = next((row for row in board.rows if row.id == receipt.submission_id), None)
     html = render(
         "submit/receipt.html",
         receipt=receipt,
-        judge=told.judge,
-        sentence=status_sentence(receipt.status, told.status.reasons),
+        judge=view.judge,
+        sentence=status_sentence(receipt.status, view.status.reasons),
         is_private=not service.suite.labels_are_public,
-        is_scored=told.report is not None,
+        is_scored=view.report is not None,
         rank=_rank(board, row) if row is not None else "",
         board_page=link_to("/judge", id=row.id) if row is not None else "",
         receipt_link=receipt_link(receipt),
         left=allowance_sentence(left, service.suite.rules) if left else "",
     )
-    return html + (report_html(told.report) if told.report is not None else "")
+    return html + (report_html(view.report) if view.report is not None else "")
 
 
 def _rank(board: Board, row: BoardRow) -> str:
@@ -268,5 +266,5 @@ def _rank(board: Board, row: BoardRow) -> str:
 
 
 def problems_html(title: str, problems: Sequence[str]) -> str:
-    """Everything that keeps a file from being taken."""
+    """Why a file is not taken."""
     return render("submit/problems.html", title=title, problems=problems)

@@ -1,11 +1,10 @@
-"""What a maintainer can measure: submissions, checks, failures, records that wait, response times.
+"""Prometheus metrics: submissions, checks, failures, records that wait, response times.
 
-``GET /metrics``: for whoever holds the token, or is a maintainer; for anyone else it is not there.
+``GET /metrics`` is for holders of the token and for maintainers; for anyone else it does not exist.
 """
 
 import hmac
 from collections.abc import Callable
-from functools import wraps
 from typing import Final
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -54,20 +53,18 @@ class Metrics:
 
     def watch_service(self, service: SubmissionService) -> None:
         """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio."""
-        service.check = _after(service.check, self._checked)
-        service.submit_and_view = _after(service.submit_and_view, self._submitted, self._not_submitted)
+        service.listeners.append(self._count)
 
-    def _checked(self, upload: Upload) -> None:
-        self.checks.labels("acceptable" if upload.check.acceptable else "not acceptable").inc()
-
-    def _submitted(self, view: SubmissionView) -> None:
-        receipt = view.receipt
-        self.submissions.labels(receipt.status if receipt.is_new else "sent again").inc()
-
-    def _not_submitted(self, error: Exception) -> None:
-        self.submissions.labels(_outcome_of(error)).inc()
-        if not isinstance(error, SubmissionError):
-            self.failures.labels("submission").inc()
+    def _count(self, result: Upload | SubmissionView | Exception) -> None:
+        match result:
+            case Upload(check=check):
+                self.checks.labels("acceptable" if check.acceptable else "not acceptable").inc()
+            case SubmissionView(receipt=receipt):
+                self.submissions.labels(receipt.status if receipt.is_new else "sent again").inc()
+            case _:
+                self.submissions.labels(_outcome_of(result)).inc()
+                if not isinstance(result, SubmissionError):
+                    self.failures.labels("submission").inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answer; status 0 is a client that left before there was one."""
@@ -79,24 +76,6 @@ class Metrics:
     def text(self) -> bytes:
         """Everything in Prometheus' text format."""
         return generate_latest(self.registry)
-
-
-def _after(
-    call: Callable, done: Callable, failed: Callable[[Exception], None] = lambda error: None
-) -> Callable:
-    """``call`` that passes its result to ``done``, or its exception to ``failed``."""
-
-    @wraps(call)
-    def called(*arguments, **options):
-        try:
-            result = call(*arguments, **options)
-        except Exception as error:
-            failed(error)
-            raise
-        done(result)
-        return result
-
-    return called
 
 
 def _outcome_of(error: Exception) -> str:
@@ -117,7 +96,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 def build_metrics_router(
     metrics: Metrics, token: SecretStr | None, is_maintainer: Callable[[Request], bool]
 ) -> APIRouter:
-    """The route. ``is_maintainer`` tells who asks where the token is not given; it may ask the Hub."""
+    """The route. ``is_maintainer`` is called where the token is missing; it may ask the Hub."""
     router = APIRouter()
 
     def asks_maintainer(request: Request) -> bool:
@@ -143,7 +122,7 @@ def build_metrics_router(
 
 
 def holds_token(request: Request, token: SecretStr | None) -> bool:
-    """Whether the request carries the token; compared in a time that tells nothing of it."""
+    """Whether the request carries the token; compared in constant time."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if token is None or not token.get_secret_value() or scheme.lower() != "bearer":
         return False

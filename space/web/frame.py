@@ -15,10 +15,10 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from core.cache import ByteCache
 from core.console import interval, percent
 from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.assets import StaticAssets
-from core.cache import ByteCache
 from space.web.query import link_to
 from space.web.responses import CachedResponse
 

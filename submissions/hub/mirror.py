@@ -1,7 +1,7 @@
 """Keeping events on the Hub: one thread of a process restores them, then commits new ones in batches.
 
-`Committer` is used by that thread alone; `HubSync` is what the service asks whether an event is durable. Their
-messages are safe for anyone to read.
+`Committer` is used by that thread alone; `HubSync` is what the service asks whether an event is durable.
+Their messages are safe for anyone to read.
 """
 
 import logging

@@ -218,8 +218,10 @@ MINUTE: Final = 60.0
 
 
 def seconds_until_retry(state: RetryCallState) -> float:
-    """The pause before the next attempt: what the Hub asks for, else longer each time, to a minute; a moved head
-    is looked at soon."""
+    """Seconds until the next attempt: what the Hub asks for, else longer each time, up to a minute.
+
+    A moved head is read again soon.
+    """
     problem = state.outcome.exception()
     if isinstance(problem, HeadMoved):
         return random.uniform(0.05, 0.5)

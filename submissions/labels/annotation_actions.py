@@ -86,8 +86,8 @@ NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
 class AnnotationActions(Actions):
     """What annotators and maintainers do.
 
-    Every method raises PermissionDenied for an actor who may not, SubmissionError where the act makes no sense as
-    things stand. No message holds an answer.
+    Every method raises PermissionDenied for an actor who may not do it, SubmissionError where the state does
+    not allow it. No message holds an answer.
     """
 
     state_cache: AnnotationStateCache

@@ -70,8 +70,8 @@ def is_utf8(text: str) -> bool:
 class SubmissionActions(Actions):
     """What owners and maintainers do with submissions, judges and accounts.
 
-    Every method returns the event, and raises KeyError for what is not in the log, PermissionDenied for an actor
-    who may not do it, SubmissionError where the status does not allow it.
+    Every method returns the event, and raises KeyError for what is not in the log, PermissionDenied for an
+    actor who may not do it, SubmissionError where the status does not allow it.
     """
 
     def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Event:

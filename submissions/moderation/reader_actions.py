@@ -30,8 +30,8 @@ REASON_LENGTH: Final = 1_000
 class ReaderActions(Actions):
     """Adds these events to the log of a suite, and reads them.
 
-    Every action raises KeyError for an unknown trajectory or dispute, PermissionDenied for an actor who may not do
-    it, RateLimited at the limit of the day, SubmissionError where the state does not allow it.
+    Every action raises KeyError for an unknown trajectory or dispute, PermissionDenied for an actor who may
+    not do it, RateLimited at the limit of the day, SubmissionError where the state does not allow it.
     """
 
     def disputes(self) -> list[Dispute]:

@@ -117,8 +117,8 @@ class Score(Base):
     """A submission scored under one label version.
 
     ``counts_by_task`` never leaves the server, nor does ``report`` where the labels are private; ``digests``
-    tell sets of verdicts apart, for the noise (`submissions.privacy.ranking_half`); ``halves`` is empty but where
-    a suite ranks by a hidden half (`submissions.privacy.ranking_half`).
+    tell sets of verdicts apart, for the noise; ``halves`` is empty but where a suite ranks by a hidden half
+    (both: `submissions.privacy.ranking_half`).
     """
 
     __tablename__ = "scores"

@@ -116,8 +116,8 @@ def publish(service: SubmissionService, content: bytes, actor: Actor, why: str) 
     """Make a file in the released format the newest label set of the suite.
 
     What was scored stays as it is; `rescore` scores everything under the new set. Publishing the set that is
-    the newest already changes nothing. Raises PermissionDenied, and SubmissionError naming every bad row (never
-    a label).
+    the newest already changes nothing. Raises PermissionDenied, and SubmissionError naming every bad row
+    (never a label).
     """
     if not actor.is_maintainer:
         raise PermissionDenied("only maintainers may publish labels")

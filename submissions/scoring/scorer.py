@@ -55,8 +55,8 @@ def record_submission(
 ) -> RecordedSubmission:
     """The record of a judge's test file, made unless it is there; limits are counted in the same transaction.
 
-    For a new file raises RateLimited at the limit of the account, PermissionDenied where the account is closed; one
-    that is there already is returned as it is.
+    For a new file raises RateLimited at the limit of the account, PermissionDenied where the account is
+    closed; one that is there already is returned as it is.
     """
     with transaction(engine) as session:
         lock_event_log(session)

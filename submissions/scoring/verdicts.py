@@ -1,14 +1,12 @@
 """The verdicts of scored submissions, read again from their kept files; the last few stay in memory."""
 
 import logging
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Final
 
 import numpy as np
 
+from core.cache import ByteCache
 from core.predictions import read_predictions
 from core.predictions.check import check
 from core.predictions.raw import ReadingLimits
@@ -50,27 +48,9 @@ def read_verdicts(content: bytes, suite: Suite, split: str) -> Predictions:
     raise VerdictsUnavailable("the submitted file does not fit the current suite")
 
 
-class VerdictCache:
-    """Verdicts by submission, as many as fit: those asked for last stay. Safe for threads."""
-
-    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[Predictions, int]] = OrderedDict()
-
-    def get(self, key: str, read: Callable[[], Predictions]) -> Predictions:
-        """The verdicts under ``key``; ``read`` gives them when they are not here."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key][0]
-        found = read()  # two readers of one new file both read it: rare, and harmless
-        with self._lock:
-            self._kept[key] = (found, _size(found))
-            self._kept.move_to_end(key)
-            while len(self._kept) > 1 and sum(size for _, size in self._kept.values()) > self._max_bytes:
-                self._kept.popitem(last=False)
-        return found
+def verdict_cache() -> ByteCache[Predictions]:
+    """For verdicts by submission."""
+    return ByteCache(CACHE_BYTES, _size)
 
 
 def _size(verdicts: Predictions) -> int:

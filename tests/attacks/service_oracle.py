@@ -97,7 +97,7 @@ class ServiceOracle:
         upload = self.service.check(content, "verdicts.jsonl", "test")
         said = declaration(account=self._actor().name, judge=f"judge {self.sent}")
         try:
-            receipt = self.service.submit(upload, said, self._actor())
+            receipt = self.service.submit(upload, said, self._actor()).receipt
         except RateLimited:
             raise BudgetSpent from None
         self.files_left -= 1

@@ -29,7 +29,7 @@ def filled(settings, texts) -> dict[str, str]:
         content = verdicts(service.suite, misses=place % 3, reasoning=text, false_alarms=place % 4)
         upload = service.check(content, f"{text}.jsonl", "test")
         said = declaration(**told, link=LINKS[place % len(LINKS)])
-        ids[text] = service.submit(upload, said).submission_id
+        ids[text] = service.submit(upload, said).receipt.submission_id
     return ids
 
 

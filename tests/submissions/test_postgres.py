@@ -78,7 +78,7 @@ def test_threads_that_send_the_same_and_other_files_at_once_make_each_record_onc
             barrier.wait(timeout=20)
             # Of eight: two accounts, two judges each, two files each.
             who = declaration(account=f"Account {n % 2}", judge=f"Judge {n // 2 % 2}")
-            receipts.extend(service.submit(upload, who) for upload in uploads)
+            receipts.extend(service.submit(upload, who).receipt for upload in uploads)
         except Exception as problem:
             problems.append(problem)
 

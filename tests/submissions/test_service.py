@@ -42,7 +42,7 @@ def test_a_submission_gives_a_receipt_for_exactly_the_file_that_was_sent(setting
 def test_the_record_holds_what_was_declared_and_what_was_sent(service):
     content = verdicts(service.suite, misses=2)
     upload = service.check(content, "../../my verdicts.jsonl", "test")
-    receipt = service.submit(upload, declaration(test_labels_used=True))
+    receipt = service.submit(upload, declaration(test_labels_used=True)).receipt
     with snapshot(service.engine) as session:
         record = session.get(Submission, receipt.submission_id)
         assert (record.judge.name, record.judge.account.name) == (FORM["judge"], FORM["account"])
@@ -56,7 +56,7 @@ def test_the_record_holds_what_was_declared_and_what_was_sent(service):
 
 def test_the_score_is_the_report_of_the_scorer(service, settings):
     upload = service.check(verdicts(service.suite, misses=4, false_alarms=2), "a.jsonl", "test")
-    receipt = service.submit(upload, declaration())
+    receipt = service.submit(upload, declaration()).receipt
     score = score_of(service, receipt.submission_id)
     labels = load_labels(service.suite, "test", settings)
     assert score.report == json.loads(json.dumps(score_report(upload.check.aligned, labels, "strict")))

@@ -129,7 +129,7 @@ def test_threads_that_send_the_same_file_at_once_make_one_record(service):
         try:
             upload = service.check(content, "a.jsonl", "test")
             barrier.wait(timeout=20)
-            receipts.append(service.submit(upload, declaration()))
+            receipts.append(service.submit(upload, declaration()).receipt)
         except Exception as problem:
             problems.append(problem)
 

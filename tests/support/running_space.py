@@ -96,7 +96,7 @@ class JudgedSpace(RunningSpace):
 
 def _submit(service: SubmissionService, content: bytes, judge: str, kind: str, inputs: str) -> str:
     declaration = declare(account="Ada", judge=judge, kind=kind, inputs=inputs, test_labels_used=False)
-    return service.submit(service.check(content, "verdicts.jsonl", "test"), declaration).submission_id
+    return service.submit(service.check(content, "verdicts.jsonl", "test"), declaration).receipt.submission_id
 
 
 def _with_scores(content: bytes) -> bytes:

@@ -60,7 +60,7 @@ def planted(tmp_path_factory):
     moment = [datetime.now(UTC) - timedelta(days=3)]
     service = SubmissionService(settings, clock=lambda: moment[0])
     upload = service.check("\n".join(lines).encode(), "verdicts.jsonl", "test")
-    receipt = service.submit(upload, declare(**FORM))
+    receipt = service.submit(upload, declare(**FORM)).receipt
     service.actions.publish(receipt.submission_id, Actor("Ada"))
     return settings, receipt.submission_id
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from core.cache import ByteCache
 from core.vocabulary import LABEL_TITLES
 from leaderboard.board.board import Board
 from leaderboard.board.history import board_history
@@ -21,7 +22,6 @@ from space.pages.leaderboard.table import (
     view_board,
 )
 from space.services import Services
-from core.cache import ByteCache
 from space.web.cells import MARKS
 from space.web.frame import DESCRIPTION, PageFrame
 from space.web.query import QueryParam, choices_in, link_to

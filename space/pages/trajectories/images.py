@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from space.pages.trajectories.story import Size
 from core.cache import ByteCache
+from space.pages.trajectories.story import Size
 
 WIDTHS: Final = (160, 320, 640, 960, 1280)
 """Widths in pixels that pictures are made smaller to; few, so that they are kept and found again."""

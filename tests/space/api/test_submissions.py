@@ -133,7 +133,7 @@ def test_a_failure_on_our_side_is_said_and_tells_nothing(service, monkeypatch):
     def fail(*_):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(service, "submit_and_view", fail)
+    monkeypatch.setattr(service, "submit", fail)
     answer = post(client_of(service), "/api/submissions", verdicts(service.suite), DECLARED)
     assert answer.status_code == 500
     assert "no second entry" in answer.json()["error"]

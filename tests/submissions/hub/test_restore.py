@@ -204,6 +204,6 @@ def _send_without_waiting(service, content: bytes):
     wait = service.durability.wait
     service.durability.wait = lambda sequence, _timeout_s: wait(sequence, 0.2)
     try:
-        return service.submit(upload, declaration())
+        return service.submit(upload, declaration()).receipt
     finally:
         del service.durability.wait

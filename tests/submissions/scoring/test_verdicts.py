@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from submissions.scoring.verdicts import VerdictCache, VerdictsUnavailable, read_verdicts
+from submissions.scoring.verdicts import VerdictsUnavailable, read_verdicts, verdict_cache
 from tests.support.submissions import SECRET_ANNOTATOR, again, is_success, send, verdicts
 
 # The service gives them
@@ -92,24 +92,11 @@ def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
 # What stays in memory
 
 
-def test_the_cache_keeps_what_was_asked_for_last_within_its_bound(service):
-    content = verdicts(service.suite, reasoning="x" * 1000)  # 30 rows of 1,000 letters: over 30 kB each
-    asked = []
-
-    def read(name):
-        return lambda: asked.append(name) or read_verdicts(content, service.suite, "test")
-
-    cache = VerdictCache(max_bytes=80_000)  # room for two
-    for name in ("a", "b", "a", "c", "a", "b"):
-        cache.get(name, read(name))
-    # c pushes b out, a having been asked for after it; then b is read again.
-    assert asked == ["a", "b", "c", "b"]
-
-
-def test_what_is_larger_than_the_cache_is_given_all_the_same(service):
-    cache = VerdictCache(max_bytes=1)
-    content = verdicts(service.suite)
-    assert cache.get("a", lambda: read_verdicts(content, service.suite, "test")).success.sum() == 10
+def test_texts_count_towards_the_bound_of_the_cache(service):
+    content = verdicts(service.suite, reasoning="x" * 1000)  # 30 rows of 1,000 letters: over 30 kB
+    cache = verdict_cache()
+    cache.get("a", lambda: read_verdicts(content, service.suite, "test"))
+    assert 30_000 < cache.bytes < 60_000
 
 
 # Labels for figures over many trajectories
