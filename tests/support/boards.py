@@ -2,8 +2,7 @@
 
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.judge_precision.confusion import figures
-
-SECOND_ANNOTATOR = "reference/second-annotator"
+from leaderboard.paper.published import SECOND_ANNOTATOR
 
 
 def cell(tp=0, fp=0, fn=0, tn=0, no_verdict=0, ci=None, **changes) -> dict:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from core.console import interval, percent
 from leaderboard.board.board import Board, BoardRow
-from space.pages.leaderboard.table import SECOND_ANNOTATOR, LeaderboardQuery, cell_of, is_chosen
+from leaderboard.paper.published import SECOND_ANNOTATOR
+from space.pages.leaderboard.table import LeaderboardQuery, cell_of, is_chosen
 
 WIDTH, HEIGHT = 600, 400
 """Pixels of the plotting area."""

@@ -11,7 +11,7 @@ from core.console import percent
 from core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import Change, History, Line
-from space.pages.leaderboard.table import SECOND_ANNOTATOR
+from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.web.cells import CALLED
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}

@@ -9,6 +9,7 @@ from typing import Any, Final
 from core.suite import OFFICIAL
 from core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
+from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.web.cells import Cell, cost_cell, metric_cell, noise_on_board
 
 FIGURES: Final = MappingProxyType(
@@ -27,8 +28,6 @@ PROVENANCES: Final = MappingProxyType(
 )
 ULPS: Final = 1e-9
 """The ends of an axis are rounded to tens of percent; a value on them may differ in its last digits."""
-
-SECOND_ANNOTATOR: Final = "reference/second-annotator"
 
 
 @dataclass(frozen=True)
