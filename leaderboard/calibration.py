@@ -32,7 +32,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Figures of the judge that says yes from ``at`` on; a run without a score is a no; None: undefined."""
+    """The judge that says yes from ``at`` on; no score is a no. Metrics are None where undefined."""
 
     at: float
     tp: int
@@ -64,10 +64,10 @@ class Calibration:
     bins: tuple[Bin, ...]
     thresholds: tuple[Threshold, ...]
 
-    def best(self, figure: str = "f1") -> Threshold | None:
-        """The lowest threshold with the highest ``figure``; None where it is defined for none."""
-        defined = [t for t in self.thresholds if getattr(t, figure) is not None]
-        return max(defined, key=lambda t: (getattr(t, figure), -t.at), default=None)
+    def best(self, metric: str = "f1") -> Threshold | None:
+        """The lowest threshold with the highest ``metric``; None where it is defined for none."""
+        defined = [t for t in self.thresholds if getattr(t, metric) is not None]
+        return max(defined, key=lambda t: (getattr(t, metric), -t.at), default=None)
 
 
 def calibrate(
@@ -144,18 +144,8 @@ def sweep(
         yes = scores >= at  # False for NaN
         tp, fp = int((yes & (labels == 1)).sum()), int((yes & (labels == 0)).sum())
         fn = positives - tp
-        found.append(
-            Threshold(
-                at,
-                tp,
-                fp,
-                fn,
-                negatives - fp,
-                ratio(tp, tp + fp),
-                ratio(tp, positives),
-                f1_from_counts(tp, fp, fn),
-            )
-        )
+        metrics = ratio(tp, tp + fp), ratio(tp, positives), f1_from_counts(tp, fp, fn)
+        found.append(Threshold(at, tp, fp, fn, negatives - fp, *metrics))
     return tuple(found)
 
 

@@ -55,17 +55,9 @@ SEED = 0
 class Verdicts(Protocol):
     """Verdict columns in the order of the split: int8 of shape (n,), 1, 0, -1; None for no such column."""
 
-    @property
-    def success(self) -> np.ndarray:
-        """Did the agent do the task?"""
-
-    @property
-    def side_effect(self) -> np.ndarray | None:
-        """Did it do something else besides?"""
-
-    @property
-    def repetition(self) -> np.ndarray | None:
-        """Did it go in circles?"""
+    success: np.ndarray
+    side_effect: np.ndarray | None
+    repetition: np.ndarray | None
 
 
 def score_report(
@@ -161,21 +153,10 @@ def with_cost(report: Mapping[str, Any], cost_usd: ArrayLike | None) -> dict[str
 class Expenses(Protocol):
     """Columns of a prediction file, float64 of shape (n,) with NaN for none; None for no such column."""
 
-    @property
-    def cost_usd(self) -> np.ndarray | None:
-        """Dollars a trajectory."""
-
-    @property
-    def input_tokens(self) -> np.ndarray | None:
-        """Tokens read."""
-
-    @property
-    def output_tokens(self) -> np.ndarray | None:
-        """Tokens written."""
-
-    @property
-    def latency_s(self) -> np.ndarray | None:
-        """Seconds from question to answer."""
+    cost_usd: np.ndarray | None
+    input_tokens: np.ndarray | None
+    output_tokens: np.ndarray | None
+    latency_s: np.ndarray | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core.vocabulary import LABELS
-from leaderboard.board.ranks import Contender, precision_samples_of_all, rank_contenders
+from leaderboard.board.ranks import Contender, precision_samples, rank_contenders
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES, approximate_interval
 from leaderboard.paper.audit import Counts
@@ -278,7 +278,7 @@ def _contenders(
     task_counts: Mapping[str, Mapping[str, Any]],
 ) -> list[Contender]:
     counts = {name: found for name, _ in cells if (found := task_counts.get(name, {}).get(label))}
-    samples = dict(zip(counts, precision_samples_of_all(list(counts.values())), strict=True))
+    samples = dict(zip(counts, precision_samples(list(counts.values())), strict=True))
     return [Contender(cell["precision"], cell["precision_ci"], samples.get(name)) for name, cell in cells]
 
 

@@ -79,7 +79,7 @@ def board_to_csv(board: Board) -> str:
 
 
 FOLDER = Path(__file__).parent / "static_site"
-PROVENANCES: Final = {
+PROVENANCE_TITLES: Final = {
     "scored": "scored here from a prediction file",
     "published": "published metrics",
     "self-reported": "metrics that its authors report",
@@ -167,7 +167,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         percent=percent, interval=interval, places=places, web_address=web_address,
-        benchmark_titles=BENCHMARK_TITLES, provenances=PROVENANCES, few=FEW_POSITIVES,
+        benchmark_titles=BENCHMARK_TITLES, provenances=PROVENANCE_TITLES, few=FEW_POSITIVES,
     )  # fmt: skip
     return environment
 

@@ -33,13 +33,8 @@ class Rank:
     high: int
 
 
-def precision_samples(counts_by_task: Sequence[Sequence[int]], seed: int = 0) -> np.ndarray:
-    """Precision over each of 10,000 resamples of tasks, from [TP, FP] a task; NaN where undefined."""
-    return precision_samples_of_all([counts_by_task], seed)[0]
-
-
-def precision_samples_of_all(judges: Sequence[Sequence[Sequence[int]]], seed: int = 0) -> list[np.ndarray]:
-    """``precision_samples`` of each judge, drawn once for all judges over as many tasks.
+def precision_samples(judges: Sequence[Sequence[Sequence[int]]], seed: int = 0) -> list[np.ndarray]:
+    """Of each judge, from [TP, FP] a task: precision over 10,000 resamples of tasks; NaN where undefined.
 
     The draws, not the products with them, take the time: 50 judges cost little more than one.
     """

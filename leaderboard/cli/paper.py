@@ -96,9 +96,6 @@ def audit(as_json: JsonOption = False) -> None:
 
 AUDIT_COLUMNS: Final = ("judge", "label", "benchmark", "P", "R", "F1", "TP/FP/FN/TN", "status", "note")
 
-SETTLED: Final = ("unique", "exact")
-"""Statuses that need no second look."""
-
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
@@ -124,19 +121,12 @@ def audit_lines(rows: Iterable[PublishedRow]) -> Iterator[AuditLine]:
                     yield AuditLine(row, label, benchmark, cell)
 
 
-def audit_texts(rows: Iterable[PublishedRow], *, only_unsettled: bool = False) -> list[tuple[str, ...]]:
-    """The cells as text, a tuple in the order of `AUDIT_COLUMNS` each; figures in percent.
-
-    ``only_unsettled`` leaves out cells whose counts are unique or exact and need no note.
-    """
-    return [
-        _texts(line)
-        for line in audit_lines(rows)
-        if not (only_unsettled and line.cell.status in SETTLED and not line.cell.note)
-    ]
+def audit_texts(rows: Iterable[PublishedRow]) -> list[tuple[str, ...]]:
+    """The cells as text, a tuple in the order of `AUDIT_COLUMNS` each; figures in percent."""
+    return [_texts(line) for line in audit_lines(rows)]
 
 
-def audit_table(rows: Iterable[PublishedRow], *, only_unsettled: bool = False) -> Group:
+def audit_table(rows: Iterable[PublishedRow]) -> Group:
     """The same for a terminal, 80 columns or more: a table and notes for each row, then the summary."""
     from rich.console import Group
     from rich.text import Text
@@ -144,7 +134,7 @@ def audit_table(rows: Iterable[PublishedRow], *, only_unsettled: bool = False) -
     rows = tuple(rows)
     parts: list[RenderableType] = []
     for row in rows:
-        texts = audit_texts([row], only_unsettled=only_unsettled)
+        texts = audit_texts([row])
         if texts:
             notes = [Text(f"{label}, {cell}: {note}") for _, label, cell, *_, note in texts if note]
             parts += [Text(f"{texts[0][0]}, {row.provenance}", "bold"), _row_table(texts), *notes, Text()]

@@ -15,7 +15,9 @@ from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from core.predictions.table import Predictions
     from leaderboard.calibration import Calibration
+    from leaderboard.labels.labels import LabelSet
 
 
 def score(
@@ -31,20 +33,9 @@ def score(
 
     Figures overall, by benchmark and by agent, with 95 % intervals over tasks.
     """
-    from leaderboard.labels.labels import LabelsInvalid, load_labels
-    from leaderboard.labels.source import LabelsUnavailable
-    from leaderboard.report import VerdictFileError, read_verdict_file, score_report
+    from leaderboard.report import score_report
 
-    settings = read_settings()
-    chosen = read_suite(suite, settings)
-    try:
-        verdicts = read_verdict_file(file, chosen, split, settings.max_upload_bytes)
-    except VerdictFileError as problem:
-        stop(str(problem), code=1)
-    try:
-        report = score_report(verdicts, load_labels(chosen, split, settings), policy)
-    except (LabelsUnavailable, LabelsInvalid) as error:
-        stop(f"no labels to score {split} with: {error}", code=1)
+    report = score_report(*_read(file, split, suite), policy)
     if as_json:
         print(json.dumps(report, indent=2))
     else:
@@ -66,19 +57,9 @@ def calibrate(
     from leaderboard.calibration import FEWEST_SCORES
     from leaderboard.calibration import calibrate as calibration_of
     from leaderboard.judge_precision.scores import cluster_codes
-    from leaderboard.labels.labels import LabelsInvalid, load_labels
-    from leaderboard.labels.source import LabelsUnavailable
-    from leaderboard.report import VerdictFileError, read_verdict_file, task_names
+    from leaderboard.report import task_names
 
-    settings = read_settings()
-    chosen = read_suite(suite, settings)
-    try:
-        verdicts = read_verdict_file(file, chosen, split, settings.max_upload_bytes)
-        labels = load_labels(chosen, split, settings)
-    except VerdictFileError as problem:
-        stop(str(problem), code=1)
-    except (LabelsUnavailable, LabelsInvalid) as error:
-        stop(f"no labels to evaluate {split} against: {error}", code=1)
+    verdicts, labels = _read(file, split, suite)
     found = None
     if verdicts.score is not None:
         tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
@@ -93,6 +74,23 @@ def calibrate(
         print(json.dumps(asdict(found), indent=2))
     else:
         print_calibration(found, file.name, plain_console())
+
+
+def _read(file: Path, split: str, suite: str | None) -> tuple[Predictions, LabelSet]:
+    """The verdicts of a file and the labels of its split; ends the command where one cannot be had."""
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.source import LabelsUnavailable
+    from leaderboard.report import VerdictFileError, read_verdict_file
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    try:
+        verdicts = read_verdict_file(file, chosen, split, settings.max_upload_bytes)
+        return verdicts, load_labels(chosen, split, settings)
+    except VerdictFileError as problem:
+        stop(str(problem), code=1)
+    except (LabelsUnavailable, LabelsInvalid) as error:
+        stop(f"no labels to evaluate {split} against: {error}", code=1)
 
 
 def print_calibration(found: Calibration, file_name: str, console: Console) -> None:

@@ -4,12 +4,6 @@ from typing import NoReturn
 
 import numpy as np
 
-TRUE_POSITIVE = 0
-FALSE_POSITIVE = 1
-FALSE_NEGATIVE = 2
-TRUE_NEGATIVE = 3
-NO_VERDICT = 4
-
 POLICIES = ("strict", "published")
 
 

@@ -153,16 +153,11 @@ def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation,
     seen: set[tuple[str, str]] = set()
     found = []
     for annotation in annotations:
-        who = person(annotation)
+        who = annotation.person
         if who is None or (annotation.trajectory_id, who) not in seen:
             found.append(annotation)
             seen.add((annotation.trajectory_id, who or ""))
     return tuple(found)
-
-
-def person(annotation: Annotation) -> str | None:
-    """Who annotated, without the blanks that one name of the released data has; None where not known."""
-    return (annotation.annotator or "").strip() or None
 
 
 def _codes(annotations: Sequence[Annotation], question: str) -> np.ndarray:
@@ -286,7 +281,7 @@ def agreement_report(annotations: Sequence[Annotation]) -> AgreementReport:
     Over time means by week where every annotation of a double says when, else by batches of ``BATCH``.
     """
     doubles = find_doubles(annotations)
-    people = {who for annotation in annotations if (who := person(annotation)) is not None}
+    people = {who for annotation in annotations if (who := annotation.person) is not None}
     groups = _Groups.of(doubles)
     return AgreementReport(
         annotations=len(annotations),
@@ -313,7 +308,7 @@ def open_items(annotations: Sequence[Annotation]) -> tuple[OpenItem, ...]:
         unsure = tuple(question for question in QUESTIONS if UNSURE in answers[question])
         if disagreeing or unsure:
             benchmark = TrajectoryId.parse(trajectory_id).benchmark
-            people = tuple(person(a) for a in given)
+            people = tuple(a.person for a in given)
             found.append(
                 OpenItem(trajectory_id, benchmark, people, disagreeing, unsure, MappingProxyType(answers))
             )
@@ -354,7 +349,7 @@ class _Groups:
     def of(cls, doubles: Doubles) -> "_Groups":
         places = zip(doubles.first.tolist(), doubles.second.tolist(), strict=True)
         pairs = [(doubles.annotations[one], doubles.annotations[other]) for one, other in places]
-        named = [(person(one), person(other)) for one, other in pairs]
+        named = [(one.person, other.person) for one, other in pairs]
         return cls(
             tuple(TrajectoryId.parse(one.trajectory_id).benchmark for one, _ in pairs),
             tuple((min(both), max(both)) if all(both) else None for both in named),

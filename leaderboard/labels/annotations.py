@@ -74,6 +74,11 @@ class Annotation:
         """The answer to one of ``QUESTIONS``."""
         return getattr(self, question)
 
+    @property
+    def person(self) -> str | None:
+        """Who annotated, without the blanks that one name of the released data has; None where not known."""
+        return (self.annotator or "").strip() or None
+
     def __repr__(self) -> str:
         return f"Annotation({self.trajectory_id!r})"  # without its answers: it may stand in a log
 
@@ -116,7 +121,7 @@ def with_opaque_annotators(annotations: Iterable[Annotation]) -> tuple[Annotatio
     ids: dict[str, str] = {}
     found = []
     for annotation in annotations:
-        name = (annotation.annotator or "").strip()
+        name = annotation.person
         opaque = ids.setdefault(name, f"annotator-{len(ids) + 1}") if name else None
         found.append(replace(annotation, annotator=opaque))
     return tuple(found)
@@ -192,24 +197,13 @@ def parse_released(text: str) -> tuple[Annotation, ...]:
     return tuple(found)
 
 
-def write_released(annotations: Sequence[Annotation]) -> str:
+def write_released(annotations: Sequence[Annotation], may_be_open: bool = False) -> str:
     """The records as a released file: its column order, words and line ends (CR LF).
 
     Comments, times and durations have no column there. Raises AnnotationsInvalid for an id without three
-    parts, and for a question without an answer: the format has no word for it.
+    parts, and for a question without an answer: the format has no word for it. With ``may_be_open`` such a
+    cell is empty: a file to fill in, not to be read as it is.
     """
-    return _write(annotations, may_be_open=False)
-
-
-def write_open(annotations: Sequence[Annotation]) -> str:
-    """The same with nothing where a question is not answered: a file to fill in, not to be read as it is.
-
-    Raises AnnotationsInvalid for an id without three parts.
-    """
-    return _write(annotations, may_be_open=True)
-
-
-def _write(annotations: Sequence[Annotation], may_be_open: bool) -> str:
     problems = []
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\r\n")
@@ -314,7 +308,7 @@ def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> 
 def template(trajectories: Sequence[Trajectory], annotator: str) -> str:
     """A released file with a row a trajectory, the runs on one task together, and every answer open."""
     by_task = sorted(trajectories, key=lambda t: (t.benchmark, t.task, t.agent))
-    return write_open([Annotation(t.trajectory_id, annotator) for t in by_task])
+    return write_released([Annotation(t.trajectory_id, annotator) for t in by_task], may_be_open=True)
 
 
 _ANSWERS = {"yes": True, "no": False}
@@ -355,11 +349,11 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> tuple[DevL
 
 def repeated_rows(files: Iterable[tuple[str, Iterable[Annotation]]]) -> list[str]:
     """Where one person has a row on a trajectory in two files; no message repeats an answer."""
-    seen: dict[tuple[str, str], str] = {}
+    seen: dict[tuple[str | None, str], str] = {}
     problems = []
     for name, annotations in files:
         for annotation in annotations:
-            who = (annotation.annotator or "").strip()
+            who = annotation.person
             first = seen.setdefault((who, annotation.trajectory_id), name)
             if who and first != name:
                 problems.append(f"{annotation.trajectory_id}: {who} has a row in {first} and one in {name}")

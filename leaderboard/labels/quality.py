@@ -35,32 +35,21 @@ def second_annotator_scores(
     intervals over tasks. Where one of the two was unsure the trajectory is left out (policy ``published``).
     None for a label that no trajectory has two answers to.
     """
-    places = [np.flatnonzero(labels.annotated_twice) for labels in label_sets]
-    trajectories = [
-        labels.trajectories[place]
-        for labels, found in zip(label_sets, places, strict=True)
-        for place in found
-    ]
-    tasks = [
-        names[place]
-        for names, found in zip(map(task_names, label_sets), places, strict=True)
-        for place in found
-    ]
+    twice = [(labels, place) for labels in label_sets for place in np.flatnonzero(labels.annotated_twice)]
+    benchmarks = [labels.trajectories[place].benchmark for labels, place in twice]
+    names = {id(labels): task_names(labels) for labels in label_sets}
+    tasks = [names[id(labels)][place] for labels, place in twice]
     found: dict[str, dict[str, Any] | None] = {}
     for label in LABELS:
-        first = _joined(
-            [labels.primary[label][rows] for labels, rows in zip(label_sets, places, strict=True)]
-        )
-        second = _joined(
-            [labels.second[label][rows] for labels, rows in zip(label_sets, places, strict=True)]
-        )
+        first = np.array([labels.primary[label][place] for labels, place in twice], dtype=np.int8)
+        second = np.array([labels.second[label][place] for labels, place in twice], dtype=np.int8)
         if not ((first >= 0) & (second >= 0)).any():
             found[label] = None
             continue
         scores = judge_scores(
             second,
             first,
-            benchmarks=[t.benchmark for t in trajectories],
+            benchmarks=benchmarks,
             clusters=tasks,
             policy="published",
             n_resamples=n_resamples,
@@ -68,10 +57,6 @@ def second_annotator_scores(
         )
         found[label] = {"by_benchmark": scores.pop("by_benchmark"), "overall": scores}
     return found
-
-
-def _joined(columns: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate(columns) if columns else np.empty(0, dtype=np.int8)
 
 
 def ceiling_row(

@@ -9,11 +9,10 @@ import numpy as np
 
 from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.labels.labels import LabelSet
-from leaderboard.paper.audit import Counts
+from leaderboard.paper.audit import OVERALL, Counts
 from leaderboard.paper.published import PublishedRow, load_published_rows
 from leaderboard.report import Verdicts, verdicts_of
 
-OVERALL: Final = "overall"
 FROM_VERDICTS: Final = "verdict file"
 FROM_COUNTS: Final = "counts behind the printed figures"
 POLICY: Final = "published"

@@ -14,12 +14,12 @@ from core.vocabulary import (
     LABELS,
 )
 from leaderboard.judge_precision.confusion import figures
+from leaderboard.judge_precision.intervals import FIGURES
 from leaderboard.paper.audit import audit_cell
 from leaderboard.paper.evidence import FROM_COUNTS, OVERALL, POLICY, Evidence, Records
 from leaderboard.paper.published import PUBLISHED, PublishedCell, PublishedRow
 from leaderboard.paper.table import PaperTable, TableCell, TableRow
 
-FIGURES: Final = ("precision", "recall", "f1")
 LETTERS: Final = ("P", "R", "F1")
 TABLE_OF_AGENT: Final = (
     (9, "GenericAgent-Qwen_Qwen2.5-VL-72B-Instruct"),

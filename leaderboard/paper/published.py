@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from core.vocabulary import BENCHMARKS, LABELS
+from leaderboard.judge_precision.confusion import f1_from_counts, ratio
 from leaderboard.paper.audit import (
     OVERALL,
     AuditResult,
@@ -323,9 +324,9 @@ def _exact_cell(counts: Counts) -> PublishedCell:
     return PublishedCell(
         n=counts.n,
         positives=counts.positives,
-        precision=_ratio(tp, tp + fp),
-        recall=_ratio(tp, tp + fn),
-        f1=_ratio(2 * tp, 2 * tp + fp + fn),
+        precision=ratio(tp, tp + fp),
+        recall=ratio(tp, tp + fn),
+        f1=f1_from_counts(tp, fp, fn),
         counts=counts,
         status="exact",
         no_verdict=0,
@@ -333,7 +334,3 @@ def _exact_cell(counts: Counts) -> PublishedCell:
         bounds=(counts, counts),
         note="",
     )
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

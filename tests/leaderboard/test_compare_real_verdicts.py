@@ -134,7 +134,7 @@ def test_who_is_separated_here_is_separated_on_the_board(compared, records):
         Contender(
             record.report["labels"]["success"]["overall"]["precision"],
             record.report["labels"]["success"]["overall"]["precision_ci"],
-            precision_samples(record.counts_by_task["success"]),
+            precision_samples([record.counts_by_task["success"]])[0],
         )
         for record in records
     ]

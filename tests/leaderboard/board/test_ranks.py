@@ -8,7 +8,6 @@ from leaderboard.board.ranks import (
     Rank,
     is_separated,
     precision_samples,
-    precision_samples_of_all,
     rank_contenders,
     separated_on_resamples,
 )
@@ -24,7 +23,7 @@ def judge(counts):
     counts = np.asarray(counts)
     tp, fp = counts.sum(axis=0)
     return Contender(
-        tp / (tp + fp), approximate_interval(int(tp), int(tp + fp), 1.6), precision_samples(counts)
+        tp / (tp + fp), approximate_interval(int(tp), int(tp + fp), 1.6), precision_samples([counts])[0]
     )
 
 
@@ -39,20 +38,20 @@ def close_judges():
 
 
 def test_samples_are_precisions_over_ten_thousand_resamples_of_tasks(close_judges):
-    samples = precision_samples(close_judges[0])
+    samples = precision_samples([close_judges[0]])[0]
     tp, fp = close_judges[0].sum(axis=0)
     assert samples.shape == (10_000,)
     assert samples.mean() == pytest.approx(tp / (tp + fp), abs=0.005)
-    assert np.isnan(precision_samples([[0, 0], [0, 0]])).all()
+    assert np.isnan(precision_samples([[[0, 0], [0, 0]]])[0]).all()
 
 
 def test_judges_drawn_together_have_the_samples_they_have_alone(close_judges):
     first, second = close_judges
     fewer_tasks = first[:50]
-    together = precision_samples_of_all([first, fewer_tasks, second])
+    together = precision_samples([first, fewer_tasks, second])
     for counts, samples in zip((first, fewer_tasks, second), together, strict=True):
-        assert np.array_equal(samples, precision_samples(counts))
-    assert precision_samples_of_all([]) == []
+        assert np.array_equal(samples, precision_samples([counts])[0])
+    assert precision_samples([]) == []
 
 
 def test_two_judges_with_verdicts_are_compared_paired(close_judges):
@@ -102,7 +101,7 @@ def test_a_contender_without_an_interval_is_separated_from_nobody(close_judges):
     # all its verdicts on one task: samples, but no interval
     counts = np.zeros((200, 2), dtype=int)
     counts[0] = [4, 0]
-    on_one_task = Contender(1.0, None, precision_samples(counts))
+    on_one_task = Contender(1.0, None, precision_samples([counts])[0])
     assert not is_separated(on_one_task, judge(close_judges[1]))
 
 
@@ -110,13 +109,15 @@ def test_three_lucky_answers_are_not_told_apart_from_a_good_judge(close_judges):
     # right on three tasks, silent on the rest: precision 1 on every resample, Wilson's interval [.44, 1]
     counts = np.zeros((200, 2), dtype=int)
     counts[:3, 0] = 1
-    lucky = Contender(1.0, approximate_interval(3, 3, 1.0), precision_samples(counts))
+    lucky = Contender(1.0, approximate_interval(3, 3, 1.0), precision_samples([counts])[0])
     good = judge(close_judges[0])
     assert 0.5 < good.precision < 0.7
     assert not is_separated(lucky, good)
     # right on a hundred tasks is another matter
     counts[:100, 0] = 1
-    assert is_separated(Contender(1.0, approximate_interval(100, 100, 1.0), precision_samples(counts)), good)
+    assert is_separated(
+        Contender(1.0, approximate_interval(100, 100, 1.0), precision_samples([counts])[0]), good
+    )
 
 
 def test_contenders_never_defined_on_the_same_resample_are_not_separated():

@@ -1,4 +1,4 @@
-"""Annotations as records, CSV and Parquet; dev labels from them: opaque annotators, never a test trajectory."""
+"""Annotations as records, CSV and Parquet; dev labels from them: opaque names, never a test trajectory."""
 
 import io
 import zipfile
@@ -20,7 +20,6 @@ from leaderboard.labels.annotations import (
     problems_of,
     repeated_rows,
     with_opaque_annotators,
-    write_open,
     write_parquet,
     write_released,
 )
@@ -233,7 +232,7 @@ def test_the_released_file_goes_through_parquet_and_comes_back_byte_for_byte(off
 
 def test_an_open_file_has_nothing_where_a_question_is_not_answered_and_is_refused_until_it_is():
     given_one = annotation(1, "H", None, optimality=None)
-    text = write_open([given_one])
+    text = write_released([given_one], may_be_open=True)
     assert text == f"{HEADER}\r\nH,webarena,webarena.1,agent-a,,,No,,No\r\n"
     with pytest.raises(AnnotationsInvalid) as refusal:
         parse_released(text)
