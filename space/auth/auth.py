@@ -1,10 +1,7 @@
-"""Who makes a request: a name on a local server; on a Space a signed-in account or a confirmed token.
+"""Who makes a request, and where it comes from: the one place where routes and page handlers ask.
 
-Who makes a request: the one place where routes and page handlers ask.
-
-Where a request comes from, and where a reader may be sent: never from or to another site. Pure.
-
-Without a Space the server is for its own machine only: there whoever reaches it is believed their name.
+On a Space: a signed-in account or a confirmed token. Elsewhere the server is for its own machine only, and
+whoever reaches it is believed their name.
 """
 
 import ipaddress
@@ -27,6 +24,8 @@ from submissions.intake.accounts import Actor, is_same_name
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 """A path of this site. Browsers drop tabs and line breaks and read ``\\`` as ``/``: such are not taken."""
 LONGEST_PATH = 2_000
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 def local_path(path: str | None) -> str:
@@ -48,15 +47,12 @@ def is_same_origin(headers: Mapping[str, str], own_hosts: Collection[str]) -> bo
     return urlsplit(headers.get("origin") or "").netloc.lower() in own_hosts
 
 
-SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-
-
 class Auth:
     """Two modes: ``hub`` on a Space (SPACE_ID is set), ``local`` everywhere else.
 
     ``hub``: a session made by signing in with Hugging Face, or a bearer token that the Hub confirms.
     ``local``: whoever reaches the server is trusted with the name they say, since only this machine reaches
-    it (see `loopback`); no password, no token, and the Hub is never asked. Maintainers are then those who
+    it (see `host_problem`); no password, no token, and the Hub is never asked. Maintainers are then those who
     signed in under a name of ARB_MAINTAINERS.
 
     The methods with a request are FastAPI dependencies, ``Depends(auth.require_actor)``, and take the
@@ -70,7 +66,6 @@ class Auth:
 
     @cached_property
     def cookie(self) -> SessionCookie:
-        """The session cookie."""
         return SessionCookie(session_key(self.settings), self.mode)
 
     @cached_property
@@ -123,9 +118,6 @@ class Auth:
         names = self.settings.maintainer_names
         is_maintainer = any(is_same_name(signed_in.name, name) for name in names)
         return Actor(signed_in.name, is_maintainer, signed_in.since, signed_in.how)
-
-
-LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 def is_loopback(host: str) -> bool:

@@ -1,11 +1,7 @@
-"""Signing in with Hugging Face: OpenID Connect by Authlib, mounted under ``/login``.
+"""Signing in and out: ``/sign-in``, ``/sign-out``, ``/api/me``, and Hugging Face's OpenID Connect.
 
-Gradio has such routes of its own; they keep the account's access token in the session cookie. Here the token
-is dropped as soon as the name is known.
-
-Signing in and out, and who one is: ``/sign-in``, ``/sign-out``, ``/api/me``.
-
-The small pages of signing in.
+The latter by Authlib under ``/login``. Gradio has such routes of its own; they store the account's access
+token in the session cookie. Here the token is dropped as soon as the name is known.
 """
 
 import logging
@@ -35,28 +31,6 @@ from space.web.http_errors import AccessRefused
 from submissions.intake.accounts import Actor, age_problem, qualifies_on
 from submissions.intake.declaration import Name
 
-
-class SignInPage:
-    """Makes the page: a form for a name (local), or what went wrong with a way to begin again."""
-
-    def __init__(self, pages: PageFrame) -> None:
-        self._pages = pages
-
-    def form(self, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
-        """Asks for a name."""
-        return self._page(status, next_path=next_path, problem=problem, is_form=True)
-
-    def problem(self, problem: str, next_path: str, status: int) -> HTMLResponse:
-        """Says why nobody was signed in."""
-        return self._page(status, next_path=next_path, problem=problem, is_form=False)
-
-    def _page(self, status: int, **values) -> HTMLResponse:
-        description = "Sign in to submit or to moderate."
-        return self._pages.answer(
-            "account/sign_in.html", "Sign in", "", status, description=description, **values
-        )
-
-
 logger = logging.getLogger(__name__)
 STATE_SECONDS: Final = 600
 TIMEOUT: Final = httpx2.Timeout(10.0)
@@ -71,6 +45,27 @@ UNFINISHED: Final = (
 )
 NOT_ALLOWED: Final = "You did not let the Space see who you are, so nobody was signed in."
 NOT_UNDERSTOOD: Final = "The Hub's answer cannot be trusted, so nobody was signed in. Begin again."
+NO_STORE = {"Cache-Control": "no-store"}
+_NAME = TypeAdapter(Name)
+
+
+class SignInPage:
+    """The page ``/sign-in``: a form for a name (local), or why nobody was signed in."""
+
+    def __init__(self, pages: PageFrame) -> None:
+        self._pages = pages
+
+    def form(self, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
+        """The form; ``problem`` is what was wrong with the name."""
+        return self._page(status, next_path=next_path, problem=problem, is_form=True)
+
+    def problem(self, problem: str, next_path: str, status: int) -> HTMLResponse:
+        """Why nobody was signed in, with a link to begin again."""
+        return self._page(status, next_path=next_path, problem=problem, is_form=False)
+
+    def _page(self, status: int, **values) -> HTMLResponse:
+        values["description"] = "Sign in to submit or to moderate."
+        return self._pages.answer("account/sign_in.html", "Sign in", "", status, **values)
 
 
 def build_login(auth: Auth, page: SignInPage) -> Starlette:
@@ -158,10 +153,6 @@ class _Login:
         if not isinstance(name, str) or not name:
             raise ValueError("no name")
         return name
-
-
-NO_STORE = {"Cache-Control": "no-store"}
-_NAME = TypeAdapter(Name)
 
 
 def build_auth_router(

@@ -1,7 +1,4 @@
-"""Bearer tokens: read from a request, confirmed by the Hub, remembered for a minute by a digest only.
-
-Asking the Hub: whose token this is, and since when an account is there.
-"""
+"""Bearer tokens: read from a request, confirmed by the Hub, remembered for a minute by a digest only."""
 
 import hashlib
 import hmac
@@ -22,10 +19,16 @@ from space.web.http_errors import HubUnavailable, InvalidToken
 
 logger = logging.getLogger(__name__)
 TRY_LATER: Final = "the Hub cannot confirm the token at the moment; nothing was done, try again in a minute"
+REMEMBERED_SECONDS: Final = 60.0
+"""How long a revoked token may still work; and how often a busy one costs a question to the Hub."""
+MOST_REMEMBERED: Final = 5_000
+TOKEN = re.compile(r"hf_[A-Za-z0-9_.\-]{5,500}")
+HEADERS: Final = ("authorization", "x-hf-authorization")
+"""``gradio_client`` sends its token in the second one."""
 
 
 class HubAccounts:
-    """The two questions, over huggingface_hub. Blocking: ask in a thread."""
+    """Asks the Hub whose token this is, and when an account was made. Blocking: call it in a thread."""
 
     def name_of(self, token: str) -> str:
         """The account that a token belongs to. Raises InvalidToken, HubUnavailable without the token.
@@ -81,14 +84,6 @@ def _day(text: Any) -> date | None:
         return datetime.fromisoformat(text).date()
     except (TypeError, ValueError):
         return None
-
-
-REMEMBERED_SECONDS: Final = 60.0
-"""How long a revoked token may still work; and how often a busy one costs a question to the Hub."""
-MOST_REMEMBERED: Final = 5_000
-TOKEN = re.compile(r"hf_[A-Za-z0-9_.\-]{5,500}")
-HEADERS: Final = ("authorization", "x-hf-authorization")
-"""``gradio_client`` sends its token in the second one."""
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:

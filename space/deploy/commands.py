@@ -1,7 +1,4 @@
-"""Putting the Space on the Hub: what is sent, what is refused, what its maintainer has to set.
-
-The command `python -m space deploy`. Heavy imports wait for the command.
-"""
+"""The command `python -m space deploy`. Heavy imports wait for the command."""
 
 import sys
 from importlib.metadata import version

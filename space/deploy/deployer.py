@@ -1,12 +1,8 @@
-"""Bringing a deployment to the Hub, with the Hub's own client; doing it again changes nothing.
+"""A deployment (repositories, variables, mounted dataset, README) and how it is put on the Hub.
 
-Everything that can be refused is refused before anything is written. Variables and the mounted dataset are
-set before the files, so that the Space is built with them. No secret is sent: they are named for whoever
-sets them.
-
-What a deployment consists of: repositories, variables, the mounted dataset, names of secrets. Pure.
-
-The README of the Space: how the Hub runs it, and what it is. A pure function of the deployment.
+Doing it again changes nothing. Everything that can be refused is refused before anything is written.
+Variables and the mounted dataset are set before the files, so that the Space is built with them. No secret is
+sent: they are named for whoever sets them.
 """
 
 from __future__ import annotations
@@ -42,11 +38,7 @@ NEEDED_SECRETS: Final = MappingProxyType(
         '`python -c "import secrets; print(secrets.token_urlsafe(32))"` and keep a copy',
     }
 )
-OTHER_SECRETS: Final = MappingProxyType(
-    {
-        "ARB_METRICS_TOKEN": "opens /metrics to a program",
-    }
-)
+OTHER_SECRETS: Final = MappingProxyType({"ARB_METRICS_TOKEN": "opens /metrics to a program"})
 
 
 @dataclass(frozen=True)
@@ -107,9 +99,9 @@ class Deployment:
         return "/".join(place.split("/")[:2]) if kind == "hub" else None
 
 
-def secrets_to_set(there: Mapping[str, object]) -> dict[str, str]:
+def secrets_to_set(existing: Mapping[str, object]) -> dict[str, str]:
     """The needed secrets that the Space lacks, with what each is for."""
-    return {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in there}
+    return {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in existing}
 
 
 PYTHON: Final = "3.11"
@@ -280,8 +272,8 @@ class Deployer:
             self.hub.set_space_volumes(space, [*others, ours])
         except HTTPError as error:  # not every plan has it: the Space then shows the sample's trajectories
             self.say(
-                f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {describe_failure(error)}; mount it in the "
-                "Space's settings, until then it shows the sample's trajectories"
+                f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {describe_failure(error)}; mount it in "
+                "the Space's settings, until then it shows the sample's trajectories"
             )
             return False
         self.say(f"{space}: {data} is mounted at {MOUNTED_AT}")

@@ -1,7 +1,4 @@
-"""The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win.
-
-File parts of pages that take only what was uploaded to this server.
-"""
+"""The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win."""
 
 import warnings
 from pathlib import Path
@@ -18,30 +15,6 @@ from space.gradio_app.submit_page import FILES_AT_ONCE, PATH, build_form, build_
 from space.gradio_app.theme import build_theme
 from space.services import Services
 from space.web.frame import NAME, PageFrame
-
-
-def take_uploads_only(part: gr.File) -> gr.File:
-    """The part, made strict about where a file comes from.
-
-    A page's script sends back the path that its upload got; a stranger can send any path, or an address.
-    Gradio 6.31 reads any file of the server then when it is mounted on another app (it checks paths only
-    after its own ``launch``), and fetches public addresses of any size. The part refuses both.
-    A method of this one part, since Gradio writes a stub file beside the source of every subclass.
-    """
-    folder, take = Path(part.GRADIO_CACHE), part.async_move_resource_to_block_cache
-
-    async def take_from_folder(path: str | Path | None) -> str | None:
-        """The path, when it lies in the folder for uploads; raises InvalidPathError otherwise."""
-        if path is None:
-            return None
-        found = Path(path).resolve()
-        if not found.is_relative_to(folder.resolve()):
-            raise InvalidPathError("Only a file that was uploaded here can be read.")
-        return await take(str(found))
-
-    part.async_move_resource_to_block_cache = take_from_folder
-    return part
-
 
 TEMPORARY_FILES_SECONDS: Final = 3600
 """How long an upload is kept."""
@@ -86,3 +59,26 @@ def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
         for part in event.inputs:
             take_uploads_only(part)
     return blocks
+
+
+def take_uploads_only(part: gr.File) -> gr.File:
+    """The part, made strict about where a file comes from.
+
+    A page's script sends back the path that its upload got; a stranger can send any path, or an address.
+    Gradio 6.31 reads any file of the server then when it is mounted on another app (it checks paths only
+    after its own ``launch``), and fetches public addresses of any size. The part refuses both.
+    A method of this one part, since Gradio writes a stub file beside the source of every subclass.
+    """
+    folder, take = Path(part.GRADIO_CACHE), part.async_move_resource_to_block_cache
+
+    async def take_from_folder(path: str | Path | None) -> str | None:
+        """The path, when it lies in the folder for uploads; raises InvalidPathError otherwise."""
+        if path is None:
+            return None
+        found = Path(path).resolve()
+        if not found.is_relative_to(folder.resolve()):
+            raise InvalidPathError("Only a file that was uploaded here can be read.")
+        return await take(str(found))
+
+    part.async_move_resource_to_block_cache = take_from_folder
+    return part

@@ -1,11 +1,8 @@
-"""How the Space is run: logs, metrics, security headers, the limit on checks.
+"""Logs: one JSON object a line, or text on a terminal; never a token, a label or what a file holds.
 
-Logs: one JSON object a line, or text on a terminal; never a token, a label or what a file holds.
-
-Every logger of the standard library comes this way, uvicorn's too. Of an exception the log has its type and
-where it was raised, not its message: messages of libraries repeat values (a database's repeat whole rows).
-
-Every request gets an id, a log line and a count in the metrics; what nobody caught becomes a 500.
+Every logger of the standard library is formatted here, uvicorn's too. Of an exception the log has its type
+and where it was raised, not its message: messages of libraries repeat values (a database's whole rows).
+`RequestLog` gives every request an id, a log line and a count in the metrics; an uncaught exception is a 500.
 """
 
 import logging
@@ -33,19 +30,12 @@ REQUEST_FIELDS: Final = frozenset({"method", "path", "status", "ms"})
 HIDDEN: Final = "[hidden]"
 _TOKENS: Final = re.compile(r"hf_(?:oauth_)?[A-Za-z0-9_.\-]{8,}|(?i:bearer)\s+[^\s\"']+")
 _QUIET: Final = (
-    "httpx",
-    "httpx2",
-    "httpcore",
-    "httpcore2",
-    "huggingface_hub",
-    "asyncio",
-    "multipart",
-    "python_multipart",
-)
+    "httpx", "httpx2", "httpcore", "httpcore2", "huggingface_hub", "asyncio", "multipart", "python_multipart",
+)  # fmt: skip
 _LONGEST_FIELD: Final = 2_000
 _MOST_FRAMES: Final = 30
 
-_OURS: Final = ("space", "submissions", "leaderboard", "judges", "dataset_script")
+_OURS: Final = ("core", "space", "submissions", "leaderboard", "judges", "dataset_script")
 LogFormat = Literal["json", "text"]
 Event = MutableMapping[str, Any]
 
@@ -88,7 +78,7 @@ def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
         structlog.stdlib.ExtraAdder(allow=REQUEST_FIELDS),
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
         _where_it_failed,
-        Hiding(hidden),
+        SecretFilter(hidden),
     ]
     last = structlog.processors.JSONRenderer(ensure_ascii=False) if as_json else _as_text
     return structlog.stdlib.ProcessorFormatter(
@@ -97,14 +87,13 @@ def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
     )
 
 
-class Hiding:
-    """Takes tokens and known secrets out of every text of an event, and cuts texts that are very long."""
+class SecretFilter:
+    """Removes tokens and known secrets from every text of an event, and cuts texts that are very long."""
 
     def __init__(self, hidden: Iterable[str]) -> None:
         self._hidden = sorted((value for value in hidden if value), key=len, reverse=True)
 
     def __call__(self, logger: Any, method: str, event: Event) -> Event:
-        """The event without them."""
         return {name: value if name.startswith("_") else self._clean(value) for name, value in event.items()}
 
     def _clean(self, value: Any) -> Any:
@@ -153,7 +142,7 @@ def _places(traceback: TracebackType | None) -> list[str]:
 
 
 def _as_text(logger: Any, method: str, event: Event) -> str:
-    """A line for people: time, what happened, fields; below it the places an exception came through."""
+    """A line for a terminal: time, message, fields; below it the places an exception came through."""
     level, name, message, at = (str(event.pop(key, "")) for key in ("level", "logger", "event", "at"))
     places = event.pop("exception", [])
     event.pop("request_id", None) if level == "info" else None

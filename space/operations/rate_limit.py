@@ -1,6 +1,6 @@
 """How many files one address may have checked in a minute: checking costs time and needs no account.
 
-Whose request it is: the address that connected, or on a Space the one that the Hub's proxy saw.
+The address is the one that connected, or on a Space the one that the Hub's proxy saw.
 """
 
 import math

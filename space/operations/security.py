@@ -1,14 +1,11 @@
-"""Headers that tell browsers what our answers may do: on every answer, Gradio's files too.
+"""Security headers on every answer, and routes of Gradio that are closed.
 
-The Content-Security-Policy of our pages: scripts are files of ours, or inline ones that we wrote.
+Content-Security-Policy: scripts are files of ours, or inline ones allowed by the hash of their text, so that
+markup which somebody smuggles into a page runs nothing. Only what Gradio 6 serves (``/submit``) gets
+'unsafe-eval': its `js_on_load` handlers are made with `new Function`.
 
-Inline scripts are allowed by the hash of their text, so that markup which somebody smuggles into a page runs
-nothing. Only what Gradio 6 serves (``/submit``) gets 'unsafe-eval': its `js_on_load` handlers are made with
-`new Function`.
-
-Addresses of Gradio that no page of ours uses: blocked, so that nothing behind them has to be trusted.
-
-Some are costly for a stranger to hold open (``dev/reload`` looks at the disk twenty times a second for each
+Routes of Gradio that no page of ours uses are closed, so that nothing behind them has to be trusted. Some are
+costly for a stranger to hold open (``dev/reload`` looks at the disk twenty times a second for each
 connection), some fetch, some are for an app's author at work.
 """
 

@@ -1,9 +1,4 @@
-"""Cells of a table of figures: what is shown, what it sorts by, what hovering tells. Pure.
-
-What a row of the board is called where several of them stand together.
-
-What is said of a row besides its figures: maintainers' marks, and the noise its counts carry. Pure.
-"""
+"""Metrics and rows of the board as text: cells of tables, names of rows, marks, noise. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +23,7 @@ CALLED: Final = MappingProxyType(
 
 @dataclass(frozen=True)
 class Cell:
-    """A metric as a table shows it: text, number to sort by, words on hover, whether it rests on little."""
+    """A metric in a table: text, number to sort by, hover text, whether it rests on few trajectories."""
 
     text: str
     value: float | None
@@ -37,7 +32,7 @@ class Cell:
 
 
 def metric_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell:
-    """One figure, with the counts it rests on as hover text."""
+    """A metric, with the counts it rests on as hover text."""
     if cell is None or cell.get(figure) is None:
         return Cell("–", None, _hover(cell, label) or "not known")
     value = cell[figure]
@@ -100,7 +95,7 @@ def origin(row: BoardRow) -> str:
 
 
 def distinct_names(rows: Sequence[BoardRow]) -> tuple[str, ...]:
-    """A name for each row that no other of them has: as short as may be, by id where nothing else differs."""
+    """A different name for each row: as short as possible, with the id where nothing else differs."""
     spellings = [
         [short_name(row), f"{short_name(row)}, {origin(row)}",
          f"{short_name(row)}, {origin(row)}, {row.date[:10]}", f"{short_name(row)}, {row.id}"]
@@ -114,17 +109,17 @@ def distinct_names(rows: Sequence[BoardRow]) -> tuple[str, ...]:
 
 
 def choices_of(board: Board) -> list[tuple[str, str]]:
-    """Every row for a list to choose from, as (words, id), in the order of the success ranking.
+    """Every row for a list to choose from, as (text, id), in the order of the success ranking.
 
-    The words tell the judge, what it sees, where it comes from, and the day where it was sent more than once.
+    The text names the judge, what it sees, its source, and the day where it was submitted more than once.
     """
-    tries = Counter((row.account, row.judge) for row in board.rows if row.provenance == "scored")
+    submissions = Counter((row.account, row.judge) for row in board.rows if row.provenance == "scored")
     found = []
     for row in board.rows:
-        words = f"{short_name(row)} · {origin(row)}"
-        if tries[row.account, row.judge] > 1:
-            words += f" · {row.date[:10]} · {row.id[:6]}"
-        found.append((words, row.id))
+        text = f"{short_name(row)} · {origin(row)}"
+        if submissions[row.account, row.judge] > 1:
+            text += f" · {row.date[:10]} · {row.id[:6]}"
+        found.append((text, row.id))
     return found
 
 
@@ -146,7 +141,7 @@ def describe_marks(row: BoardRow) -> str:
     return "; ".join(f"{mark}: {MARKS.get(mark, 'set by a maintainer')}" for mark in row.marks)
 
 
-def noise_of(found: Mapping[str, Any] | None) -> float | None:
+def _noise_of(found: Mapping[str, Any] | None) -> float | None:
     """The standard deviation of the noise on the overall true positives of a label; None where exact."""
     noise = found and found["overall"].get("noise")
     return noise["tp_sd"] if noise else None
@@ -154,7 +149,7 @@ def noise_of(found: Mapping[str, Any] | None) -> float | None:
 
 def describe_noise(found: Mapping[str, Any] | None) -> str:
     """How noisy the counts of a label of a row are, and what ranks come from; empty where they are exact."""
-    overall = noise_of(found)
+    overall = _noise_of(found)
     if found is None or overall is None:
         return ""
     parts = {cell["noise"]["tp_sd"] for cell in found["by_benchmark"].values() if "noise" in cell}
@@ -168,4 +163,4 @@ def describe_noise(found: Mapping[str, Any] | None) -> str:
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
     """The same for a table of rows, from the first that is noisy."""
-    return next((told for row in rows if (told := describe_noise(row.labels.get(label)))), "")
+    return next((text for row in rows if (text := describe_noise(row.labels.get(label)))), "")
