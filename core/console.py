@@ -45,11 +45,19 @@ def printable(text: str) -> str:
     )
 
 
+Progress = Callable[[int, int, str], None]
+"""Called as work is done: how many, of how many, and the name of the last one."""
+
+
+def no_progress(_done: int, _total: int, _name: str) -> None:
+    """For callers that do not watch."""
+
+
 @contextmanager
 def progress_bar(
     *, shows_time: bool = False, stays: bool = True, only_on_terminal: bool = False
-) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on stderr, moved by calls with how much is done, of how much, and the name of the last.
+) -> Iterator[Progress]:
+    """A bar on stderr, moved by its calls.
 
     Where stderr is no terminal it is quiet until the last line, or altogether with ``only_on_terminal``.
     """

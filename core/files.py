@@ -1,10 +1,12 @@
-"""The one way to write a file: whole under its name, or not at all."""
+"""The one way to write a file: whole under its name, or not at all; and the text of a CSV file."""
 
 import contextlib
+import csv
 import errno
+import io
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,6 +46,15 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     except OSError as error:
         if error.errno not in _FOLDERS_CANNOT_BE_FLUSHED:
             raise
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A CSV file's text, with line feeds alone."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def flush(path: Path) -> None:

@@ -16,7 +16,6 @@ own one a folder of the same shape anywhere, of which only ``trajectories.csv`` 
   defaults are on the About page of such a suite."""
 
 import csv
-import io
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -26,6 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from core.files import csv_text
 from core.ids import TrajectoryId, reading_key, task_key
 from core.vocabulary import LABELS, SPLITS
 
@@ -382,13 +382,9 @@ def _with_facts(task: Task, row: dict[str, str | None]) -> Task:
 
 def render_dev_labels(labels: Iterable[DevLabels]) -> str:
     """The file's text, ordered by trajectory and annotation; nothing stands where somebody was unsure."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
     columns = [field.name for field in fields(DevLabels)]
-    writer.writerow(columns)
-    for row in sorted(labels, key=lambda row: (row.trajectory_id, row.annotation)):
-        writer.writerow(_word(getattr(row, name)) for name in columns)
-    return text.getvalue()
+    ordered = sorted(labels, key=lambda row: (row.trajectory_id, row.annotation))
+    return csv_text(columns, ([_word(getattr(row, name)) for name in columns] for row in ordered))
 
 
 def _word(value: str | int | bool | None) -> str:

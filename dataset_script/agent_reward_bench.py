@@ -121,8 +121,8 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     for task in tasks:
         item = PartRows(task, configuration)
         if configuration not in ("judgments", *ROWS_OF_A_RUN):
-            said = [one for one in labels if one.trajectory_id == task.trajectory.trajectory_id]
-            rows = sorted(map(annotation_row, said), key=lambda row: row["annotation"])
+            own = [one for one in labels if one.trajectory_id == task.trajectory.trajectory_id]
+            rows = sorted(map(annotation_row, own), key=lambda row: row["annotation"])
             item = PartRows(task, configuration, tuple(rows))
             if not rows:
                 continue

@@ -1,8 +1,6 @@
-"""The dataset card: README.md with the YAML block that `load_dataset` reads. A pure function of the build.
-
-How the paper is cited: for the dataset's card and for the Space.
-
-eval.yaml: what the Hub reads to show a dataset as a benchmark. A pure function of the suite.
+"""What stands beside the data of a build, as pure functions: README.md, the dataset card with the YAML
+block that `load_dataset` reads, and eval.yaml, by which the Hub shows a dataset as a benchmark. And the
+paper's citation.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -173,7 +171,7 @@ def _column_tables(facts: CardFacts) -> Iterable[str]:
 def _column_table(heading: str, columns: tuple[Column, ...]) -> str:
     return _table(
         (heading, "type", "what it is"),
-        [(f"`{column.name}`", column.type_in_words, column.sentence) for column in columns],
+        [(f"`{column.name}`", column.type_description, column.sentence) for column in columns],
     )
 
 

@@ -1,9 +1,7 @@
-"""The commands that work on this machine: `build`, `unblind`, `verify`, and `sample-tasks`, `split` and
-`new-suite` for a suite of one's own. Heavy imports wait for the command.
+"""The commands that work on this machine: `build`, `unblind`, `verify`, and for a suite of one's own
+`sample-tasks`, `split` and `new-suite`. Heavy imports wait for the command.
 """
 
-import csv
-import io
 import json
 import re
 import sys
@@ -16,7 +14,7 @@ import typer
 
 from core.cli import JsonOption, read_settings, stop, stopped_like_ctrl_c
 from core.console import printable, progress_bar
-from core.files import atomic_write
+from core.files import atomic_write, csv_text
 
 if TYPE_CHECKING:
     from dataset_script.build.report import BuildReport
@@ -328,14 +326,11 @@ def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[P
 
 
 def _write_csv(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    text = csv_text(header, rows)
     if out is None:
-        sys.stdout.write(text.getvalue())
+        sys.stdout.write(text)
         return
     try:
-        atomic_write(out, text.getvalue())
+        atomic_write(out, text)
     except OSError as error:
         stop(f"{out}: {error.strerror}")

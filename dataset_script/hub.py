@@ -1,8 +1,7 @@
-"""Publish a built folder on the Hub, and the test labels beside it in a private repository.
+"""The commands that talk to the Hub: `fetch` the release, `publish` a built folder. Heavy imports wait.
 
-Each repository gets one commit, or none when it holds the same content already (see `hub_repository`).
-
-The commands that talk to the Hub: `fetch` and `publish`. Heavy imports wait for the command.
+The test labels go beside the folder into a private repository. Each repository gets one commit, or none
+when it holds the same content already (`core.hub.HubRepository`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 LABELS_IN_REPO: Final = "data/annotations.csv"
 """Where ARB_LABELS=hub:OWNER/REPO looks for the labels."""
 
-FINDINGS_TOLD: Final = 20
+MOST_FINDINGS: Final = 20
 
 
 class Verified(Protocol):
@@ -136,9 +135,9 @@ def _check_content(folder: Path, verify: Callable[[Path], Verified]) -> None:
     report = verify(folder)
     if not report.ok:
         found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
-        more = f"; and {len(found) - FINDINGS_TOLD} more" if len(found) > FINDINGS_TOLD else ""
-        told = "; ".join(found[:FINDINGS_TOLD])
-        raise PublishError(f"{folder}: does not pass `python -m dataset_script verify`: {told}{more}")
+        more = f"; and {len(found) - MOST_FINDINGS} more" if len(found) > MOST_FINDINGS else ""
+        listed = "; ".join(found[:MOST_FINDINGS])
+        raise PublishError(f"{folder}: does not pass `python -m dataset_script verify`: {listed}{more}")
 
 
 def fetch(
@@ -242,13 +241,13 @@ def _byte_progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _tenths() -> Callable[[int, int], None]:
-    told = -1
+    last = -1
 
     def progress(done: int, total: int) -> None:
-        nonlocal told
+        nonlocal last
         tenth = 10 * done // max(total, 1)
-        if tenth > told:
-            told = tenth
+        if tenth > last:
+            last = tenth
             _say(f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
 
     return progress

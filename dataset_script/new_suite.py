@@ -4,18 +4,18 @@ Every run of the source is read, as `build` reads it, for its id and its goal. T
 never over anything; its ``suite.toml`` hides the labels and says what each rule does.
 """
 
-import csv
-import io
 import re
 import secrets
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from core.console import Progress, no_progress
+from core.files import csv_text
 from core.ids import TrajectoryId, reading_key, task_key
 from core.predictions.findings import Finding
 from core.suite import SuiteError, SuiteRules, load_suite, shipped_suites
@@ -24,9 +24,6 @@ from dataset_script.build.report import BuildReport, finding
 from dataset_script.sources.base import SourceFile, TrajectorySource, UnusableFileError
 from dataset_script.task_selection import Task as KnownTask
 from dataset_script.task_selection import split_by_share
-
-Progress = Callable[[int, int, str], None]
-"""Called as work is done: how many runs, of how many, and which was the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +50,7 @@ class _Candidate:
     files: tuple[SourceFile, ...]
 
 
-def find_runs(
-    source: TrajectorySource, workers: int = 1, progress: Progress = lambda done, total, name: None
-) -> FoundRuns:
+def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
     """Every trajectory that `build` could take from the source; a file that is broken ends nothing.
 
     Several files of one trajectory, in any spelling, are one; the first by name that can be used counts.
@@ -179,12 +174,12 @@ def suite_texts(
         f"dev {choice.dev_share} of the tasks, seed {choice.seed}."
     )
     texts = {
-        "trajectories.csv": _csv(("trajectory_id", "split"), ids),
+        "trajectories.csv": csv_text(("trajectory_id", "split"), ids),
         "suite.toml": render_suite_toml(made, suggested_rules(splits.count("test"))),
     }
     known = {task_key(task.task_id): task for task in metadata}
     if known or any(run.goal for run in runs):
-        texts["tasks.csv"] = _csv(_TASK_COLUMNS, _task_rows(runs, splits, known))
+        texts["tasks.csv"] = csv_text(_TASK_COLUMNS, _task_rows(runs, splits, known))
     return texts
 
 
@@ -228,14 +223,6 @@ def _task_rows(
         lists = (" ".join(task.sites), " ".join(task.evaluations)) if task is not None else ("", "")
         rows[key] = (parts.task, parts.benchmark, split, *lists, "", "", run.goal)
     return [rows[key] for key in sorted(rows)]
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def suite_report(folder: Path, found: "FoundRuns") -> BuildReport:

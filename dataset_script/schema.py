@@ -3,8 +3,6 @@
 The Parquet files, the features that `datasets` sees, the builder's configurations and the tables of the
 dataset card are all made from here. What is not listed is not published: no prompt of an agent or a judge,
 no name of an annotator, no path of the machine that recorded, and no reward outside ``rewards``.
-
-What a column and a configuration of the dataset are, and their types for `datasets` and for Arrow.
 """
 
 import json
@@ -36,7 +34,7 @@ class Column:
     private: bool = False
 
     @property
-    def type_in_words(self) -> str:
+    def type_description(self) -> str:
         """The type as the card writes it."""
         if self.type == "class":
             return "class: " + ", ".join(f"{index} = {name}" for index, name in enumerate(self.names))

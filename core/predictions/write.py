@@ -1,12 +1,11 @@
 """Prediction files out: a judge's rows as JSON Lines, complete or not at all; and empty files to fill in."""
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from core.files import atomic_writer
+from core.files import atomic_writer, csv_text
 from core.predictions.raw import FileFormat
 from core.suite import Suite
 from core.vocabulary import PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
@@ -63,17 +62,9 @@ def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> byt
         case "jsonl":
             return "".join(f"{json.dumps({'trajectory_id': i, 'success': None})}\n" for i in ids).encode()
         case "csv":
-            return _csv(ids)
+            return csv_text(("trajectory_id", "success"), ((each, "") for each in ids)).encode()
         case "parquet":
             return _parquet(ids)
-
-
-def _csv(ids: Sequence[str]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("trajectory_id", "success"))
-    writer.writerows((spelled, "") for spelled in ids)
-    return text.getvalue().encode()
 
 
 def _parquet(ids: Sequence[str]) -> bytes:

@@ -1,16 +1,15 @@
-"""From recorded runs to the published folder: rows, parts, shards, report.
-
-Build the published dataset from recorded runs: Parquet for every configuration, card, manifest.
+"""Build the published dataset from recorded runs: Parquet for every configuration, card, manifest.
 
 Labels come from the suite's own ``dev_labels.csv``, so there are none for test that could get in. First every
 trajectory is made into a part (`parts`), then the parts are written as shards (`shards`); both by worker
 processes, and neither depends on how many there are.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.console import Progress, no_progress
 from core.suite import DevLabels, Suite, Trajectory, load_dev_labels, load_tasks
 from core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
@@ -34,9 +33,6 @@ from dataset_script.sources import open_source
 from dataset_script.sources.base import JudgmentSource, SourceListing, TrajectorySource
 from dataset_script.sources.published import MANIFEST, PublishedRun
 
-Progress = Callable[[int, int, str], None]
-"""Called as work is done: how many trajectories or files, of how many, and which was the last."""
-
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
@@ -56,7 +52,7 @@ def build(
     out: Path,
     suite: Suite | None = None,
     options: BuildOptions = BuildOptions(),
-    progress: Progress = lambda done, total, name: None,
+    progress: Progress = no_progress,
 ) -> BuildReport:
     """Build the dataset of ``suite`` (None: the shipped suite that the source's ids belong to) into ``out``.
 
@@ -69,9 +65,9 @@ def build(
     runs = open_source(source, options.also_allowed)
     listing = runs.list()
     suite = suite or choose_suite([file.trajectory_id for file in listing.files])
-    said = load_dev_labels(suite)
+    labels = load_dev_labels(suite)
     with work_folder(out) as work, Workers(options.workers) as workers:
-        job = _Job(suite, runs, said, options, work, workers, progress)
+        job = _Job(suite, runs, labels, options, work, workers, progress)
         report = job.run(listing)
         if report.built() == 0 or (options.strict and report.left_out):
             return report
@@ -87,7 +83,7 @@ class _Job:
 
     suite: Suite
     source: TrajectorySource
-    said: tuple[DevLabels, ...]
+    labels: tuple[DevLabels, ...]
     options: BuildOptions
     work: WorkFolder
     workers: Workers
@@ -116,7 +112,9 @@ class _Job:
         self, runs: Assignment, report: BuildReport, is_judgments: bool = False
     ) -> dict[Trajectory, Part]:
         """The part of every trajectory that has files, in the order of the dataset."""
-        tasks = part_tasks(runs, self.source, self.said, self.work.parts, self.options.blinding, is_judgments)
+        tasks = part_tasks(
+            runs, self.source, self.labels, self.work.parts, self.options.blinding, is_judgments
+        )
         count = 0
 
         def done(task: PartTask) -> None:
@@ -156,7 +154,7 @@ class _Job:
     def _small_tables(self, built: Iterable[Trajectory]) -> list[Shard]:
         """The tables that come from the suite: annotations of what was built, and the tasks."""
         ids = {trajectory.trajectory_id for trajectory in built}
-        annotations = [annotation_row(said) for said in self.said if said.trajectory_id in ids]
+        annotations = [annotation_row(label) for label in self.labels if label.trajectory_id in ids]
         annotations.sort(key=lambda row: (self._published_id(row["trajectory_id"]), row["annotation"]))
         tasks = load_tasks(self.suite)
         rows: dict[tuple[str, str], list[Row]] = {("annotations", "dev"): annotations}

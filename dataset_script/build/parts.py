@@ -1,12 +1,9 @@
-"""Which files of a source belong to which trajectory of the suite. Pure but for the shipped suites' lists.
+"""One trajectory's tables, made once: a folder named by what it was made from, so that a build can go on.
 
-One trajectory's tables, made once: a folder named by what it was made from, so that a build can go on.
-
-A part is made in a folder of its own and renamed when it is whole; a build that was killed finds the parts
-that it has, and makes the others. A part's name is a hash of the source file's identity, of everything else
-that goes into it, and of the code that makes it.
-
-Work shared out to processes, a bounded amount of it at a time.
+`assign` says which files of a source belong to which trajectory of the suite. A part is made in a folder of
+its own and renamed when it is whole; a build that was killed finds the parts that it has, and makes the
+others. A part's name is a hash of the source file's identity, of everything else that goes into it, and of
+the code that makes it. `Workers` shares the work out to processes, a bounded amount of it at a time.
 """
 
 import hashlib
@@ -143,7 +140,7 @@ def part_tasks(
     is_judgments: bool = False,
 ) -> list[PartTask]:
     """A task for every trajectory that has files, in the order of the dataset: that of the published ids."""
-    primary = {} if is_judgments else {said.trajectory_id: said for said in labels if said.is_primary}
+    primary = {} if is_judgments else {label.trajectory_id: label for label in labels if label.is_primary}
     ids = {
         t: blinding.trajectory_id(t.trajectory_id) if blinding else t.trajectory_id for t in assignment.files
     }
@@ -191,7 +188,7 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     left_out: list[Finding] = []
     for position, file in enumerate(task.files):
         try:
-            recording, told = guarded(task.source.read, file)
+            recording, read_notes = guarded(task.source.read, file)
             recording, broken = with_images(recording)
             run = Run(task.trajectory, recording, task.labels)
             tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
@@ -200,7 +197,7 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
             continue
         others = task.files[position + 1 :]
         left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
-        notes = [finding(note.code, file.name, note.detail) for note in (*told, *broken)]
+        notes = [finding(note.code, file.name, note.detail) for note in (*read_notes, *broken)]
         if file.trajectory_id != task.trajectory.trajectory_id:
             notes.append(finding("other_spelling", file.name, task.trajectory.trajectory_id))
         notes += [finding(note.code, task.trajectory.trajectory_id, note.detail) for note in notes_on(run)]

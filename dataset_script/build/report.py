@@ -21,7 +21,7 @@ DAMAGED: Final = MappingProxyType(
         "reader_failed": "a reader failed on it, which is a fault of ours: please report it",
     }
 )
-"""Files that are broken, by code: each is told in a line, and the exit code says that there are any."""
+"""Files that are broken, by code: each is named in a line, and the exit code says that there are any."""
 
 LEFT_OUT: Final = MappingProxyType(
     {
@@ -58,9 +58,8 @@ NOTES: Final = MappingProxyType(
 )
 """What is in the dataset and worth knowing, by code."""
 
-NAMES_SHOWN: Final = 20
-"""Names told for a reason; damaged files are all told."""
-
+MOST_NAMES: Final = 20
+"""Names listed for a reason; damaged files are all listed."""
 
 LINE_CHARACTERS: Final = 400
 
@@ -129,10 +128,10 @@ def _section(heading: str, titles: Mapping[str, str], findings: list[Finding]) -
     for code, group in groups.items():
         yield ""
         yield f"{titles.get(code, code)}:"
-        shown = group if code in DAMAGED else group[:NAMES_SHOWN]
-        yield from (f"  {finding_line(finding)}" for finding in shown)
-        if len(group) > len(shown):
-            yield f"  … and {len(group) - len(shown)} more; --report FILE writes every name"
+        listed = group if code in DAMAGED else group[:MOST_NAMES]
+        yield from (f"  {finding_line(finding)}" for finding in listed)
+        if len(group) > len(listed):
+            yield f"  … and {len(group) - len(listed)} more; --report FILE writes every name"
     yield ""
 
 

@@ -1,8 +1,7 @@
 """From a recorded run to the rows of each configuration, and what is worth knowing about it.
 
-Pure, but that `with_images` reads the pictures.
-
-The bytes of a picture, if it is whole: files are cut off where a disk was full or a copy was stopped.
+Pure, but that `with_images` reads the pictures: whole ones only, since files are cut off where a disk was
+full or a copy was stopped.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ from core.ids import TrajectoryId
 from core.suite import DevLabels, Task, Trajectory
 from core.vocabulary import LABELS
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
-from dataset_script.sources.base import Judgment, Note, RecordedStep, Recording
+from dataset_script.sources.base import Judgment, Note, Recording, Step
 from dataset_script.sources.released_files import SUCCESS_ABOVE
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
@@ -152,13 +151,13 @@ def judgment_row(trajectory: Trajectory, judgment: Judgment) -> Row:
     }
 
 
-def annotation_row(said: DevLabels) -> Row:
+def annotation_row(labels: DevLabels) -> Row:
     """The row of `annotations`."""
     return {
-        "trajectory_id": said.trajectory_id,
-        "annotation": said.annotation,
-        "annotator": said.annotator,
-        **_label_cells(said),
+        "trajectory_id": labels.trajectory_id,
+        "annotation": labels.annotation,
+        "annotator": labels.annotator,
+        **_label_cells(labels),
     }
 
 
@@ -210,7 +209,7 @@ def notes_on(run: Run) -> Iterator[Note]:
         yield Note("no_dev_labels")
 
 
-def _step_fields(step: RecordedStep) -> Row:
+def _step_fields(step: Step) -> Row:
     return {field.name: getattr(step, field.name) for field in STEP_FIELDS}
 
 

@@ -1,8 +1,7 @@
-"""Shards of a split: which parts go into which file, and writing one. The plan is made from sizes alone.
+"""Shards of a split: which parts go into which file, writing one, and the manifest of them all.
 
-So the same parts make the same files, whichever process writes them and in whatever order.
-
-manifest.json: every file of the dataset with its hash, size and rows. A pure function of the build.
+The plan is made from sizes alone, so the same parts make the same files, whichever process writes them and in
+whatever order. manifest.json, every file with its hash, size and rows, is a pure function of the build.
 """
 
 import hashlib

@@ -5,8 +5,7 @@
 
 A folder that holds exp_args.pkl is a run. One whose name begins with ``_`` or ``.`` was moved aside by
 AgentLab when the run was repeated; it is listed among the others. One without summary_info.json was cut off.
-
-A goal as agents get it: a list of texts and images, in the form of chat messages.
+The goal is a list of texts and images in the form of chat messages.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ from typing import Any, Final
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
 from dataset_script.sources.base import (
     Note,
-    RecordedStep,
     Recording,
     SourceError,
     SourceFile,
     SourceListing,
+    Step,
     UnusableFileError,
 )
-from dataset_script.sources.pickles import field, read_pickle
+from dataset_script.sources.pickle_values import field
+from dataset_script.sources.pickles import read_pickle
 
 
 def goal_text(goal: Any) -> str:
@@ -108,13 +108,9 @@ class AgentLabSource:
         model = _text(field(arguments, "agent_args", "chat_model_args", "model_name"))
         recording = Recording(
             trajectory_id=f"{task.split('.')[0]}/{agent}/{task}",
-            benchmark_folder=task.split(".")[0],
-            agent=agent,
-            task_id=task,
             model=model,
             goal=_text(goal_text(goal)) or "",
             goal_images=goal_images(goal),
-            valid=True,
             cum_reward=summary,
             steps=steps,
         )
@@ -136,7 +132,7 @@ class AgentLabSource:
             agent, task = (found["agent"], found["task"]) if found else ("unknown", run.name)
         return f"{task.split('.')[0]}/{agent}/{task}"
 
-    def _steps(self, run: Path) -> Iterator[RecordedStep]:
+    def _steps(self, run: Path) -> Iterator[Step]:
         numbers = sorted(
             int(found[1]) for path in run.iterdir() if (found := _STEP_FILE.fullmatch(path.name))
         )
@@ -145,13 +141,13 @@ class AgentLabSource:
         for number in numbers:
             yield self._step(run, number)
 
-    def _step(self, run: Path, number: int) -> RecordedStep:
+    def _step(self, run: Path, number: int) -> Step:
         recorded = read_pickle(run / f"step_{number}.pkl.gz", self.also_allowed)
         seen, agent_info = field(recorded, "obs"), field(recorded, "agent_info")
         properties = field(seen, "extra_element_properties")
         action = _text(field(recorded, "action"))
         full, pruned = _trees(seen, properties, run / f"step_{number}.pkl.gz")
-        return RecordedStep(
+        return Step(
             num=number,
             url=_text(field(seen, "url")),
             action=action,

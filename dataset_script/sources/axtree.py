@@ -7,7 +7,7 @@ on its nodes. Lines and bytes are those of BrowserGym's own flattening with the 
 ``axtree`` marks what is clickable and what is visible; ``axtree_pruned`` leaves out what cannot be seen or
 has no bid, and marks nothing. Walks without recursion, each node once, so no tree is too deep or circular.
 
-The element that an action names, and where it was on the page. Pure.
+`acted_on` and `box_of`: the element that an action names, and where it was on the page. Pure.
 """
 
 import math
@@ -21,11 +21,11 @@ from dataset_script.sources.base import Box
 _LAYOUT_ROLES: Final = frozenset({"LineBreak", "InlineTextBox"})
 """How text breaks on the screen; newer Chromium lists every line of it as a node."""
 
-_UNTOLD_PROPERTIES: Final = frozenset(
+_LEFT_OUT_PROPERTIES: Final = frozenset(
     {"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"}
 )
 _FLAGS: Final = frozenset({"required", "focused", "atomic"})
-"""Properties told by their bare name, and only when they hold."""
+"""Properties written by their bare name, and only when they hold."""
 
 VISIBLE_SHARE: Final = 0.5
 """BrowserGym calls an element visible from this share on."""
@@ -61,19 +61,21 @@ def _lines(by_id: dict[Any, Any], root: Any, properties: Mapping[str, Any], prun
     waiting = [_Place(root, 0, "", False)]
     while waiting:
         place = waiting.pop()
-        node = by_id.pop(place.node_id, None)  # popped: a node that two parents name is told once
+        node = by_id.pop(place.node_id, None)  # popped: a node that two parents name is written once
         if node is None:
             continue
         name, role = _text_of(node.get("name")), _scalar(node["role"])
-        told = role not in _LAYOUT_ROLES and name is not None
+        is_written = role not in _LAYOUT_ROLES and name is not None
         line, left_out = None, False
-        if told:
+        if is_written:
             line, left_out = _line(node, role, name, place, properties, pruned)
         if line is not None:
             yield "\t" * place.depth + line
         depth = place.depth if line is None else place.depth + 1
         children = node["childIds"]
-        waiting.extend(_Place(child, depth, name if told else "", left_out) for child in reversed(children))
+        waiting.extend(
+            _Place(child, depth, name if is_written else "", left_out) for child in reversed(children)
+        )
 
 
 def _line(
@@ -84,22 +86,22 @@ def _line(
     properties: Mapping[str, Any],
     pruned: bool,
 ) -> tuple[str | None, bool]:
-    """A node's line, None when it is not told; and whether pruning left it out."""
+    """A node's line, None when it is not written; and whether pruning left it out."""
     bid = node.get("browsergym_id")
-    said = list(_properties(node))
+    properties_text = list(_properties(node))
     if role == "StaticText":
-        if place.parent_is_left_out or name in place.parent_name:  # its parent's name has told it already
+        if place.parent_is_left_out or name in place.parent_name:  # it stands in its parent's name already
             return None, False
         marks, left_out = [], False
     else:
         marks, left_out = _marks(bid, properties, pruned)
-    if left_out or (role == "generic" and not said):
+    if left_out or (role == "generic" and not properties_text):
         return None, left_out
     head = role if role == "generic" and not name else f"{role} {name.strip()!r}"
     value = node.get("value")
     if value is not None and value.get("value") is not None:
         head += f" value={_scalar(value)!r}"
-    return ("" if bid is None else f"[{bid}] ") + ", ".join([head, *marks, *said]), False
+    return ("" if bid is None else f"[{bid}] ") + ", ".join([head, *marks, *properties_text]), False
 
 
 def _marks(bid: str | None, properties: Mapping[str, Any], pruned: bool) -> tuple[list[str], bool]:
@@ -119,7 +121,7 @@ def _marks(bid: str | None, properties: Mapping[str, Any], pruned: bool) -> tupl
 def _properties(node: dict[str, Any]) -> Iterator[str]:
     for item in node.get("properties", ()):
         value, name = item.get("value"), item["name"]
-        if value is None or "value" not in value or name in _UNTOLD_PROPERTIES:
+        if value is None or "value" not in value or name in _LEFT_OUT_PROPERTIES:
             continue
         if name not in _FLAGS:
             yield f"{name}={_scalar(value)!r}"

@@ -1,11 +1,7 @@
-"""Where recorded runs come from, each kind of folder in a file of its own.
+"""Recorded runs in one neutral form, whatever they come from, and what a source of them gives.
 
-`released` and `published_runs` are the layouts of the release and of our own Parquet, `agentlab` is what
-AgentLab and browsergym-experiments leave behind; `recognise` tells which one a folder is.
-
-What every source of recorded runs gives: a listing, and one run at a time in the neutral form.
-
-One recorded run in a neutral form: what every source gives and the builder takes.
+A source lists its runs and reads one at a time: `released` and `published` are the layouts of the release and
+of our own Parquet, `agentlab` is what AgentLab and browsergym-experiments leave behind.
 """
 
 from collections.abc import Sequence
@@ -18,7 +14,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedStep:
+class Step:
     """An observation and the action chosen from it; None where nothing was recorded.
 
     ``box`` is that of the element the action names; ``screenshot`` is an image's bytes or where it lies.
@@ -41,15 +37,11 @@ class Recording:
     """A run of an agent on a task. ``cum_reward`` is the rule-based reward: never for judges."""
 
     trajectory_id: str
-    benchmark_folder: str
-    agent: str
-    task_id: str
     model: str | None
     goal: str
     goal_images: tuple[bytes, ...]
-    valid: bool
     cum_reward: float | None
-    steps: tuple[RecordedStep, ...]
+    steps: tuple[Step, ...]
 
 
 class SourceError(ValueError):
@@ -57,7 +49,7 @@ class SourceError(ValueError):
 
 
 class UnusableFileError(ValueError):
-    """A file that gives no row: ``code`` as in `building.report.LEFT_OUT`, and the detail as its text."""
+    """A file that gives no row: ``code`` as in `build.report.LEFT_OUT`, and the detail as its text."""
 
     def __init__(self, code: str, detail: str = ""):
         super().__init__(code, detail)
@@ -69,7 +61,7 @@ class UnusableFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something odd in a file that was used all the same: a code of `building.report.NOTES`, and a detail."""
+    """Something odd in a file that was used all the same: a code of `build.report.NOTES`, and a detail."""
 
     code: str
     detail: str = ""

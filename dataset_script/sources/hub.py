@@ -2,8 +2,8 @@
 
 The folder is then a source for `build`. A file that is there is not fetched again, so the same command goes
 on where it was stopped; the list of files is kept beside them, so a second run asks for nothing it has.
-
-Many files from the Hub at once: bytes counted, single failures noted, stopped within a moment.
+`huggingface_hub` fetches each file; `Downloads` adds what its snapshots lack: bytes counted once over all
+files, single failures named, an end when many fail in a row, and a stop within a moment.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Downloads:
             except HubError as error:
                 counted.forget()
                 self._note_failure(path, str(error))
-            except Exception as error:  # whatever it was, the main thread tells it
+            except Exception as error:  # whatever it was, the main thread raises it
                 self._end = error
                 self._stop.set()
 
@@ -393,10 +393,10 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
     if not noted.is_file():
         return
     try:
-        said = json.loads(noted.read_bytes())
-        other = f"{said['repo']} at {said['commit']}"
+        note = json.loads(noted.read_bytes())
+        other = f"{note['repo']} at {note['commit']}"
     except (ValueError, KeyError, TypeError):
-        other = "something that cannot be told any more"
+        other = "an unknown repository"
     if other != f"{repo} at {commit}":
         raise HubError(f"{out}: holds files of {other}; name another folder")
 

@@ -3,7 +3,7 @@
 Python's unpickler imports what a pickle names and calls it. Overriding its `find_class` does not bound it: it
 hashes tuples of tuples used as keys (a few hundred bytes keep it busy for ever, 300,000 levels crash it), and
 takes 64 GB for one memo entry with a large number. This reader knows no import and no call: what would make
-one is looked up in a list and becomes a `Record` of what the pickle says about the object. Opcodes of
+one is looked up in a list and becomes a `PickledObject` of what the pickle says about the object. Opcodes of
 protocols 0 and 1, extension codes, persistent ids and out-of-band buffers are refused. The cost is bounded:
 opcodes, values open at a time, memo entries; a key is text or a number, so no hash is slow.
 """
@@ -13,20 +13,25 @@ import struct
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
-from math import prod
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from dataset_script.sources.base import UnusableFileError
+from dataset_script.sources.pickle_values import (
+    RECORD_CLASSES,
+    VALUE_MAKERS,
+    Dtype,
+    Named,
+    PickledObject,
+    PlainArray,
+    RefusedPickle,
+    kind_of,
+    make,
+    plain_key,
+)
 
 PROTOCOLS: Final = (2, 3, 4, 5)
 LONGEST_NAME: Final = 300
-
-
-class RefusedPickle(ValueError):
-    """A pickle that asks for something not on the list; the text names it."""
 
 
 class BrokenPickle(ValueError):
@@ -44,10 +49,10 @@ class Limits:
 
 
 def read_pickle(path: Path, also_allowed: Collection[str] = (), limits: Limits | None = None) -> Any:
-    """The value in ``<name>.pkl`` or ``<name>.pkl.gz``: Python's plain values and Records of known classes.
+    """The value in ``<name>.pkl`` or ``<name>.pkl.gz``: Python's plain values and PickledObjects.
 
-    ``also_allowed`` are further classes, each ``module.class``, to keep as Records. Nothing is imported or
-    called, whatever the file says. Raises UnusableFileError: "unreadable", "not_a_pickle" (cut off, or
+    ``also_allowed`` are further classes, each ``module.class``, to keep so. Nothing is imported or called,
+    whatever the file says. Raises UnusableFileError: "unreadable", "not_a_pickle" (cut off, or
     something else), "refused_pickle" with the name of what was refused.
     """
     limits = limits or Limits()
@@ -74,206 +79,6 @@ def _unpack(path: Path, most: int) -> bytes:
     return data
 
 
-def field(value: Any, *names: str) -> Any:
-    """What a record or a table holds under a name, and so on inwards; None where there is no such thing."""
-    for name in names:
-        if isinstance(value, Record):
-            value = value.fields.get(name, value.items.get(name))
-        elif isinstance(value, dict):
-            value = value.get(name)
-        else:
-            return None
-    return value
-
-
-_LOOPS = ("agentlab.experiments.loop", "browsergym.experiments.loop")
-_AGENTS = "agentlab.agents"
-
-RECORD_CLASSES: Final = frozenset(
-    {
-        *(
-            f"{loop}.{name}"
-            for loop in _LOOPS
-            for name in ("ExpArgs", "EnvArgs", "StepInfo", "StepTimestamps")
-        ),
-        f"{_AGENTS}.agent_args.AgentArgs",
-        f"{_AGENTS}.generic_agent.generic_agent.GenericAgentArgs",
-        f"{_AGENTS}.generic_agent.generic_agent_prompt.GenericPromptFlags",
-        f"{_AGENTS}.dynamic_prompting.ActionFlags",
-        f"{_AGENTS}.dynamic_prompting.ObsFlags",
-        *(f"browsergym.experiments.benchmark.{name}HighLevelActionSetArgs" for name in ("", "base.")),
-        "browsergym.experiments.agent.AgentInfo",
-        "bgym.HighLevelActionSetArgs",
-        *(
-            f"agentlab.llm.llm_utils.{name}"
-            for name in ("AIMessage", "BaseMessage", "Discussion", "HumanMessage", "SystemMessage")
-        ),
-        *(
-            f"agentlab.llm.chat_api.{vendor}ModelArgs"
-            for vendor in (
-                "Anthropic",
-                "Azure",
-                "HuggingFaceURL",
-                "OpenAI",
-                "OpenRouter",
-                "SelfHosted",
-                "VLLM",
-            )
-        ),
-    }
-)
-"""Dataclasses, and subclasses of dict, that experiments are recorded with."""
-
-_NUMPY = ("numpy.core", "numpy._core")
-_RECONSTRUCT: Final = frozenset(f"{core}.multiarray._reconstruct" for core in _NUMPY)
-_FROM_BUFFER: Final = frozenset(f"{core}.numeric._frombuffer" for core in _NUMPY)
-_SCALAR: Final = frozenset(f"{core}.multiarray.scalar" for core in _NUMPY)
-_PATHS: Final = frozenset(
-    f"{module}.{kind}Path" for module in ("pathlib", "pathlib._local") for kind in ("Posix", "PurePosix")
-)
-_DATETIME: Final = "datetime.datetime"
-_DTYPE: Final = "numpy.dtype"
-_NDARRAY: Final = "numpy.ndarray"
-
-VALUE_MAKERS: Final = frozenset(
-    {*_RECONSTRUCT, *_FROM_BUFFER, *_SCALAR, *_PATHS, _DATETIME, _DTYPE, _NDARRAY}
-)
-"""What pickles build numbers, arrays, paths and times with."""
-
-_PLAIN_DTYPES: Final = MappingProxyType(
-    {
-        **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
-        **{"f2": "e", "f4": "f", "f8": "d"},
-    }
-)
-"""numpy's short names of plain numbers, with the letter that `struct` has for each."""
-
-MAX_DIMENSIONS: Final = 8
-"""A screenshot has three."""
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A name that stands in a pickle, ``module.class``: a text, no class."""
-
-    name: str
-
-
-@dataclass(slots=True, eq=False)
-class Record:
-    """What a pickle says of an object: its class's name, its fields, and its items if it is a dict."""
-
-    class_name: str
-    fields: dict[str, Any] = dataclass_field(default_factory=dict)
-    items: dict[Any, Any] = dataclass_field(default_factory=dict)
-
-    def set_state(self, state: Any) -> None:
-        """Take the fields of BUILD: a dict, or a pair of dicts for a class with slots."""
-        parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)
-        for part in parts:
-            if part is None:
-                continue
-            if not isinstance(part, dict) or not all(isinstance(key, str) for key in part):
-                raise RefusedPickle(f"{self.class_name} with a state that is no table of fields")
-            self.fields.update(part)
-
-
-@dataclass(slots=True, eq=False)
-class Dtype:
-    """numpy's type of numbers; ``order`` is ``<`` or ``>`` once it is built."""
-
-    name: str
-    order: str = "<"
-
-    def set_state(self, state: Any) -> None:
-        """Take (version, byte order, and five fields that are empty for plain numbers, flags)."""
-        usual = (None, None, None, -1, -1, 0)
-        if not isinstance(state, tuple) or len(state) != 8 or state[1] not in ("<", ">", "|", "="):
-            raise RefusedPickle(f"numpy.dtype {self.name} with an unusual state")
-        if state[2:] != usual:
-            raise RefusedPickle(f"numpy.dtype {self.name} with parts")
-        self.order = ">" if state[1] == ">" else "<"
-
-    @property
-    def item_bytes(self) -> int:
-        """The size of one number."""
-        return int(self.name[1:])
-
-
-@dataclass(slots=True, eq=False)
-class PlainArray:
-    """An array of plain numbers as numpy writes it: its bytes are kept, no number is made of them."""
-
-    shape: tuple[int, ...] = (0,)
-    dtype: Dtype | None = None
-    data: bytes = b""
-    is_fortran: bool = False
-
-    def set_state(self, state: Any) -> None:
-        """Take (version, shape, dtype, Fortran order, bytes); raises RefusedPickle unless the sizes agree."""
-        if not isinstance(state, tuple) or len(state) != 5:
-            raise RefusedPickle("numpy.ndarray with an unusual state")
-        self.fill(*state[1:])
-
-    def fill(self, shape: Any, dtype: Any, is_fortran: Any, data: Any) -> None:
-        """Take the content, checked."""
-        if not isinstance(dtype, Dtype) or not isinstance(data, bytes | bytearray):
-            raise RefusedPickle("numpy.ndarray of something else than plain numbers")
-        if not isinstance(shape, tuple) or len(shape) > MAX_DIMENSIONS:
-            raise RefusedPickle("numpy.ndarray with an unusual shape")
-        if not all(type(size) is int and 0 <= size < 2**32 for size in shape):
-            raise RefusedPickle("numpy.ndarray with an unusual shape")
-        if prod(shape) * dtype.item_bytes != len(data):
-            raise RefusedPickle(f"numpy.ndarray of shape {shape} with {len(data)} bytes")
-        self.shape, self.dtype, self.data, self.is_fortran = shape, dtype, bytes(data), bool(is_fortran)
-
-
-def make(name: str, arguments: tuple[Any, ...]) -> Any:
-    """What REDUCE gives: the value that numpy, pathlib or datetime would make; raises RefusedPickle."""
-    if name in _PATHS and all(isinstance(part, str) for part in arguments):
-        return Record(name, {"parts": arguments})
-    if name == _DATETIME and len(arguments) == 1 and isinstance(arguments[0], bytes):
-        return Record(name, {"packed": arguments[0]})
-    if name == _DTYPE and len(arguments) == 3 and arguments[1:] == (False, True):
-        return _dtype(arguments[0])
-    if name in _RECONSTRUCT and arguments == (Named(_NDARRAY), (0,), b"b"):
-        return PlainArray()
-    if name in _FROM_BUFFER and len(arguments) == 4:
-        data, dtype, shape, order = arguments
-        array = PlainArray()
-        array.fill(shape, dtype, order == "F", data)
-        return array
-    if name in _SCALAR and len(arguments) == 2:
-        return _scalar(*arguments)
-    raise RefusedPickle(f"{name} called with unusual arguments")
-
-
-def _dtype(name: Any) -> Dtype:
-    if not isinstance(name, str) or name not in _PLAIN_DTYPES:
-        raise RefusedPickle(
-            f"numpy.dtype {name[:20]!r}" if isinstance(name, str) else "numpy.dtype of no name"
-        )
-    return Dtype(name)
-
-
-def _scalar(dtype: Any, data: Any) -> int | float | bool:
-    if not isinstance(dtype, Dtype) or not isinstance(data, bytes) or len(data) != dtype.item_bytes:
-        raise RefusedPickle("a numpy scalar that is no plain number")
-    return struct.unpack(dtype.order + _PLAIN_DTYPES[dtype.name], data)[0]
-
-
-def kind_of(value: Any) -> str:
-    """What to call a value in a message: a name that stands in the pickle, or the value's type."""
-    return value.name if isinstance(value, Named) else type(value).__name__
-
-
-def plain_key(key: Any) -> Any:
-    """A key whose hash is cheap; raises RefusedPickle for any other, such as a tuple of tuples."""
-    if key is None or isinstance(key, str | bytes | float) or (isinstance(key, int) and abs(key) < 2**63):
-        return key
-    raise RefusedPickle(f"a key or set item of type {kind_of(key)}")
-
-
 class Machine:
     """One run over one pickle's bytes; `run` gives the value, or raises RefusedPickle or BrokenPickle."""
 
@@ -283,7 +88,7 @@ class Machine:
         self._limits = limits or Limits()
 
     def run(self) -> Any:
-        """The pickled value, made of Python's plain values, Records and PlainArrays.
+        """The pickled value, made of Python's plain values, PickledObjects and PlainArrays.
 
         One loop with local variables, the frequent opcodes first: a step has hundreds of thousands of them.
         """
@@ -396,7 +201,7 @@ class Machine:
                         stack.append(_new(named, arguments))
                     elif opcode == 0x62:  # BUILD
                         state = stack.pop()
-                        if not isinstance(stack[-1], Record | Dtype | PlainArray):
+                        if not isinstance(stack[-1], PickledObject | Dtype | PlainArray):
                             raise RefusedPickle(f"a state for {kind_of(stack[-1])}")
                         stack[-1].set_state(state)
                     else:
@@ -408,7 +213,7 @@ class Machine:
             raise BrokenPickle(f"text that is not UTF-8 before byte {at}") from error
         raise RefusedPickle(f"more than {limits.opcodes:,} opcodes")
 
-    def _named(self, module: Any, name: Any) -> "Named":
+    def _named(self, module: Any, name: Any) -> Named:
         """A name that the list holds: it is looked up, never imported and never called."""
         if not isinstance(module, str) or not isinstance(name, str):
             raise RefusedPickle("a class whose name is no text")
@@ -436,7 +241,7 @@ def _extend(target: Any, values: list[Any]) -> None:
 
 
 def _put(target: Any, pairs: list[Any]) -> None:
-    if isinstance(target, Record):
+    if isinstance(target, PickledObject):
         target = target.items
     if not isinstance(target, dict) or len(pairs) % 2:
         raise RefusedPickle(f"a dict's items for {kind_of(target)}")
@@ -460,12 +265,12 @@ def _reduced(named: Any, arguments: Any) -> Any:
     return make(named.name, arguments)
 
 
-def _new(named: Any, arguments: Any) -> "Record":
+def _new(named: Any, arguments: Any) -> PickledObject:
     if not isinstance(named, Named) or named.name in VALUE_MAKERS:
         raise RefusedPickle(f"an object of {kind_of(named)}")
     if arguments != ():
         raise RefusedPickle(f"{named.name} made with arguments")
-    return Record(named.name)
+    return PickledObject(named.name)
 
 
 def _opcode_name(opcode: int) -> str:

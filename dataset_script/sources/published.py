@@ -1,12 +1,10 @@
-"""The published folder, read again: its manifest, its tables, and one trajectory's steps without the rest.
+"""The published folder, read again: its manifest, its tables, and one trajectory's rows without the rest.
 
-The published folder as a source of runs, to build another from it: blind, of one's own suite, mended.
+`PublishedSource` is such a folder as a source of runs, to build another from it: blind, of one's own suite.
 
-One trajectory out of a large Parquet file, near or far: only its row groups are read.
-
-In `steps` a row group holds the rows of one trajectory, and a file's footer names the trajectory of each. On
-the Hub, open the file with small blocks (`HfFileSystem().open(path, block_size=BLOCK)`): reading ahead would
-fetch the neighbours' screenshots.
+In `steps` a row group holds the rows of one trajectory, and a file's footer names the trajectory of each, so
+only its row groups are read, near or far. On the Hub, open the file with small blocks
+(`HfFileSystem().open(path, block_size=BLOCK)`): reading ahead would fetch the neighbours' screenshots.
 """
 
 from __future__ import annotations
@@ -18,17 +16,16 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
 
-from core.ids import TrajectoryId
 from core.vocabulary import SPLITS
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
     Judgment,
     Note,
-    RecordedStep,
     Recording,
     SourceError,
     SourceFile,
     SourceListing,
+    Step,
     UnusableFileError,
 )
 
@@ -283,16 +280,11 @@ class PublishedSource:
         rows = {name: _row(self.folder, row, _columns(name)) for name, row in file.rows}
         text = rows["trajectories"]
         goal_images = rows.get("trajectories_with_screenshot", {}).get("goal_images") or ()
-        place = TrajectoryId.parse(file.trajectory_id)
         return Recording(
             trajectory_id=file.trajectory_id,
-            benchmark_folder=place.folder,
-            agent=place.agent,
-            task_id=place.task_id,
             model=text["model"],
             goal=text["goal"] or "",
             goal_images=tuple(image["bytes"] for image in goal_images),
-            valid=True,
             cum_reward=rows.get("rewards", {}).get("cum_reward"),
             steps=tuple(self._steps(file, text)),
         ), ()
@@ -326,18 +318,18 @@ class PublishedSource:
         same = {name: row[name] for name in ("judge", "has_screenshot", "has_axtree", "state", "optimality")}
         return Judgment(**same, **answers, model=row["judge_model"], reply=row["reply"])
 
-    def _steps(self, run: PublishedRun, text: Mapping[str, Any]) -> Iterator[RecordedStep]:
+    def _steps(self, run: PublishedRun, text: Mapping[str, Any]) -> Iterator[Step]:
         if not run.steps:  # a folder without `steps` still has the texts, and the tree of the last page
             for number, row in enumerate(text["steps"], start=1):
                 is_last = number == len(text["steps"])
                 trees = (text["final_axtree"], text["final_axtree_pruned"]) if is_last else (None, None)
-                yield RecordedStep(**row, axtree=trees[0], axtree_pruned=trees[1], box=None, screenshot=None)
+                yield Step(**row, axtree=trees[0], axtree_pruned=trees[1], box=None, screenshot=None)
             return
         for group in run.steps:
             for row in read_row_group(self.folder, group).to_pylist():
                 picture, box = row["screenshot"], row["box"]
                 del row["trajectory_id"]
-                yield RecordedStep(
+                yield Step(
                     **row
                     | {
                         "box": None if box is None else tuple(box),

@@ -20,11 +20,11 @@ from dataset_script.sources.base import (
     Box,
     Judgment,
     Note,
-    RecordedStep,
     Recording,
     SourceError,
     SourceFile,
     SourceListing,
+    Step,
     UnusableFileError,
 )
 from dataset_script.sources.released_files import (
@@ -40,7 +40,7 @@ LARGE_FILE_BYTES: Final = 100_000_000
 NO_SCREENSHOT: Final = (None, "", "None")
 """What stands in place of a path where no screenshot was taken; the word is written as text."""
 
-_RECORDED: Final = tuple(f.name for f in fields(RecordedStep) if f.name not in ("box", "screenshot"))
+_RECORDED: Final = tuple(f.name for f in fields(Step) if f.name not in ("box", "screenshot"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,9 @@ class ReleasedSource:
             notes.append(Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}"))
         return Recording(
             trajectory_id=file.trajectory_id,
-            benchmark_folder=place.folder,
-            agent=place.agent,
-            task_id=place.task_id,
             model=content.model,
             goal=content.goal or "",
             goal_images=(),
-            valid=True,
             cum_reward=content.summary_info.cum_reward if content.summary_info else None,
             steps=steps,
         ), notes
@@ -123,8 +119,8 @@ class ReleasedSource:
     def origin(self) -> dict[str, str]:
         """The repository and commit that `fetch` noted in the folder; empty when there is no note."""
         try:
-            said = json.loads((self.folder / "fetched.json").read_bytes())
-            return {name: said[name] for name in ("repo", "commit") if isinstance(said[name], str)}
+            note = json.loads((self.folder / "fetched.json").read_bytes())
+            return {name: note[name] for name in ("repo", "commit") if isinstance(note[name], str)}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
@@ -166,16 +162,16 @@ def _screenshot(step: CleanedStep, screenshots: Path, folder: Path) -> Path | No
     parts = PurePosixPath(step.screenshot_path).parts
     if "screenshots" not in parts or ".." in parts:
         return None
-    said = screenshots.joinpath(*parts[parts.index("screenshots") + 1 :])
+    named = screenshots.joinpath(*parts[parts.index("screenshots") + 1 :])
     try:
-        return said if said.is_file() else None
+        return named if named.is_file() else None
     except (OSError, ValueError):  # a name too long for the system, or with a null character
         return None
 
 
-def _step(step: CleanedStep, screenshot: Path | None, notes: list[Note]) -> RecordedStep:
+def _step(step: CleanedStep, screenshot: Path | None, notes: list[Note]) -> Step:
     recorded = {name: getattr(step, name) for name in _RECORDED}
-    return RecordedStep(**recorded, box=_box(step, notes), screenshot=screenshot)
+    return Step(**recorded, box=_box(step, notes), screenshot=screenshot)
 
 
 def _box(step: CleanedStep, notes: list[Note]) -> Box | None:
@@ -195,8 +191,8 @@ def _box(step: CleanedStep, notes: list[Note]) -> Box | None:
 
 
 def _other_names(content: CleanedFile, place: TrajectoryId) -> Iterator[Note]:
-    said = {"benchmark": (content.benchmark, place.folder), "agent": (content.agent, place.agent)}
-    for field, (inside, outside) in said.items():
+    names = {"benchmark": (content.benchmark, place.folder), "agent": (content.agent, place.agent)}
+    for field, (inside, outside) in names.items():
         if inside not in (None, outside):
             yield Note("other_names", f"{field} {inside[:80]!r}")
 

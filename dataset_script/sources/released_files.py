@@ -1,14 +1,12 @@
-"""One cleaned trajectory file, read with types: what is not named here is stepped over, not held.
+"""One JSON file of the release, read with types: a cleaned trajectory, or a published judge's verdict and
+reply.
 
-A file may have 184 MB, nearly all of it raw trees, boxes and prompts. The boxes of a page stay undecoded
-until one of them is asked for.
+What is not named here is stepped over, not held: a file may have 184 MB, nearly all of it raw trees, boxes
+and prompts. The boxes of a page stay undecoded until one of them is asked for.
 
-One judgment file: a published judge's reply and the verdict in it. Prompts and images are stepped over.
-
-JSON as Python's own writer makes it, put right in place: NaN, Infinity, halves of surrogate pairs.
-
-A strict reader refuses such a file. Python's reader takes several times the file's size in memory, so the few
-offending tokens are found here, outside of strings or inside them as the case is, and replaced.
+Python's own writer puts NaN, Infinity and halves of surrogate pairs into JSON. A strict reader refuses such a
+file, and Python's reader takes several times the file's size in memory, so `repair_json` finds the few
+offending tokens, outside of strings or inside them as the case is, and replaces them.
 """
 
 import re
@@ -42,9 +40,9 @@ def repair_json(data: bytes) -> bytearray:
 
     Takes the document's size once more in memory. What is broken otherwise stays as it is.
     """
-    mended = _without_number_words(data)
-    _mend_halves(mended)
-    return mended
+    document = _without_number_words(data)
+    _replace_halves(document)
+    return document
 
 
 def _without_number_words(data: bytes) -> bytearray:
@@ -59,7 +57,7 @@ def _without_number_words(data: bytes) -> bytearray:
     return bytearray().join([*pieces, view[place:]])
 
 
-def _mend_halves(document: bytearray) -> None:
+def _replace_halves(document: bytearray) -> None:
     """In place: the escape of U+FFFD is as long as that of any half."""
     if b"\\ud" not in document and b"\\uD" not in document:
         return
@@ -137,7 +135,7 @@ def read_cleaned(path: Path) -> tuple[CleanedFile, bool]:
 def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
     """Read a JSON file as ``kind``; the flag tells whether it was strict JSON.
 
-    Python's own writer puts NaN and halves of surrogate pairs into JSON; those are put right and read.
+    Python's own writer puts NaN and halves of surrogate pairs into JSON; those are repaired and read.
     Raises UnusableFileError: "unreadable", "not_json", or ``wrong`` when it is of another form.
     """
     try:
@@ -162,7 +160,7 @@ def _decode(data: bytes, kind: type[Typed]) -> tuple[Typed, bool]:
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        if not data[-64:].rstrip().endswith(b"}"):  # cut off: nothing to put right
+        if not data[-64:].rstrip().endswith(b"}"):  # cut off: nothing to repair
             raise
     return msgspec.json.decode(repair_json(data), type=kind), False
 
@@ -234,12 +232,12 @@ def _rule_based(info: _TrajectoryInfo | None) -> Verdict:
 
 
 def _judgment(judge: str, content: _JudgmentFile, verdict: Verdict, reply: str | None) -> Judgment:
-    shown = content.judge_args or _JudgeArgs()
+    arguments = content.judge_args or _JudgeArgs()
     return Judgment(
         judge=judge,
         model=None if judge == RULE_BASED else content.judge_model_name,
-        has_screenshot=shown.use_screenshot,
-        has_axtree=shown.use_axtree,
+        has_screenshot=arguments.use_screenshot,
+        has_axtree=arguments.use_axtree,
         state=verdict.state,
         success=verdict.success,
         side_effect=verdict.side_effect,

@@ -1,24 +1,21 @@
-"""Check a published folder, or a repository on the Hub: what it claims, and what must not be in it.
+"""`verify`: every check of a published folder, in order; of the card against the files; `fetched` from the
+Hub.
 
-All checks on a folder, in order; nothing is raised for what is wrong with the data.
-
-README.md of a built folder against its files: what `load_dataset` will look for is there.
-
-A published repository, fetched to be checked.
+Nothing is raised for what is wrong with the data: that is a finding.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.hub import HubError, describe_failure, status_of
-from core.predictions.findings import Finding
+from core.console import Progress, no_progress
+from core.hub import BESIDE_THE_DATA, HubError, describe_failure, status_of
 from core.suite import Suite, SuiteError, load_suite, shipped_suites
 from dataset_script.verify.manifest import Findings, Manifest, Shard, VerifyReport, check_files, read_manifest
 from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 CARD = "README.md"
-OWN_TEXTS = (CARD, "eval.yaml", "manifest.json")
 
 
 def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> None:
@@ -59,7 +55,7 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
 
 def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:
     """No canary, prompt or path of a machine in what the build wrote beside the data."""
-    for name in OWN_TEXTS:
+    for name in BESIDE_THE_DATA:
         path = folder / name
         if path.is_file():
             for code, what in forbidden.found_in(path.read_bytes(), "text", may_hold_rewards=True):
@@ -83,20 +79,17 @@ def _front_matter(path: Path) -> dict[str, Any]:
         raise ValueError("the front matter is no YAML") from error
 
 
-Progress = Callable[[int, int, str], None]
-"""Called before each shard: how many are done, of how many, and which is next."""
-
-
 def verify(
     folder: Path,
     *,
     suite: Suite | None = None,
     canaries: Sequence[str] = (),
-    progress: Progress = lambda done, total, name: None,
+    progress: Progress = no_progress,
 ) -> VerifyReport:
     """Check a published folder. ``suite`` is what it should hold (None: the shipped one that it names).
 
-    Reads one row group's rows at a time. Raises ValueError for a canary too short to mean anything.
+    Reads one row group's rows at a time; ``progress`` names the shard that is next. Raises ValueError for a
+    canary too short to mean anything.
     """
     forbidden, findings, facts = Forbidden(check_canaries(canaries)), Findings(), Facts()
     rows: dict[str, dict[str, int]] = defaultdict(dict)
@@ -122,9 +115,6 @@ def _suite_of(manifest: Manifest) -> Suite | None:
         return load_suite(manifest.suite) if manifest.suite in shipped_suites() else None
     except SuiteError:
         return None
-
-
-__all__ = ["Finding", "VerifyReport", "verify"]
 
 
 @contextmanager

@@ -1,8 +1,7 @@
-"""What verify finds, as values: one finding for a code and a file, with a few names and how many there are.
+"""The report of a verification, and the manifest of a built folder against its files: every byte as written.
 
-A finding never repeats a label, a reward or the text around a canary: reports are pasted into issues.
-
-The manifest of a built folder against its files: nothing missing, nothing more, every byte as written.
+One finding for a code and a file, with a few names and how many there are. A finding never repeats a label, a
+reward or the text around a canary: reports are pasted into issues.
 """
 
 import hashlib
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from core.hub import BESIDE_THE_DATA
 from core.predictions.findings import Finding
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import FORMAT, MANIFEST
@@ -47,7 +47,7 @@ TITLES: Final = MappingProxyType(
         "not_blind": "a blind dataset tells an agent by a name, a model or a copy of a site",
         "machine_path": "holds a path of the machine that recorded or built",
         "bad_image": "images that cannot be decoded",
-        "suite_unknown": "the suite is not at hand, so ids and counts were not compared (give --suite)",
+        "suite_unknown": "the suite is not available, so ids and counts were not compared (give --suite)",
     }
 )
 """What each code means."""
@@ -120,7 +120,7 @@ def lines(report: VerifyReport) -> Iterator[str]:
     yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
 
 
-BESIDE_THE_DATA: Final = frozenset({"README.md", "eval.yaml", MANIFEST, ".gitattributes"})
+_NOT_LISTED: Final = frozenset({*BESIDE_THE_DATA, ".gitattributes"})
 _SHARD: Final = re.compile(
     r"data/(?P<configuration>\w+)/(?P<split>\w+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet"
 )
@@ -172,7 +172,7 @@ def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[S
     listed = manifest.files
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_dir() or name in BESIDE_THE_DATA or name.split("/")[0] == _HUB_CACHE:
+        if path.is_dir() or name in _NOT_LISTED or name.split("/")[0] == _HUB_CACHE:
             continue
         if name not in listed:
             findings.add("unlisted_file", name)
@@ -184,12 +184,12 @@ def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[S
 
 
 def _shards(folder: Path, listed: dict[str, Any], findings: Findings) -> Iterator[Shard]:
-    for name, said in sorted(listed.items()):
+    for name, entry in sorted(listed.items()):
         found = _SHARD.fullmatch(name)
-        if found is None or not isinstance(said, dict):
+        if found is None or not isinstance(entry, dict):
             findings.add("bad_name", name)
             continue
-        if said.get("configuration") != found["configuration"] or said.get("split") != found["split"]:
+        if entry.get("configuration") != found["configuration"] or entry.get("split") != found["split"]:
             findings.add("bad_name", name)
             continue
         configuration = CONFIGURATIONS.get(found["configuration"])
@@ -202,11 +202,11 @@ def _shards(folder: Path, listed: dict[str, Any], findings: Findings) -> Iterato
             continue
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != said.get("sha256"):
+        if digest != entry.get("sha256"):
             findings.add("other_bytes", name, "SHA-256")
-        if path.stat().st_size != said.get("bytes"):
+        if path.stat().st_size != entry.get("bytes"):
             findings.add("other_bytes", name, "size")
-        rows = said.get("rows")
+        rows = entry.get("rows")
         yield Shard(path, name, found["configuration"], found["split"], rows if isinstance(rows, int) else -1)
 
 

@@ -1,12 +1,8 @@
 """One shard, row group by row group: schema, sizes, texts, images, labels, ids. Little of it in memory.
 
-Whether an image can be decoded, to its last pixel.
-
-What must not stand in a text: planted canaries, rewards, prompts, paths of a machine. Pure.
-
-Whether a blind dataset is blind: no row tells by its id, a column or a site's copy which agent it was.
-
-What agents wrote of themselves, and what pictures show, is not looked at.
+Texts must hold no planted canary, reward, prompt or path of a machine; images can be decoded to their last
+pixel; in a blind dataset no row tells by its id, a column or a site's copy which agent it was. What agents
+wrote of themselves, and what pictures show, is not looked at.
 """
 
 import io
@@ -57,7 +53,7 @@ _MACHINE_PATH: Final = re.compile(
     rb"""(?<![\w./-])(?:/home/\w|/root/|/Users/\w|/tmp/\w|[A-Za-z]:\\Users\\)"""
 )
 
-SEEN_OR_SAID: Final = frozenset(
+PAGE_OR_MODEL_TEXT: Final = frozenset(
     {
         *("axtree", "axtree_pruned", "final_axtree", "final_axtree_pruned", "url"),
         *("goal", "action", "reasoning", "reply"),
@@ -87,7 +83,7 @@ class Forbidden:
             yield "reward", column
         if _PROMPT.search(text):
             yield "prompt", column
-        if column not in SEEN_OR_SAID and _MACHINE_PATH.search(text):
+        if column not in PAGE_OR_MODEL_TEXT and _MACHINE_PATH.search(text):
             yield "machine_path", column
 
 
@@ -110,11 +106,11 @@ def check_blind(
         if not _hides_agent(name):
             findings.add("not_blind", shard.name, f"{str(name)[:80]}: the id")
     for column in CONFIGURATIONS[shard.configuration].columns:
-        if column.private and (told := len(batch) - batch.column(column.name).null_count):
-            findings.add("not_blind", shard.name, column.name, told)
+        if column.private and (count := len(batch) - batch.column(column.name).null_count):
+            findings.add("not_blind", shard.name, column.name, count)
     for name, text in texts:
-        if told := pc.sum(pc.match_substring_regex(text, _HOST_COPY)).as_py():
-            findings.add("not_blind", shard.name, f"{name}: a copy of a site", told)
+        if count := pc.sum(pc.match_substring_regex(text, _HOST_COPY)).as_py():
+            findings.add("not_blind", shard.name, f"{name}: a copy of a site", count)
 
 
 def _hides_agent(trajectory_id: str | None) -> bool:
@@ -215,12 +211,8 @@ def _check_texts(batch: pa.RecordBatch, shard: Shard, forbidden: Forbidden, find
         if not list(forbidden.found_in(whole, column, may_hold_rewards=may_hold_rewards)):
             continue
         for cell in text:  # something is in there: once more, slowly, to count it
-            said = cell.as_py()
-            found = (
-                ()
-                if said is None
-                else forbidden.found_in(said.encode(), column, may_hold_rewards=may_hold_rewards)
-            )
+            content = (cell.as_py() or "").encode()
+            found = forbidden.found_in(content, column, may_hold_rewards=may_hold_rewards)
             _report(((code, what.replace(column, name, 1)) for code, what in found), shard, findings)
 
 
@@ -260,8 +252,8 @@ def _check_labels(batch: pa.RecordBatch, shard: Shard, findings: Findings) -> No
     if shard.split != "test" or shard.configuration in OWN_VERDICTS:
         return
     for name in LABEL_COLUMNS:
-        if name in batch.schema.names and (given := len(batch) - batch.column(name).null_count):
-            findings.add("test_label", shard.name, name, given)
+        if name in batch.schema.names and (count := len(batch) - batch.column(name).null_count):
+            findings.add("test_label", shard.name, name, count)
 
 
 def _image_columns(

@@ -1,8 +1,7 @@
-"""What rows say of trajectories and tasks, gathered while shards are read; `agreement` compares it later.
+"""What all shards say of trajectories and tasks, compared with itself, the suite and the published numbers.
 
-Kept for each row are an id and a few short hashes; never a text, a label or an image.
-
-What was gathered from all shards against itself, the suite and the published numbers.
+Gathered while shards are read; for each row an id and a few short hashes are kept, never a text, a label or
+an image.
 """
 
 import hashlib
@@ -49,7 +48,7 @@ class Facts:
     ids: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     """Configuration, split: the trajectories in it."""
     task_splits: dict[Task, set[str]] = field(default_factory=lambda: defaultdict(set))
-    told_ends: dict[str, dict[str, bytes | int]] = field(default_factory=lambda: defaultdict(dict))
+    ends: dict[str, dict[str, bytes | int]] = field(default_factory=lambda: defaultdict(dict))
     """Trajectory: ``<configuration> <column>``, and a hash of it, or the number of steps."""
     _keys: set[tuple[str, ...]] = field(default_factory=set)
     _last_steps: dict[str, int] = field(default_factory=dict)
@@ -97,13 +96,13 @@ class Facts:
     def _take_steps(self, names: list[str], batch: pa.RecordBatch, images: Images) -> None:
         numbers = batch.column("num").to_pylist()
         for row, name in enumerate(names):
-            told = self.told_ends[name]
-            told["steps"] = int(told.get("steps", 0)) + 1
+            end = self.ends[name]
+            end["steps"] = int(end.get("steps", 0)) + 1
             if numbers[row] < self._last_steps.get(name, -1):
                 continue
             self._last_steps[name] = numbers[row]
             for column in _ENDS.values():
-                told[f"steps {column}"] = _hash(batch, images, column, row)
+                end[f"steps {column}"] = _hash(batch, images, column, row)
 
     def _take_trajectories(
         self, names: list[str], batch: pa.RecordBatch, images: Images, configuration: str
@@ -111,20 +110,20 @@ class Facts:
         lengths = batch.column("n_steps").to_pylist()
         inside = batch.column("steps").value_lengths().to_pylist()
         for row, name in enumerate(names):
-            told = self.told_ends[name]
-            told[f"{configuration} n_steps"] = lengths[row]
-            told[f"{configuration} length"] = inside[row]
+            end = self.ends[name]
+            end[f"{configuration} n_steps"] = lengths[row]
+            end[f"{configuration} length"] = inside[row]
             for column in _ENDS.keys() & set(batch.schema.names):
-                told[f"{configuration} {column}"] = _hash(batch, images, column, row)
+                end[f"{configuration} {column}"] = _hash(batch, images, column, row)
 
     def disagreements(self, trajectory_id: str) -> list[str]:
         """What the configurations tell differently of one trajectory: the names of columns."""
-        told = self.told_ends[trajectory_id]
+        facts = self.ends[trajectory_id]
         groups = {"the number of steps": ("n_steps", "length", "steps")}
         groups |= {final: (final, step) for final, step in _ENDS.items()}
         found = []
         for what, columns in groups.items():
-            values = {value for key, value in told.items() if key.rsplit(" ", 1)[-1] in columns}
+            values = {value for key, value in facts.items() if key.rsplit(" ", 1)[-1] in columns}
             if len(values) > 1:
                 found.append(what)
         return found
@@ -164,7 +163,7 @@ def check_agreement(facts: Facts, suite: Suite | None, findings: Findings, *, is
     for (_, task), splits in sorted(facts.task_splits.items()):
         if len(splits) > 1:
             findings.add("task_in_both_splits", "data", task)
-    for trajectory_id in sorted(facts.told_ends):
+    for trajectory_id in sorted(facts.ends):
         for what in facts.disagreements(trajectory_id):
             findings.add("configurations_disagree", "data", f"{trajectory_id}: {what}")
     for configuration in EVERY_TRAJECTORY:
@@ -214,9 +213,9 @@ def _check_blind_runs(facts: Facts, suite: Suite, findings: Findings) -> None:
 
 
 def _check_complete(facts: Facts, suite: Suite, findings: Findings) -> None:
-    here = set().union(*facts.ids.get("trajectories", {}).values())
+    found = set().union(*facts.ids.get("trajectories", {}).values())
     for trajectory in suite.trajectories:
-        if trajectory.trajectory_id not in here:
+        if trajectory.trajectory_id not in found:
             findings.add("missing_trajectory", "data/trajectories", trajectory.trajectory_id)
 
 

@@ -54,7 +54,7 @@ def test_what_is_left_out_has_its_default():
     )
 
 
-def test_every_problem_is_told_at_once():
+def test_every_problem_is_reported_at_once():
     said = {"files_a_day": "two", "private_noise": -1, "age_exempt": "ada", "ranking_half": 1, "speed": 9}
     with pytest.raises(ValueError) as refused:
         read_rules(said)

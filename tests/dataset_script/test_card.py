@@ -83,14 +83,14 @@ def test_the_column_tables_come_from_the_schema():
         assert f"### {name}\n" in card
         for column in configuration.columns:
             for told in (column, *column.fields):
-                assert f"| `{told.name}` | {told.type_in_words} | {told.sentence} |" in card
+                assert f"| `{told.name}` | {told.type_description} | {told.sentence} |" in card
 
 
-def test_the_columns_of_the_default_configuration_are_told_once():
+def test_the_columns_of_the_default_configuration_are_reported_once():
     assert render_card(OWN).count("| `final_axtree_pruned` |") == 1
 
 
-def test_configurations_are_told_with_their_rows_and_rewards_are_not_for_judges():
+def test_configurations_are_reported_with_their_rows_and_rewards_are_not_for_judges():
     lines = render_card(OWN).splitlines()
     (rewards,) = [line for line in lines if line.startswith("| [`rewards`]")]
     assert "not for judges" in rewards and rewards.endswith("| 140 | 140 |")

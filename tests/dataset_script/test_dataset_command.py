@@ -124,7 +124,9 @@ def test_ids_of_no_shipped_suite_are_a_users_mistake(full_source, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_is_told_in_a_line_and_leaves_nothing_half_built(run, tmp_path, monkeypatch, number):
+def test_an_interruption_is_reported_in_a_line_and_leaves_nothing_half_built(
+    run, tmp_path, monkeypatch, number
+):
     monkeypatch.setattr(ReleasedSource, "read", lambda _source, _file: signal.raise_signal(number))
     result = run()
     assert result.exit_code == 130

@@ -219,7 +219,7 @@ def test_a_repository_with_data_of_another_origin_is_not_touched(hub, publish, f
     assert content(hub) == {"data/annotations.csv": b"theirs"}
 
 
-def test_a_card_that_the_hub_does_not_accept_is_said_and_nothing_is_committed(hub, publish, folder):
+def test_a_card_that_the_hub_does_not_accept_is_reported_and_nothing_is_committed(hub, publish, folder):
     (folder / "README.md").write_bytes(b"---\nlicense: [\n---\n")
     with pytest.raises(PublishError, match=r"Invalid metadata in README\.md"):
         publish(folder)
@@ -235,7 +235,7 @@ def test_a_card_that_the_hub_does_not_accept_is_said_and_nothing_is_committed(hu
         ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN has no right to do this"),
     ],
 )
-def test_a_token_that_may_not_write_is_told_so(hub, publish, folder, token, message):
+def test_a_token_that_may_not_write_is_reported(hub, publish, folder, token, message):
     hub.api.accounts["hf_stranger"] = Account("stranger")
     hub.api.accounts["hf_reader"] = Account("maintainer", may_write=False)
     with pytest.raises(HubError, match=message) as refused:
@@ -325,7 +325,9 @@ def test_an_upload_that_is_cut_is_sent_again(hub, publish, folder):
     assert commits(hub) == 1 and set(DATA) < set(content(hub))
 
 
-def test_an_upload_that_is_refused_is_told_without_its_signed_address(hub, publish, folder, capsys, caplog):
+def test_an_upload_that_is_refused_is_reported_without_its_signed_address(
+    hub, publish, folder, capsys, caplog
+):
     hub.fail("PUT", "/upload/", status=403, times=100)
     with pytest.raises(HubError, match="the Hub answered 403") as refused:
         publish(folder)

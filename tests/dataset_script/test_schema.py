@@ -116,7 +116,7 @@ def test_every_column_has_one_sentence_that_ends():
     for configuration in CONFIGURATIONS.values():
         for column in (*configuration.columns, *STEP_FIELDS):
             assert column.sentence.endswith(".")
-            assert "|" not in column.sentence + column.type_in_words  # it would break the card's table
+            assert "|" not in column.sentence + column.type_description  # it would break the card's table
 
 
 def test_the_error_columns_sentence_says_whose_error_it_is():

@@ -20,7 +20,7 @@ from core.vocabulary import SPLITS
 from dataset_script.build.parts import table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, annotation_row, judgment_row, task_row
 from dataset_script.build.shards import RowsTask, Shard, plan_shards, render_manifest, write_rows, write_shard
-from dataset_script.sources.base import Judgment, RecordedStep, Recording
+from dataset_script.sources.base import Judgment, Recording, Step
 from dataset_script.sources.published import MANIFEST
 
 JUDGES = (
@@ -157,13 +157,9 @@ class SyntheticPart:
         last = len(self._visited) - 1
         return Recording(
             trajectory_id=self.trajectory.trajectory_id,
-            benchmark_folder=place.folder,
-            agent=place.agent,
-            task_id=place.task_id,
             model=place.agent.removeprefix("GenericAgent-"),
             goal=goal_of(self.trajectory),
             goal_images=(self._pages[0].picture,) if picture_goal else (),
-            valid=True,
             cum_reward=float(drawn.random() < 0.25),
             steps=tuple(_step(n, page, n == last, drawn) for n, page in enumerate(self._visited)),
         )
@@ -203,10 +199,10 @@ def text_of(drawn: random.Random, words: int) -> str:
     return " ".join(drawn.choices(_WORDS.split(), k=words))
 
 
-def _step(num: int, page: Page, is_last: bool, drawn: random.Random) -> RecordedStep:
+def _step(num: int, page: Page, is_last: bool, drawn: random.Random) -> Step:
     bid = drawn.choice(list(page.boxes))
     action = drawn.choice((f"click('{bid}')", f"fill('{bid}', '{text_of(drawn, 3)}')", "scroll(0, 400)"))
-    return RecordedStep(
+    return Step(
         num=num,
         url=f"http://shop.example/{drawn.choice(_WORDS.split())}/{num}",
         action=None if is_last else action,

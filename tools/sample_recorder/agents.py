@@ -132,24 +132,24 @@ class ScriptedAgent:
         return is_click and is_unchanged(self._tree_before, tree)
 
     def _action(self, move: Move, tree: str) -> str:
-        verb, *given = move[:-1]
+        verb, *arguments = move[:-1]
         match verb:
             case "click":
-                return f"click({self._bid(tree, *given)!r})"
+                return f"click({self._bid(tree, *arguments)!r})"
             case "fill":
-                return f"fill({self._bid(tree, 'textbox', given[0])!r}, {given[1]!r})"
+                return f"fill({self._bid(tree, 'textbox', arguments[0])!r}, {arguments[1]!r})"
             case "select":
-                return f"select_option({self._bid(tree, 'combobox', given[0])!r}, {given[1]!r})"
+                return f"select_option({self._bid(tree, 'combobox', arguments[0])!r}, {arguments[1]!r})"
             case "scroll":
-                return f"scroll(0, {int(given[0])})"
+                return f"scroll(0, {int(arguments[0])})"
             case "goto":
-                return f"goto({self._site_url + given[0]!r})"
+                return f"goto({self._site_url + arguments[0]!r})"
             case "back":
                 return "go_back()"
             case "say":
-                return f"send_msg_to_user({self._told(given[0])!r})"
+                return f"send_msg_to_user({self._fill_in(arguments[0])!r})"
             case "infeasible":
-                return f"report_infeasible({self._told(given[0])!r})"
+                return f"report_infeasible({self._fill_in(arguments[0])!r})"
         raise ScriptError(f"{self._character.agent}: there is no move {verb!r}")
 
     def _bid(self, tree: str, role: str, name: str) -> str:
@@ -158,7 +158,7 @@ class ScriptedAgent:
             raise ScriptError(f"{self._character.agent}: no {role} {name!r} on this page")
         return bid
 
-    def _told(self, text: str) -> str:
+    def _fill_in(self, text: str) -> str:
         try:
             return text.format_map(self._read)
         except KeyError as missing:

@@ -126,7 +126,7 @@ def test_every_spelling_of_an_id_is_accepted(shop, test_ids, jsonl):
     assert result.aligned.trajectory_ids == test_ids
 
 
-def test_wrong_ids_are_told_apart_and_named_by_row(shop, test_ids, jsonl):
+def test_wrong_ids_are_distinguished_and_named_by_row(shop, test_ids, jsonl):
     strange = ["shop/GenericAgent-a/shop.3", "shop/GenericAgent-a/shop.1", "shop.2", 7, "", None]
     result = checked(shop, jsonl(*rows_for([*strange, *test_ids[1:]])))
     assert found(result) == {

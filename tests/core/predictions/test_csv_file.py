@@ -63,7 +63,7 @@ def test_a_header_that_names_a_column_twice_is_an_error():
     assert (found["duplicate_column"].column, found["duplicate_column"].level) == ("success", "error")
 
 
-def test_a_file_without_a_header_is_told_which_columns_are_missing():
+def test_for_a_file_without_a_header_the_missing_columns_are_named():
     table, findings = read_predictions(b"a/b/c,1\na/b/d,0\n")
     assert table is None
     assert [finding.column for finding in findings if finding.code == "missing_column"] == [

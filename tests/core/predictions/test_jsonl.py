@@ -32,7 +32,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read():
     assert found["not_an_object"].rows == (4, 5)
 
 
-def test_a_json_array_is_told_how_to_become_json_lines():
+def test_for_a_json_array_the_finding_says_how_to_write_json_lines():
     table, found = read("[", good() + ",", good(), "]")
     assert table is None
     assert list(found) == ["json_array"]

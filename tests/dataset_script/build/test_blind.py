@@ -39,7 +39,7 @@ def test_an_id_is_opaque_stable_and_the_same_for_every_spelling():
     assert blinding.trajectory_id(DEV_1) != blind != Blinding(b"x" * 32).trajectory_id(DEV_2)
 
 
-def test_the_second_level_of_workarena_is_still_told_from_the_id():
+def test_the_second_level_of_workarena_is_still_read_from_the_id():
     blind = Blinding(KEY).trajectory_id("workarena/GenericAgent-a/workarena.servicenow.sort-l2")
     assert TrajectoryId.parse(blind).benchmark == "workarena++"
 

@@ -164,7 +164,7 @@ def test_damaged_files_are_a_clear_line_each_and_the_build_goes_on(
         assert len(line) < 450 and line.isprintable() and finding.message[:20] in line
 
 
-def test_every_damaged_file_is_told_however_many_there_are(source, out, tmp_path):
+def test_every_damaged_file_is_reported_however_many_there_are(source, out, tmp_path):
     from core.suite import load_suite
 
     ids = [f"shop/a/shop.{number}" for number in range(30)]

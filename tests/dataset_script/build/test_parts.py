@@ -35,7 +35,7 @@ def die(_number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_results_come_in_the_order_of_the_tasks_and_each_is_told():
+def test_results_come_in_the_order_of_the_tasks_and_each_is_reported():
     for number in (1, 2):
         told = []
         with Workers(number) as workers:
@@ -71,7 +71,7 @@ def test_an_error_of_a_task_ends_the_work_with_it():
         workers.run_all(fail, [1, 2, 3], [0, 0, 0])
 
 
-def test_a_killed_process_is_told_with_what_may_be_done():
+def test_a_killed_process_is_reported_with_what_may_be_done():
     with pytest.raises(WorkerError, match="run again, it goes on from here"), Workers(2) as workers:
         workers.run_all(die, [1, 2], [0, 0])
 

@@ -25,7 +25,7 @@ def test_reasons_are_counted_and_names_are_given_with_their_details():
     assert f"{NOTES['no_goal']}:\n  x/y/a" in text
 
 
-def test_more_than_twenty_names_are_counted_and_the_way_to_all_is_told():
+def test_more_than_twenty_names_are_counted_and_the_way_to_all_is_reported():
     report = BuildReport("own")
     report.left_out = [finding("missing", f"id-{index}") for index in range(25)]
     text = list(lines(report))
@@ -49,7 +49,7 @@ def test_only_broken_files_are_damaged():
     assert report.damaged() == 0
 
 
-def test_a_code_without_words_is_told_all_the_same():
+def test_a_code_without_words_is_reported_all_the_same():
     report = BuildReport("own")
     report.left_out = [finding("strange", "a.bin", "of another source")]
     text = "\n".join(lines(report))
@@ -60,7 +60,7 @@ def test_a_line_is_kept_short():
     assert len(finding_line(finding("not_json", "a" * 5_000, "b" * 5_000))) == 400
 
 
-def test_rows_are_told_by_configuration():
+def test_rows_are_reported_by_configuration():
     report = BuildReport("own", rows={"steps": {"dev": 20, "test": 19}})
     assert list(lines(report))[1] == "  steps: dev 20, test 19"
 

@@ -19,7 +19,7 @@ from dataset_script.build.rows import (
     with_images,
 )
 from dataset_script.schema import CONFIGURATIONS
-from dataset_script.sources.base import Judgment, Note, RecordedStep, Recording
+from dataset_script.sources.base import Judgment, Note, Recording, Step
 
 DEV, TEST = "shop/GenericAgent-b/shop.resized.1", "shop/GenericAgent-a/shop.2"
 LABELS = DevLabels(DEV, 1, True, False, None, 3)
@@ -33,7 +33,7 @@ def recorded_step(num, **changes):
         "box": None,
         "screenshot": None,
     } | changes
-    return RecordedStep(
+    return Step(
         num=num,
         url=f"http://shop/{num}",
         focused_element="7",
@@ -47,13 +47,9 @@ def recorded_step(num, **changes):
 def recording() -> Recording:
     return Recording(
         trajectory_id=DEV,
-        benchmark_folder="shop",
-        agent="GenericAgent-b",
-        task_id="shop.resized.1",
         model="model-x",
         goal="Buy a teapot.\n",
         goal_images=(),
-        valid=True,
         cum_reward=0.75,
         steps=(
             recorded_step(0, action="click('7')", reasoning="Open it.", box=(1.0, 2.0, 3.0, 4.0)),

@@ -99,7 +99,7 @@ def test_no_parts_make_no_shard(tmp_path):
     assert plan_shards(tmp_path, "steps", "test", []) == []
 
 
-def test_in_steps_each_trajectory_is_a_row_group_told_by_its_statistics(parts, tmp_path):
+def test_in_steps_each_trajectory_is_a_row_group_named_by_its_statistics(parts, tmp_path):
     ((shard, path),) = write(tmp_path, "steps", parts(3, 1_000, pictures=5_000))
     groups = pq.ParquetFile(path).metadata
     assert (shard.rows, groups.num_row_groups) == (6, 3)  # two steps each

@@ -31,11 +31,6 @@ def genuine() -> Recording:
 
 def test_a_genuine_run_is_read_whole(genuine):
     assert genuine.trajectory_id == "tinyshop/Scripted-both/tinyshop.1"
-    assert (genuine.benchmark_folder, genuine.agent, genuine.task_id) == (
-        "tinyshop",
-        "Scripted-both",
-        "tinyshop.1",
-    )
     assert genuine.model == "scripted/one"
     assert genuine.goal == "Buy it.\nThen say so.\n"
     assert [image[:4] for image in genuine.goal_images] == [b"\x89PNG"]
@@ -224,7 +219,7 @@ def test_a_last_step_without_observation_is_kept(study, tmp_path, recorded_class
     assert (recording.steps[1].url, recording.steps[1].axtree) == (None, None)
 
 
-def test_a_tree_without_text_is_told_here(study, tmp_path):
+def test_a_tree_without_text_is_made_into_text(study, tmp_path):
     tree = {"nodes": [{"nodeId": 1, "role": {"value": "link"}, "name": {"value": "Home"}, "childIds": []}]}
     tree["nodes"][0]["browsergym_id"] = "7"
     seen = {"visibility": 1.0, "bbox": [1, 2, 3, 4], "clickable": True, "set_of_marks": True}

@@ -115,7 +115,7 @@ def test_a_line_tells_bid_role_name_value_marks_and_properties_in_this_order():
     )
 
 
-def test_depth_is_told_by_tabs_and_a_node_that_is_not_told_gives_its_depth_to_its_children():
+def test_depth_is_written_by_tabs_and_a_node_that_is_left_out_gives_its_depth_to_its_children():
     tree = (
         node(1, "RootWebArea", "Shop", [2, 3, 4]),
         node(2, "none", None, [5]),
@@ -128,7 +128,7 @@ def test_depth_is_told_by_tabs_and_a_node_that_is_not_told_gives_its_depth_to_it
     assert text(*tree) == "RootWebArea 'Shop'\n\t[1] link 'Home'\n\t[2] button 'Buy'"
 
 
-def test_text_that_the_parents_name_tells_is_not_told_again():
+def test_text_that_stands_in_the_parents_name_is_not_written_again():
     link = node(1, "link", "Blue teapot", [2, 3], "1")
 
     assert text(link, node(2, "StaticText", "teapot"), node(3, "StaticText", "New")) == (
@@ -136,7 +136,7 @@ def test_text_that_the_parents_name_tells_is_not_told_again():
     )
 
 
-def test_a_generic_element_is_told_only_when_it_has_a_property():
+def test_a_generic_element_is_written_only_when_it_has_a_property():
     assert text(node(1, "generic", "", bid="1", expanded=False)) == "[1] generic, expanded=False"
     assert text(node(1, "generic", "words", bid="1")) == ""
 

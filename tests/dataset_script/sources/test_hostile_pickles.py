@@ -19,7 +19,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dataset_script.sources.base import UnusableFileError
-from dataset_script.sources.pickles import BrokenPickle, Limits, Machine, Record, RefusedPickle, read_pickle
+from dataset_script.sources.pickle_values import PickledObject, RefusedPickle
+from dataset_script.sources.pickles import BrokenPickle, Limits, Machine, read_pickle
 
 HEADER = b"\x80\x04"
 
@@ -128,7 +129,7 @@ def test_attributes_named_like_pythons_own_are_only_fields():
 
     read = Machine(HEADER + named + b"(" + fields + b"ub.").run()
 
-    assert type(read) is Record
+    assert type(read) is PickledObject
     assert sorted(read.fields) == ["__class__", "__setstate__", "set_state"]
 
 

@@ -105,7 +105,7 @@ def test_parts_benchmarks_and_agents_can_be_chosen(get, out, selection, words):
     assert data(out) == expected(*words) != {}
 
 
-def test_names_that_are_not_there_are_all_told_with_those_that_are(get):
+def test_names_that_are_not_there_are_all_reported_with_those_that_are(get):
     with pytest.raises(HubError) as refused:
         get(Selection(("processed",), ("workarena++",), ("Agent-c",)))
     assert str(refused.value) == (
@@ -115,13 +115,13 @@ def test_names_that_are_not_there_are_all_told_with_those_that_are(get):
     )
 
 
-def test_an_agent_that_has_not_run_on_a_benchmark_is_told():
+def test_an_agent_that_has_not_run_on_a_benchmark_is_reported():
     sizes = dict.fromkeys(released(), 1)
     with pytest.raises(HubError, match="no file of this agent on this benchmark"):
         choose(sizes, Selection(benchmarks=("web",), agents=("Agent-b",)))
 
 
-def test_a_repository_of_another_layout_is_told():
+def test_a_repository_of_another_layout_is_reported():
     with pytest.raises(HubError, match="not in the released layout"):
         choose({"README.md": 1, "data/dev.parquet": 1}, Selection(benchmarks=("web",)))
 
@@ -274,14 +274,14 @@ def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
     assert len(hub.requests("HEAD", "/cleaned/")) < FAILURES_IN_A_ROW + 8 + 1  # eight are under way
 
 
-def test_a_hub_that_cannot_be_reached_is_told(hub, get):
+def test_a_hub_that_cannot_be_reached_is_reported(hub, get):
     hub.fail("GET", "/tree/", status=503, times=1_000)
     with pytest.raises(HubError, match="the list of files cannot be had now; try again"):
         get()
 
 
 @pytest.mark.parametrize(("token", "status"), [(False, 401), ("hf_revoked", 401), ("hf_stranger", 404)])
-def test_a_private_repository_is_told_apart_from_nothing(hub, get, token, status):
+def test_a_private_repository_is_distinguished_from_nothing(hub, get, token, status):
     hub.api.accounts["hf_stranger"] = Account("stranger")
     hub.repository(REPO).private = True
     with pytest.raises(HubError, match=f"the Hub answered {status}") as refused:
@@ -293,7 +293,7 @@ def test_a_private_repository_is_told_apart_from_nothing(hub, get, token, status
 
 
 @pytest.mark.parametrize("revision", ["v9", "0" * 40])
-def test_a_revision_that_is_not_there_is_told(get, revision):
+def test_a_revision_that_is_not_there_is_reported(get, revision):
     with pytest.raises(HubError, match=f"{REPO} at {revision}: the Hub answered 404"):
         get(revision=revision)
 
@@ -301,7 +301,7 @@ def test_a_revision_that_is_not_there_is_told(get, revision):
 # this machine
 
 
-def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(hub, get, out, monkeypatch):
+def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched(hub, get, out, monkeypatch):
     full_disk = SimpleNamespace(disk_usage=lambda _folder: SimpleNamespace(free=1))
     monkeypatch.setattr(hub_module, "shutil", full_disk)
     with pytest.raises(HubError, match=r"are to be fetched and 0\.0 GB are free"):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset_script.sources.pickles import Machine, PlainArray, Record, field
+from dataset_script.sources.pickle_values import PickledObject, PlainArray, field
+from dataset_script.sources.pickles import Machine
 
 HEADER = b"\x80\x04"
 PLAIN = st.recursive(
@@ -73,7 +74,7 @@ def test_an_object_of_a_known_class_becomes_a_record_of_its_fields(recorded_clas
 
     read = Machine(pickle.dumps(step_info, protocol)).run()
 
-    assert isinstance(read, Record)
+    assert isinstance(read, PickledObject)
     assert read.class_name == "browsergym.experiments.loop.StepInfo"
     assert field(read, "action") == "click('7')"
     assert field(read, "obs", "url") == "http://shop/"

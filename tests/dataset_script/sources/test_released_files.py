@@ -60,7 +60,7 @@ def mended(value):
 
 
 @given(JSON)
-def test_what_pythons_writer_makes_reads_the_same_but_for_what_is_put_right(value):
+def test_what_pythons_writer_makes_reads_the_same_but_for_what_is_repaired(value):
     assert json.loads(repair_json(json.dumps(value).encode())) == mended(value)
 
 
@@ -265,7 +265,7 @@ def test_a_text_of_millions_of_characters_is_read(source, make_step):
     assert len(read_cleaned(path)[0].steps[0].axtree) == 5_000_000
 
 
-def test_nan_as_python_writes_it_is_read_and_told(source, make_cleaned):
+def test_nan_as_python_writes_it_is_read_and_reported(source, make_cleaned):
     content = make_cleaned() | {"summary_info": {"stats.x": float("nan"), "stats.y": float("-inf")}}
     path = source.put("shop/GenericAgent-a/shop.1", content)
     assert b"NaN" in path.read_bytes() and b"-Infinity" in path.read_bytes()

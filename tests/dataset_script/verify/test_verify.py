@@ -40,7 +40,7 @@ def test_a_suite_that_is_not_at_hand_is_a_warning(published):
     assert report.ok
 
 
-def test_a_missing_a_foreign_and_a_misplaced_trajectory_are_told_apart(published, own_suite):
+def test_a_missing_a_foreign_and_a_misplaced_trajectory_are_distinguished(published, own_suite):
     for (_, split), rows in published.rows.items():
         for row in rows:
             if "trajectory_id" in row and split == "test":

@@ -46,14 +46,14 @@ def test_a_move_becomes_an_action_on_what_the_page_shows(agent, move, action):
     assert (decision.action, decision.reasoning) == (action, "why")
 
 
-def test_what_a_page_said_can_be_told_later(agent):
+def test_what_a_page_showed_can_be_repeated_later(agent):
     moves = (("click", "button", "Add", "why"), ("say", "Number {order}.", "why"))
     two = agent(*moves, order=r"Order (\d+)")
     two.act(TREE)
     assert two.act("RootWebArea 'Elsewhere'").action == "send_msg_to_user('Number 1001.')"
 
 
-def test_what_no_page_said_cannot_be_told(agent):
+def test_what_no_page_showed_cannot_be_repeated(agent):
     with pytest.raises(ScriptError, match="'order' was never seen"):
         agent(("say", "Number {order}.", "why"), order=r"Order (\d+)").act("RootWebArea 'Empty'")
 

@@ -92,13 +92,13 @@ def run_command(*arguments: str, python: str = sys.executable, timeout: float = 
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=timeout)
 
 
-def test_a_pattern_that_fits_no_run_is_said_in_one_line(tmp_path):
+def test_a_pattern_that_fits_no_run_is_reported_in_one_line(tmp_path):
     done = run_command("record", "--out", str(tmp_path), "--only", "nothing/*")
     assert done.returncode == 2
     assert done.stderr.startswith("error: --only nothing/*: no trajectory id of the sample is like this")
 
 
-def test_without_browsergym_it_is_said_what_to_install(tmp_path, monkeypatch):
+def test_without_browsergym_it_is_reported_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(BrowserMissing, match="make record-sample"):
         find_browser(tmp_path)

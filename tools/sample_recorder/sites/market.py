@@ -137,7 +137,7 @@ class Market:
             "<br><button>Send message</button></form></div></div>",
         )
 
-    def _told(self, key: str, kind: str, words: str) -> Response:
+    def _with_notice(self, key: str, kind: str, words: str) -> Response:
         self.notice = f'<p class="{kind}">{words}</p>'
         return go_to(f"/thing/{key}")
 
@@ -147,27 +147,29 @@ class Market:
 
     async def _reserve(self, request: Request) -> Response:
         self.reserved.append(request.path_params["key"])
-        return self._told(
+        return self._with_notice(
             request.path_params["key"], "note", "Reserved for you until tonight. Not bought yet."
         )
 
     async def _offer(self, request: Request) -> Response:
         key, amount = request.path_params["key"], (await fields(request))["amount"]
         if not (amount.isascii() and amount.isdigit()):
-            return self._told(key, "wrong", "Please write the amount in digits only.")
+            return self._with_notice(key, "wrong", "Please write the amount in digits only.")
         self.offers.append((key, int(amount)))
-        return self._told(key, "note", f"Your offer of ${int(amount)} is sent to {THINGS[key].seller}.")
+        return self._with_notice(
+            key, "note", f"Your offer of ${int(amount)} is sent to {THINGS[key].seller}."
+        )
 
     async def _message(self, request: Request) -> Response:
         key = request.path_params["key"]
         self.messages.append((key, (await fields(request))["text"]))
-        return self._told(key, "note", f"Your message is sent to {THINGS[key].seller}.")
+        return self._with_notice(key, "note", f"Your message is sent to {THINGS[key].seller}.")
 
     async def _buy(self, request: Request) -> Response:
         key = request.path_params["key"]
         if request.method == "POST":
             self.bought.append(key)
-            return self._told(key, "note", f"Bought. {THINGS[key].seller} will write to you.")
+            return self._with_notice(key, "note", f"Bought. {THINGS[key].seller} will write to you.")
         return self._page(
             "Confirm",
             f'<h1>Buy this?</h1><p>{THINGS[key].title}, ${THINGS[key].price}</p><form method="post" '

@@ -137,12 +137,12 @@ class Office:
             sent = await fields(request)
             self.orders.append((sent["colour"], sent["count"]))
             return go_to("/frame/catalogue/mat")
-        told = f'<p class="note">Requests sent: {len(self.orders)}</p>' if self.orders else ""
+        notice = f'<p class="note">Requests sent: {len(self.orders)}</p>' if self.orders else ""
         return self._inner(
             "Desk mat",
             '<p>A soft mat, 80 by 40 cm.</p><form method="post" action="/frame/catalogue/mat"><label '
             'for="c">Colour</label>'
             f'<select id="c" name="colour">{choices(COLOURS)}</select><label for="n">How many</label>'
             f'<select id="n" name="count">{choices("12345")}</select><p><button>Order now</button></p>'
-            f"</form>{told}",
+            f"</form>{notice}",
         )
