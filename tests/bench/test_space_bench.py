@@ -119,7 +119,7 @@ def answered(number: str, at: float, n_bytes: int) -> tuple[str, dict]:
     return "loadingFinished", {"requestId": number, "timestamp": at, "encodedDataLength": n_bytes}
 
 
-def test_a_load_is_read_from_what_chromium_tells():
+def test_a_load_is_read_from_what_chromium_reports():
     events = [
         made("1", f"{HERE}/", 1.0),
         ("requestWillBeSentExtraInfo", {"requestId": "1", "headers": {

@@ -10,7 +10,7 @@ from bench import trajectories as bench
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_the_median_the_95th_and_the_longest_are_told(capsys):
+def test_the_median_the_95th_and_the_longest_are_printed(capsys):
     # 1 to 100: the median is 50.5 (printed as 50 or 51), 95 of them are at most 96, counted from 0
     assert bench.tell("opened", list(range(1, 101))) == (50.5, 96)
     assert re.search(r"opened +5[01]? ms +96 ms +100 ms +\(100 opened\)", capsys.readouterr().out)

@@ -136,7 +136,7 @@ def test_a_judge_that_never_errs_is_compared_by_the_two_intervals(entrants, smal
     assert pair.is_paired and pair.runs.mcnemar.only_second == 0
 
 
-def test_without_labels_every_pair_is_approximate_and_nothing_of_single_runs_is_told(entrants):
+def test_without_labels_every_pair_is_approximate_and_no_single_trajectory_is_revealed(entrants):
     found = compare(chosen(entrants, "careful", "hasty", "right"), None, "success")
     assert {pair.overall.basis for pair in found.pairs} == {"approximate"}
     assert all(pair.runs is None and pair.by_agent == {} for pair in found.pairs)

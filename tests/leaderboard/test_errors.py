@@ -124,7 +124,7 @@ def test_a_tag_has_a_category_of_the_paper_or_one_of_ones_own():
         assert tag(category=category).category == category
 
 
-def test_every_problem_of_a_tag_is_told_by_field_in_words():
+def test_every_problem_of_a_tag_is_named_by_field():
     with pytest.raises(ErrorTagInvalid) as refusal:
         make_tag(
             trajectory_id="webarena.1", judge="j" * 121, tagger=" ", category="Login wall",

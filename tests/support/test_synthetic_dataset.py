@@ -10,7 +10,7 @@ from tests.support.synthetic_dataset import Shape, make_dataset
 SHAPE = Shape(pages=3, tree_characters=600, mean_steps=4)
 
 
-def test_its_files_have_the_schema_of_the_published_ones_and_the_rows_that_the_manifest_tells(tmp_path):
+def test_its_files_have_the_schema_of_the_published_ones_and_the_rows_of_the_manifest(tmp_path):
     chosen = [t for t in load_suite().trajectories if t.benchmark == "workarena++"][:12]
     dataset = PublishedDataset(make_dataset(tmp_path / "data", shape=SHAPE, only=chosen))
     for configuration in dataset.configurations:

@@ -282,7 +282,7 @@ def test_judges_far_apart_have_a_place_each_and_close_ones_share_a_range(judged)
     assert tied == [{"place": 2, "low": 2, "high": 3}, {"place": 3, "low": 2, "high": 3}]
 
 
-def test_two_scored_judges_are_told_apart_on_their_common_tasks(judged):
+def test_two_scored_judges_are_separated_on_their_common_tasks(judged):
     # ten false positives more on the same tasks: never better on any resample, though the intervals overlap
     fewer, more = judged.verdicts(10, seed=3), judged.verdicts(20, seed=3)
     board = board_of(judged.record("fewer", fewer), judged.record("more", more))

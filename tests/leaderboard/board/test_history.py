@@ -106,7 +106,7 @@ def test_each_label_has_its_own_history():
         unique=True,
     )
 )  # fmt: skip
-def test_on_every_day_each_judge_has_one_place_and_the_last_places_are_the_boards(entries):
+def test_on_every_day_each_judge_has_one_rank_and_the_last_ranks_are_the_boards(entries):
     rows = [scored(name, f"2025-01-0{day}", precision) for name, day, precision in entries]
     history = board_history(board(*rows), "success")
     for day in history.days:

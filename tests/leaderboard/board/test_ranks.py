@@ -105,7 +105,7 @@ def test_a_contender_without_an_interval_is_separated_from_nobody(close_judges):
     assert not is_separated(on_one_task, judge(close_judges[1]))
 
 
-def test_three_lucky_answers_are_not_told_apart_from_a_good_judge(close_judges):
+def test_three_lucky_answers_are_not_separated_from_a_good_judge(close_judges):
     # right on three tasks, silent on the rest: precision 1 on every resample, Wilson's interval [.44, 1]
     counts = np.zeros((200, 2), dtype=int)
     counts[:3, 0] = 1
@@ -138,7 +138,7 @@ def test_ties_need_not_be_groups_a_row_can_tie_with_both_its_neighbours():
     assert ranks == [Rank(1, 1, 2), Rank(2, 1, 3), Rank(3, 2, 3)]
 
 
-def test_rows_that_cannot_be_told_apart_share_one_range():
+def test_rows_that_are_not_separated_share_one_range():
     assert {(r.low, r.high) for r in rank_contenders([unpaired(0.8 - i / 1000) for i in range(5)])} == {
         (1, 5)
     }
@@ -153,7 +153,7 @@ def test_a_place_lies_within_its_range(rows):
         assert 1 <= rank.low <= rank.place == place <= rank.high <= len(ranks)
 
 
-def test_ranks_of_many_are_those_of_every_pair_held_against_each_other():
+def test_ranks_of_many_are_those_of_comparing_every_pair():
     generator = np.random.default_rng(3)
     tasks = np.stack([generator.integers(0, 4, 120), generator.integers(0, 3, 120)], axis=1)
     found = []

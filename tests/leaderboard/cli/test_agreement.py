@@ -51,7 +51,7 @@ def test_agreement_is_given_by_question_with_its_doubles(run):
     assert (both["split"], both["doubles"]) == (None, 10)
 
 
-def test_the_tables_tell_the_same(run):
+def test_the_tables_have_the_same_numbers(run):
     shown = run("agreement", "--split", "dev").stdout
     assert "small · dev: 12 annotations of 8 trajectories by 2 annotators" in shown
     assert f"{SECRET_ANNOTATOR} and Second" in shown and "doubles 1-4" in shown
@@ -59,7 +59,7 @@ def test_the_tables_tell_the_same(run):
 
 
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
-def test_which_test_trajectories_differ_is_told_only_where_the_labels_are_public(run, as_json):
+def test_which_test_trajectories_differ_is_printed_only_where_the_labels_are_public(run, as_json):
     for split in (("--split", "test"), ()):
         hidden = run("agreement", *split, *as_json)
         assert hidden.exit_code == 0 and TEST_ID not in hidden.stdout

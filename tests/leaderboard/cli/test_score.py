@@ -23,7 +23,7 @@ def run(tmp_path, monkeypatch):
     return call
 
 
-def test_the_scores_of_a_file_are_held_against_the_labels(run):
+def test_the_scores_of_a_file_are_evaluated_against_the_labels(run):
     from core.suite import load_suite
 
     suite = load_suite(run.suite)
@@ -40,7 +40,7 @@ def test_the_scores_of_a_file_are_held_against_the_labels(run):
     assert "Brier 0.010" in shown and "highest F1" in shown
 
 
-def test_too_few_scores_are_told_with_what_to_do(run):
+def test_too_few_scores_are_an_error_with_what_to_do(run):
     from core.suite import load_suite
 
     suite = load_suite(run.suite)
@@ -56,7 +56,7 @@ def test_a_bad_file_ends_with_its_findings(run):
     assert "score" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_without_labels_the_reason_is_told(run, monkeypatch):
+def test_without_labels_the_reason_is_printed(run, monkeypatch):
     from core.suite import load_suite
 
     content = verdicts(load_suite(run.suite), "test", score=0.5)

@@ -49,7 +49,7 @@ def test_clusters_add_intervals_to_every_cell():
     assert all(set(cell) == FIGURES | INTERVALS for cell in cells)
 
 
-def test_clusters_bring_ten_thousand_resamples_unless_told_otherwise():
+def test_with_clusters_the_default_is_ten_thousand_resamples():
     generator = np.random.default_rng(0)
     columns = generator.integers(0, 2, 200), generator.integers(0, 2, 200)
     tasks = np.arange(200) // 4

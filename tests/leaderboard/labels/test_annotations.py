@@ -160,7 +160,7 @@ def test_every_bad_row_is_named_without_its_answer():
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 no", b"trajectory_id,success\n"])
-def test_what_is_no_parquet_is_told_in_a_line(content):
+def test_what_is_no_parquet_is_an_error_of_one_line(content):
     with pytest.raises(AnnotationsInvalid, match=r"^cannot be read as Parquet annotations \(\w+\); write it"):
         parse_parquet(content)
 

@@ -247,7 +247,7 @@ def test_a_tie_in_the_fourth_digit_may_have_been_rounded_either_way(f1):
     assert Counts(1, 31, 10, 0) in result.candidates
 
 
-def test_f1_tells_counts_apart_that_precision_and_recall_leave_open():
+def test_f1_distinguishes_counts_that_precision_and_recall_leave_open():
     # Half of those called positive are: 1 of 2, 2 of 4 or 3 of 6
     assert audit_cell("50.0", None, None, positives=3, n=10).candidates == (
         Counts(1, 1, 2, 6),

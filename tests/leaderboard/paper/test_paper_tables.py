@@ -85,7 +85,7 @@ def test_verdict_files_give_the_same_figures_as_the_counts_behind_the_printed_on
 
 
 @pytest.mark.labels
-def test_the_missing_judgment_of_claude_is_told(without_files):
+def test_the_missing_judgment_of_claude_is_a_remark(without_files):
     remarks = " ".join(make_table(1, without_files).remarks)
     assert "Claude 3.7 S. (A)" in remarks
     assert "294 positives of 1105: one judgment missing" in remarks
