@@ -59,10 +59,10 @@ def submit_real_judges(service: SubmissionService) -> list[str]:
         path = VERDICTS / f"{file}.jsonl"
         if path.is_file():
             upload = service.check(path.read_bytes(), path.name, "test")
-            said = declare(
+            declaration = declare(
                 account="Released verdicts", judge=judge, kind=kind, inputs=inputs, test_labels_used=False
             )
-            found.append(service.submit(upload, said).submission_id)
+            found.append(service.submit(upload, declaration).submission_id)
     return found
 
 
