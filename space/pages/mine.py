@@ -1,8 +1,7 @@
 """``/mine``: an account's submissions, receipts and quota; withdraw, publish and rename, as page and REST."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request, Response
@@ -35,9 +34,9 @@ from space.web.submission_text import (
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import Actor, age_problem, is_same_name
 from submissions.intake.declaration import NAME_LENGTH
+from submissions.intake.receipts import SubmissionView
 from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import ModerationAction, actions_on, own_submissions
-from submissions.scoring.submission_view import SubmissionView
 from submissions.service import SubmissionService
 
 PATH = "/mine"
@@ -153,57 +152,44 @@ def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
 
 
 @dataclass(frozen=True)
-class SubmissionPage:
-    """One submission. ``report`` is what the reader may see of its score, None before there is one."""
+class OwnSubmission:
+    """A submission as its page shows it: its status in words, its metrics as HTML, what was decided of it."""
 
-    id: str
-    account: str
-    judge: str
-    submitted_at: datetime
-    file_sha256: str
-    label_version: str
-    told: StatusText
-    report: Mapping[str, Any] | None
-    receipt_link: str
-    acts: tuple[ModerationAction, ...]
-    has_row: bool
-    may_withdraw: bool
+    view: SubmissionView
+    text: StatusText
+    report: Markup
+    decisions: tuple[ModerationAction, ...]
     may_publish: bool
-    appears_at: datetime | None
+
+    @property
+    def has_row(self) -> bool:
+        """Whether the judge has a page."""
+        return self.text.word == "on the board"
 
 
-def view_submission(service: SubmissionService, submission_id: str, actor: Actor) -> SubmissionPage:
-    """What an actor may see of a submission. Raises KeyError, PermissionDenied."""
+def own_submission(
+    service: SubmissionService, submission_id: str, actor: Actor, is_whole: bool
+) -> OwnSubmission:
+    """What an actor may see of a submission, its benchmarks only where ``is_whole``.
+
+    Raises KeyError, PermissionDenied.
+    """
     found = service.submission(submission_id, actor)
-    receipt, status = found.receipt, found.status
-    acts = actions_on(service, submission_id)
+    decisions = tuple(actions_on(service, submission_id))
     is_private = not service.suite.labels_are_public
-    now = service.clock()
-    told = describe_status(
-        status,
+    text = describe_status(
+        found.status,
         is_scored=found.report is not None,
-        lasts=receipt.status != "waiting",
+        lasts=found.receipt.status != "waiting",
         is_private=is_private,
         appears_at=found.appears_at,
-        now=now,
-        reasons={act.kind: act.reason for act in acts},
+        now=service.clock(),
+        reasons={decision.kind: decision.reason for decision in decisions},
     )
-    return SubmissionPage(
-        id=receipt.submission_id,
-        account=receipt.account,
-        judge=found.judge,
-        submitted_at=receipt.submitted_at,
-        file_sha256=receipt.file_sha256,
-        label_version=receipt.label_version,
-        told=told,
-        report=found.report,
-        receipt_link=receipt_link(receipt),
-        acts=tuple(acts),
-        has_row=told.word == "on the board",
-        may_withdraw=not status.is_withdrawn,
-        may_publish=may_publish(found, is_private),
-        appears_at=found.appears_at,
-    )
+    report = Markup("")
+    if found.report is not None:  # its values are escaped already
+        report = Markup(report_html(found.report if is_whole else overall_only(found.report)))
+    return OwnSubmission(found, text, report, decisions, may_publish(found, is_private))
 
 
 def may_publish(found: SubmissionView, is_private: bool) -> bool:
@@ -233,7 +219,7 @@ def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -
     @router.get(PATH, include_in_schema=False)
     def mine(request: Request, page: Annotated[int, Query(ge=1, le=100_000)] = 1) -> Response:
         actor = known(request)
-        return actor if isinstance(actor, HTMLResponse) else _list(service, pages, actor, page)
+        return actor if isinstance(actor, HTMLResponse) else _list(actor, page)
 
     @router.get(PATH + "/{submission_id}", include_in_schema=False)
     def one(request: Request, submission_id: str) -> Response:
@@ -241,25 +227,21 @@ def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -
         if isinstance(actor, HTMLResponse):
             return actor
         try:
-            view = view_submission(service, submission_id, actor)
+            found = own_submission(service, submission_id, actor, is_whole=True)
         except (KeyError, PermissionDenied):
             status = 404 if actor.is_maintainer else 403
             return pages.refusal("You cannot see this page", PRIVATE_PAGE, PATH, status)
         return pages.answer(
-            "account/submission.html", f"{view.judge}, submission", PATH, **_shown([view], is_whole=True)
+            "account/submission.html", f"{found.view.judge}, submission", PATH, submission=found, **_rules()
         )
 
-    def _shown(views: Sequence[SubmissionPage], is_whole: bool) -> dict:
-        return {
-            "views": views,
-            "reports": {view.id: _report(view, is_whole) for view in views},
-            "rules": service.suite.rules,
-            "is_private": not service.suite.labels_are_public,
-        }
+    def _rules() -> dict:
+        suite = service.suite
+        return {"rules": suite.rules, "is_private": not suite.labels_are_public, "receipt_link": receipt_link}
 
-    def _list(service: SubmissionService, pages: PageFrame, actor: Actor, number: int) -> HTMLResponse:
+    def _list(actor: Actor, number: int) -> HTMLResponse:
         listed = own_submissions(service, actor.name)
-        shown = listed[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
+        on_page = listed[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
         left = service.quota(actor.name)
         return pages.answer(
             "account/mine.html",
@@ -273,14 +255,8 @@ def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -
             n_pages=-(-len(listed) // ON_A_PAGE),
             n_submissions=len(listed),
             waiting=service.durability.message,
-            **_shown([view_submission(service, each.id, actor) for each in shown], is_whole=False),
+            submissions=[own_submission(service, each.id, actor, is_whole=False) for each in on_page],
+            **_rules(),
         )
 
     return router
-
-
-def _report(view: SubmissionPage, is_whole: bool) -> Markup:
-    """The figures; in a list those over all trajectories. Their values are escaped already."""
-    if view.report is None:
-        return Markup("")
-    return Markup(report_html(view.report if is_whole else overall_only(view.report)))

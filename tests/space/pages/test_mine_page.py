@@ -97,7 +97,7 @@ def test_long_lists_come_in_pages(service):
         for alarms in (0, 1, 2):
             send(service, verdicts(service.suite, misses=misses, false_alarms=alarms))
     first, second = mine(service), mine(service, path="/mine?page=2")
-    assert (first.count('<article class="own"'), second.count('<article class="own"')) == (20, 10)
+    assert (first.count('<article class="item"'), second.count('<article class="item"')) == (20, 10)
     assert 'href="/mine?page=2"' in first
 
 

@@ -64,9 +64,9 @@ def test_the_queue_holds_a_judges_errors_the_most_telling_first(client, service,
 
 def test_one_kind_can_be_chosen_and_pages_are_short(client, service, ids):
     misses = client.get("/errors", params={"judge": ids["Beta"], "kind": "fn"}).text
-    assert misses.count('<article class="own error"') == 2
+    assert misses.count('<article class="item error"') == 2
     pages = [client.get("/errors", params={"judge": ids["Gamma"], "page": n}).text for n in (1, 2, 99)]
-    assert [page.count('<article class="own error"') for page in pages] == [10, 10, 10]
+    assert [page.count('<article class="item error"') for page in pages] == [10, 10, 10]
     assert pages[1] == pages[2] != pages[0]
 
 
