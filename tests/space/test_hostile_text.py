@@ -25,11 +25,11 @@ def filled(settings, texts) -> dict[str, str]:
     """Submit a judge for each text, with the text in every field; gives the ids of the submissions."""
     service, ids = SubmissionService(settings), {}
     for place, text in enumerate(texts):
-        told = {"account": text[:80], "judge": text[:80], "model": text, "authors": text}
+        fields = {"account": text[:80], "judge": text[:80], "model": text, "authors": text}
         content = verdicts(service.suite, misses=place % 3, reasoning=text, false_alarms=place % 4)
         upload = service.check(content, f"{text}.jsonl", "test")
-        said = declaration(**told, link=LINKS[place % len(LINKS)])
-        ids[text] = service.submit(upload, said).receipt.submission_id
+        declared = declaration(**fields, link=LINKS[place % len(LINKS)])
+        ids[text] = service.submit(upload, declared).receipt.submission_id
     return ids
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from space.gradio_app.findings import KINDS, ROWS_SHOWN, view_upload
+from space.gradio_app.findings import KINDS, MOST_ROWS, view_upload
 from tests.support.submissions import verdicts
 
 
@@ -45,8 +45,8 @@ def test_a_findings_rows_come_with_what_stands_in_them(service, rows):
 def test_of_many_rows_a_few_are_shown_and_the_others_counted(service, rows):
     (group,) = viewed(service, [{**row, "success": "maybe"} for row in rows]).groups
     (shown,) = group.findings
-    assert len(shown.rows) == ROWS_SHOWN
-    assert shown.more == 30 - ROWS_SHOWN
+    assert len(shown.rows) == MOST_ROWS
+    assert shown.more == 30 - MOST_ROWS
 
 
 def test_what_was_understood_is_told_before_anything_is_spent(service, rows):

@@ -178,7 +178,7 @@ def test_no_token_and_no_secret_gets_into_a_line(logged, said):
         assert hidden not in text
 
 
-def test_an_exception_is_told_by_type_and_place_without_what_it_says(logged):
+def test_an_exception_is_logged_by_type_and_place_without_what_it_says(logged):
     logged()
 
     def score():
@@ -194,7 +194,7 @@ def test_an_exception_is_told_by_type_and_place_without_what_it_says(logged):
     (line,) = logged()
     assert line["exception"][0] == "builtins.ValueError"
     assert "builtins.KeyError" in line["exception"]
-    assert any("test_logs.py" in place and place.endswith(" score") for place in line["exception"])
+    assert any("test_logging.py" in place and place.endswith(" score") for place in line["exception"])
     assert "Successful" not in json.dumps(line) and "label true" not in json.dumps(line)
 
 

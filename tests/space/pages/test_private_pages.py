@@ -10,7 +10,7 @@ from core.suite import OFFICIAL
 from space.api.board import judges_response
 from space.pages.compare.page import PRIVATE
 from space.pages.judge.summary import eval_results_yaml, file_facts
-from space.pages.leaderboard.table import Choice
+from space.pages.leaderboard.table import LeaderboardQuery
 from space.pages.paper import PaperTables
 from space.pages.trajectories.verdicts import SubmittedJudges
 from space.web.query import link_to
@@ -70,19 +70,19 @@ def test_the_leaderboard_and_the_judge_page_say_the_noise_and_where_ranks_come_f
     said = "counts carry noise of ± 3 true positives"
     ranks = "ranks come from the same noisy figures and their intervals"
     for html in (
-        board_html(private, Choice()),
+        board_html(private, LeaderboardQuery()),
         *(page_of(private, "/judge", id=row_id) for row_id in ids(private)),
         page_of(private, "/compare", judges=ids(private)),
     ):
         assert said in shown_text(html)
         assert ranks in shown_text(html)
-    assert "± 3 true positives of noise" in board_html(private, Choice())
+    assert "± 3 true positives of noise" in board_html(private, LeaderboardQuery())
 
 
 def test_a_public_suite_says_nothing_of_noise(service):
     send(service, verdicts(service.suite))
     (row_id,) = ids(service)
-    assert "noise" not in board_html(service, Choice())
+    assert "noise" not in board_html(service, LeaderboardQuery())
     assert "carry noise" not in page_of(service, "/judge", id=row_id)
 
 
@@ -93,7 +93,7 @@ def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
     service.actions.publish(sent, Actor("Ada"))
     for _ in range(8):
         service.clock()
-    told = shown_text(board_html(service, Choice()))
+    told = shown_text(board_html(service, LeaderboardQuery()))
     assert "ranks come from a half of the tasks that is not shown" in told
 
 

@@ -1,7 +1,4 @@
-"""What is asked of a form's content type, over the REST route and over the route for a page's uploads.
-
-A form is bounded as a whole while it comes in, and nothing is left of what broke off.
-"""
+"""Forms over the REST route and over Gradio's route for uploads: their content type, names and size."""
 
 import os
 import time
@@ -18,7 +15,9 @@ BODY = (
     b'--x\r\nContent-Disposition: form-data; name="%s"; filename="a.jsonl"\r\n\r\n'
     b'{"trajectory_id": "a/b/c", "success": true}\n\r\n--x--\r\n'
 )
-ROUTES = (("/api/check", b"file"), ("/gradio_api/upload", b"files"))
+ROUTES = (("/api/check", "file"), ("/gradio_api/upload", "files"))
+HEADERS = {"content-type": "multipart/form-data; boundary=x"}
+MOST = 100_000
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,9 @@ def uploads(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(suite_folder, tmp_path_factory, uploads):
-    settings = settings_for(suite_folder, tmp_path_factory.mktemp("state"), checks_a_minute=10_000)
+    settings = settings_for(
+        suite_folder, tmp_path_factory.mktemp("state"), max_upload_bytes=MOST, checks_a_minute=10_000
+    )
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("GRADIO_TEMP_DIR", str(uploads))
         with TestClient(create_app(settings), raise_server_exceptions=False) as client:
@@ -46,7 +47,7 @@ def test_a_form_in_utf8_is_read(content_type):
 @pytest.mark.parametrize(
     "content_type", ["", "text/plain", "application/x-www-form-urlencoded", ";", "multipart"]
 )
-def test_what_is_no_form_with_files_is_told_how_to_be_one(content_type):
+def test_the_message_says_how_to_send_a_form_with_a_file(content_type):
     assert "curl -F file=@FILE" in form_problem(content_type)
 
 
@@ -58,15 +59,14 @@ def test_a_form_names_no_encoding_but_utf8():
 def test_an_encoding_that_the_parser_of_forms_fails_over_is_refused(client, charset):
     for path, part in ROUTES:
         content_type = f"multipart/form-data; boundary=x; charset={charset}".encode("latin-1")
-        answer = client.post(path, content=BODY % part, headers={"content-type": content_type})
+        answer = client.post(path, content=BODY % part.encode(), headers={"content-type": content_type})
         assert answer.status_code == 422
         assert "write its names in UTF-8" in answer.json()["detail"]
 
 
 def test_a_form_without_an_encoding_reaches_both_routes(client):
     for path, part in ROUTES:
-        headers = {"content-type": "multipart/form-data; boundary=x"}
-        assert client.post(path, content=BODY % part, headers=headers).status_code == 200
+        assert client.post(path, content=BODY % part.encode(), headers=HEADERS).status_code == 200
 
 
 def test_a_body_of_empty_fields_is_not_taken_apart(client, monkeypatch):
@@ -98,9 +98,7 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES)
 def test_no_file_name_leads_out_of_the_folder_for_uploads(client, uploads, name):
     body = (BODY % b"files").replace(b"a.jsonl", name.encode())
-    answer = client.post(
-        "/gradio_api/upload", content=body, headers={"content-type": "multipart/form-data; boundary=x"}
-    )
+    answer = client.post("/gradio_api/upload", content=body, headers=HEADERS)
     assert answer.status_code == 200
     (path,) = answer.json()
     found = uploads.joinpath(path).resolve()
@@ -109,65 +107,38 @@ def test_no_file_name_leads_out_of_the_folder_for_uploads(client, uploads, name)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if len(name) < 1_000])
-def test_an_answer_tells_the_last_part_of_a_file_name_and_nothing_that_hides(client, name):
+def test_an_answer_has_the_last_part_of_a_file_name_and_nothing_that_hides(client, name):
     body = (BODY % b"file").replace(b"a.jsonl", name.encode())
-    answer = client.post(
-        "/api/check", content=body, headers={"content-type": "multipart/form-data; boundary=x"}
-    )
-    told = answer.json()["file"]
+    answer = client.post("/api/check", content=body, headers=HEADERS)
+    name = answer.json()["file"]
     assert answer.status_code == 200
-    assert told.isprintable()
-    assert not set(told) & set("/\\")
-    assert 0 < len(told) <= 120
-
-
-MOST = 100_000
-UPLOAD_BOUNDS_ROUTES = (("/api/check", "file"), ("/gradio_api/upload", "files"))
-HEADERS = {"content-type": "multipart/form-data; boundary=x"}
-
-
-@pytest.fixture(scope="module")
-def upload_bounds_uploads(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("uploads").resolve()
-
-
-@pytest.fixture(scope="module")
-def upload_bounds_client(suite_folder, tmp_path_factory, upload_bounds_uploads):
-    settings = settings_for(suite_folder, tmp_path_factory.mktemp("state"), max_upload_bytes=MOST)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("GRADIO_TEMP_DIR", str(upload_bounds_uploads))
-        with TestClient(create_app(settings), raise_server_exceptions=False) as upload_bounds_client:
-            yield upload_bounds_client
+    assert name.isprintable()
+    assert not set(name) & set("/\\")
+    assert 0 < len(name) <= 120
 
 
 def files_in(folder: Path) -> int:
     return sum(path.is_file() for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize(("path", "part"), UPLOAD_BOUNDS_ROUTES)
-def test_a_form_that_says_that_it_is_too_large_is_not_read(
-    upload_bounds_client, upload_bounds_uploads, path, part
-):
-    before = files_in(upload_bounds_uploads)
-    answer = upload_bounds_client.post(path, files={part: ("a.jsonl", b"x" * (MOST + FORM_BYTES))})
+@pytest.mark.parametrize(("path", "part"), ROUTES)
+def test_a_form_that_says_that_it_is_too_large_is_not_read(client, uploads, path, part):
+    before = files_in(uploads)
+    answer = client.post(path, files={part: ("a.jsonl", b"x" * (MOST + FORM_BYTES))})
     assert answer.status_code == 413
     assert answer.json()["detail"].startswith("more than 100,000 bytes: send a smaller file")
-    assert files_in(upload_bounds_uploads) == before
+    assert files_in(uploads) == before
 
 
 @pytest.mark.parametrize("length", ["9" * 5_000, "164001"])
-def test_a_length_without_end_is_too_large_too(upload_bounds_client, length):
-    answer = upload_bounds_client.post(
-        "/api/check", content=b"--x--", headers={**HEADERS, "content-length": length}
-    )
+def test_a_length_without_end_is_too_large_too(client, length):
+    answer = client.post("/api/check", content=b"--x--", headers={**HEADERS, "content-length": length})
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize(("path", "part"), UPLOAD_BOUNDS_ROUTES)
-def test_a_form_of_many_small_files_is_cut_off_where_it_is_too_large(
-    upload_bounds_client, upload_bounds_uploads, path, part
-):
-    before = files_in(upload_bounds_uploads)
+@pytest.mark.parametrize(("path", "part"), ROUTES)
+def test_a_form_of_many_small_files_is_cut_off_where_it_is_too_large(client, uploads, path, part):
+    before = files_in(uploads)
 
     def parts():
         for place in range(1_000):
@@ -175,27 +146,23 @@ def test_a_form_of_many_small_files_is_cut_off_where_it_is_too_large(
             yield head.encode() + b"x" * 10_000 + b"\r\n"
         yield b"--x--\r\n"
 
-    answer = upload_bounds_client.post(path, content=parts(), headers=HEADERS)
+    answer = client.post(path, content=parts(), headers=HEADERS)
     assert answer.status_code in (400, 413)  # REST takes one file only, and says so before
     assert len(answer.text) < 200
-    assert files_in(upload_bounds_uploads) == before
+    assert files_in(uploads) == before
 
 
-def test_a_form_of_just_the_size_is_taken(upload_bounds_client):
+def test_a_form_of_just_the_size_is_taken(client):
     body = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\r\n%s\r\n--x--\r\n'
-    answer = upload_bounds_client.post("/gradio_api/upload", content=body % (b"x" * MOST), headers=HEADERS)
+    answer = client.post("/gradio_api/upload", content=body % (b"x" * MOST), headers=HEADERS)
     assert answer.status_code == 200
     assert Path(answer.json()[0]).stat().st_size == MOST
 
 
-def test_what_is_no_form_is_not_bounded_here(upload_bounds_client):
-    assert upload_bounds_client.get("/healthz").status_code == 200
-    assert (
-        upload_bounds_client.post(
-            "/api/check", content=b"{}", headers={"content-type": "text/plain"}
-        ).status_code
-        == 422
-    )
+def test_what_is_no_form_is_not_bounded_here(client):
+    assert client.get("/healthz").status_code == 200
+    answer = client.post("/api/check", content=b"{}", headers={"content-type": "text/plain"})
+    assert answer.status_code == 422
 
 
 def aged(path: Path, seconds: float) -> Path:
@@ -227,32 +194,25 @@ def test_the_systems_folder_for_temporary_files_is_left_alone(tmp_path, monkeypa
     assert left.exists()
 
 
-def test_what_gradio_left_of_an_upload_is_removed_when_its_time_is_over(
-    upload_bounds_client, upload_bounds_uploads
-):
+def test_what_gradio_left_of_an_upload_is_removed_when_its_time_is_over(client, uploads):
     # Gradio refuses the name after it has written the file.
     refused = b'--x\r\nContent-Disposition: form-data; name="files"; filename=".."\r\n\r\nxxx\r\n--x--\r\n'
-    assert (
-        upload_bounds_client.post("/gradio_api/upload", content=refused, headers=HEADERS).status_code == 400
-    )
-    left = [path for path in upload_bounds_uploads.iterdir() if path.is_file()]
+    assert client.post("/gradio_api/upload", content=refused, headers=HEADERS).status_code == 400
+    left = [path for path in uploads.iterdir() if path.is_file()]
     assert left
     for path in left:
         os.utime(path, (0, 0))
-    remove_left_over(upload_bounds_uploads, 3_600)
-    assert not [path for path in upload_bounds_uploads.iterdir() if path.is_file()]
+    remove_left_over(uploads, 3_600)
+    assert not [path for path in uploads.iterdir() if path.is_file()]
 
 
 def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
     settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
-    with TestClient(create_app(settings)) as upload_bounds_client:
-        answers = [
-            upload_bounds_client.post("/gradio_api/upload", files={"files": ("a.jsonl", b"{}")})
-            for _ in range(3)
-        ]
+    with TestClient(create_app(settings)) as client:
+        answers = [client.post("/gradio_api/upload", files={"files": ("a.jsonl", b"{}")}) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert "one address may have 2 files checked in a minute" in answers[2].json()["detail"]
         assert int(answers[2].headers["retry-after"]) >= 1
         # REST counts its own: nothing of it is used up.
-        assert upload_bounds_client.post("/api/check", files={"file": ("a.jsonl", b"{}")}).status_code == 200
+        assert client.post("/api/check", files={"file": ("a.jsonl", b"{}")}).status_code == 200

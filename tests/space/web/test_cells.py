@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.pages.leaderboard.table import Choice
+from space.pages.leaderboard.table import LeaderboardQuery
 from space.web.cells import (
     FEW,
     choices_of,
@@ -31,7 +31,7 @@ def pages(service) -> list[str]:
     ids = [row.id for row in service.board().rows]
     client = local_client(service)
     addresses = link_to("/judge", id=ids[0]), link_to("/compare", judges=ids)
-    return [board_html(service, Choice()), *(client.get(address).text for address in addresses)]
+    return [board_html(service, LeaderboardQuery()), *(client.get(address).text for address in addresses)]
 
 
 def test_marks_are_shown_on_the_leaderboard_the_judge_page_and_in_comparisons(service):

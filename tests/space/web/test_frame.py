@@ -1,8 +1,180 @@
+"""The frame of every page: menu, style and scripts by content, ETags, errors, escaping."""
+
+import re
+
 import pytest
+from fastapi import FastAPI, Request, Response
+from fastapi.testclient import TestClient
 from jinja2 import UndefinedError
 
-from space.web.frame import FOLDER, render
+from space.web.assets import STATIC, StaticAssets
+from space.web.frame import FOLDER, PAGES, PageFrame, render
 from tests.space.conftest import shown_text, tags_and_attributes
+
+TEMPLATE = "frame/problem.html"
+
+
+@pytest.fixture
+def content() -> dict:
+    """What the page shows; a test may change it."""
+    return {"message": "first", "made": 0}
+
+
+@pytest.fixture
+def client(content) -> TestClient:
+    app, static = FastAPI(), StaticAssets()
+    pages = PageFrame(static)
+    app.include_router(static.router())
+
+    def values() -> dict:
+        content["made"] += 1
+        return {"heading": "Heading", "message": content["message"]}
+
+    @app.get("/about")
+    def cached(request: Request) -> Response:
+        return pages.cached(request, content["message"], TEMPLATE, "About", "/about", values)
+
+    @app.get("/private")
+    def answer() -> Response:
+        return pages.answer(TEMPLATE, "Private", "/private", **values())
+
+    @app.get("/missing")
+    def missing() -> Response:
+        return pages.problem("Not Found", "Not Found.", 404)
+
+    return TestClient(app)
+
+
+# The frame
+
+
+def test_a_page_has_its_content_its_menu_and_its_style_before_any_script_has_run(client):
+    page = client.get("/about").text
+    assert "<title>About · AgentRewardBench</title>" in page
+    assert '<a href="/about" aria-current="page">About</a>' in page
+    assert page.index('rel="stylesheet" href="/bundles/') < page.index("<body")
+    assert '<p class="lead">first</p>' in page
+
+
+def test_the_menu_reaches_every_page_for_readers_and_marks_no_other_as_current(client):
+    page = client.get("/about").text
+    wide = page[page.index('class="wide-menu"') : page.index("</nav>")]
+    for entry in PAGES:
+        assert (f'href="{entry.path}"' in page) == entry.in_menu, entry.path
+    assert {"/errors", "/disputes", "/labels"} <= set(re.findall(r'href="([^"]*)"', wide))
+    assert wide.count("aria-current") == 1
+
+
+def test_a_page_is_made_once_for_each_content(client, content):
+    first = client.get("/about").text
+    client.get("/about")
+    assert content["made"] == 1
+    content["message"] = "second"
+    assert client.get("/about").text == first.replace("first", "second")
+
+
+def test_an_unchanged_page_is_not_sent_again(client, content):
+    etag = client.get("/about").headers["etag"]
+    assert client.get("/about", headers={"If-None-Match": etag}).status_code == 304
+    content["message"] = "another"
+    assert client.get("/about", headers={"If-None-Match": etag}).status_code == 200
+
+
+def test_a_page_is_sent_packed_to_those_who_take_it(client):
+    packed = client.get("/about", headers={"Accept-Encoding": "gzip"})
+    plain = client.get("/about", headers={"Accept-Encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert packed.text == plain.text
+
+
+def test_a_page_of_ones_own_is_kept_by_no_cache(client):
+    answer = client.get("/private")
+    assert answer.headers["cache-control"] == "no-store"
+    assert "etag" not in answer.headers
+
+
+def test_scripts_make_no_functions_of_texts(client):
+    for path in ("/about", "/private"):
+        policy = client.get(path).headers["content-security-policy"]
+        assert "unsafe-eval" not in policy
+        assert "'unsafe-inline'" not in re.search(r"script-src[^;]*", policy)[0]
+
+
+def test_what_is_missing_is_a_page_of_the_frame(client):
+    answer = client.get("/missing")
+    assert answer.status_code == 404
+    assert "There is no such page" in shown_text(answer.text)
+    assert 'class="masthead"' in answer.text
+
+
+def test_hostile_words_stay_text(client, content, hostile):
+    harmless = tags_and_attributes(client.get("/private").text)
+    content["message"] = hostile
+    page = client.get("/private").text
+    assert hostile in shown_text(page)
+    assert tags_and_attributes(page) == harmless
+
+
+# Style and scripts
+
+
+def test_a_page_gets_the_common_files_and_its_own(tmp_path):
+    for name in ("style.css", "judge.css", "judge.js", "theme.js", "other.js", "forms.js"):
+        (tmp_path / name).write_text(f"/* {name} */")
+    static = StaticAssets(tmp_path)
+    app = FastAPI()
+    app.include_router(static.router())
+    client = TestClient(app)
+
+    def texts(addresses) -> list[str]:
+        return [client.get(address).text for address in addresses]
+
+    assert texts(static.styles(["htmx", "judge"])) == ["/* style.css */", "/* judge.css */"]
+    assert texts(static.scripts(["htmx", "judge"])) == ["/* theme.js */", "/* forms.js */", "/* judge.js */"]
+    assert texts(static.scripts(["judge"])) == ["/* theme.js */", "/* judge.js */"]
+    assert texts(static.styles()) == ["/* style.css */"]
+    assert "immutable" in client.get(static.styles()[0]).headers["cache-control"]
+    assert client.get("/bundles/0000.css").status_code == 404
+
+
+def test_files_are_named_by_their_content(tmp_path):
+    (tmp_path / "style.css").write_text("p {}")
+    (tmp_path / "theme.js").write_text("1;")
+    first = StaticAssets(tmp_path)
+    assert first.styles() == StaticAssets(tmp_path).styles()
+    (tmp_path / "style.css").write_text("p { margin: 0 }")
+    assert StaticAssets(tmp_path).styles() != first.styles()
+    assert StaticAssets(tmp_path).scripts() == first.scripts()
+
+
+def test_our_styles_have_balanced_braces():
+    for file in STATIC.glob("*.css"):
+        text = file.read_text(encoding="utf-8")
+        assert text.count("{") == text.count("}"), file.name
+
+
+def test_every_asset_that_a_template_names_is_there():
+    for template in FOLDER.rglob("*.html"):
+        for names in re.findall(r"set assets = \[([^\]]*)\]", template.read_text(encoding="utf-8")):
+            for name in re.findall(r'"(\w+)"', names):
+                if name != "htmx":
+                    assert [*STATIC.glob(f"{name}.css"), *STATIC.glob(f"{name}.js")], (template.name, name)
+
+
+def test_htmx_is_told_to_make_no_functions_of_texts_and_to_ask_no_other_site():
+    head = (FOLDER / "frame/head.html").read_text(encoding="utf-8")
+    assert '"allowEval":false' in head
+    assert '"selfRequestsOnly":true' in head
+
+
+def test_no_template_has_a_handler_in_an_attribute():
+    for template in FOLDER.rglob("*.html"):
+        text = template.read_text(encoding="utf-8")
+        assert not re.search(r"<[^>]*\s(on[a-z]+|hx-on[^=]*)=", text), template.name
+
+
+# Templates
 
 
 def test_what_is_put_into_a_template_is_escaped(hostile):
@@ -20,7 +192,7 @@ def test_a_value_that_a_template_needs_and_does_not_get_is_an_error():
 
 def test_no_template_turns_escaping_off():
     templates = {
-        path.name: path.read_text(encoding="utf-8").replace(" ", "") for path in FOLDER.glob("*.html")
+        path.name: path.read_text(encoding="utf-8").replace(" ", "") for path in FOLDER.rglob("*.html")
     }
     assert templates
     assert [name for name, text in templates.items() if "|safe" in text or "autoescape" in text] == []
