@@ -33,7 +33,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """The token that holds this place of the text, and what of it stands before the place."""
+    """The token that holds this place of the text, and what of it comes before the place."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):
@@ -81,7 +81,7 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
     a ``rating`` (4 and 5 are a success).
 
     The score is the probability of success by the log-probabilities of the verdict's token, where the reply
-    has them; else None. The reasoning is the reply's text, shortened; whole it stands in judgments.jsonl.
+    has them; else None. The reasoning is the reply's text, shortened; the whole is in judgments.jsonl.
     """
     if reply.state != "ok":
         return Answer(reply.state)

@@ -95,6 +95,11 @@ class Wants:
     goal_images: bool = False
 
 
+def covers(amount: str, is_last: bool) -> bool:
+    """Whether ``none``, ``last`` or ``all`` (of `Wants`) covers a step."""
+    return amount == "all" or (amount == "last" and is_last)
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One question to a model. ``shorter`` is sent instead, once, when the prompt is too long for it.

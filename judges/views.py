@@ -1,9 +1,7 @@
 """What judges are shown, out of recorded runs: one trajectory at a time, and only the parts a judge wants.
 
 Nothing but goal, addresses, actions, reasoning, errors, trees and pictures is taken from a recording: no
-reward, no label, no agent's or model's name, no id.
-
-Runs of a published dataset, read for judges: of one trajectory, and only the columns that are wanted.
+reward, no label, no agent's or model's name, no id. Of a published dataset only the wanted columns are read.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from core.suite import Suite
 from dataset_script.schema import STEP_FIELDS
 from dataset_script.sources import open_source
 from dataset_script.sources.base import (
-    IdentifiesFiles,
     Recording,
     SourceFile,
     Step,
@@ -29,7 +26,7 @@ from dataset_script.sources.base import (
 )
 from dataset_script.sources.published import PublishedRun, PublishedSource, RowGroup, read_row_group
 from judges.prompting import ImageOptions, UnreadableImageError
-from judges.types import Image, View, ViewStep, Wants
+from judges.types import Image, View, ViewStep, Wants, covers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,16 +34,20 @@ if TYPE_CHECKING:
 _TREES = ("axtree", "axtree_pruned")
 _FINAL_TREES = ("final_axtree", "final_axtree_pruned")
 _WITH_SCREENSHOT = "trajectories_with_screenshot"
+_AS_RECORDED: Final = ImageOptions()
+_TEXT_ONLY: Final = Wants()
+
+Read = TypeVar("Read")
 
 
 class PublishedRuns:
     """Reads runs of a published folder. Trajectories are mostly asked for in the order of the tables, so the
-    row group that was read last is kept, one for each configuration. Not for several threads at once.
+    row group read last stays in memory, one for each configuration. Not for several threads at once.
     """
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self._kept: dict[str, tuple[tuple[RowGroup, tuple[str, ...]], pa.Table]] = {}
+        self._row_groups: dict[str, tuple[tuple[RowGroup, tuple[str, ...]], pa.Table]] = {}
 
     def read(self, file: SourceFile, wants: Wants) -> Recording:
         """One run with the trees and pictures that are wanted, as far as the folder has them, and no reward.
@@ -99,16 +100,14 @@ class PublishedRuns:
 
     def _pictures(self, run: PublishedRun, wants: Wants) -> Mapping[str, Any]:
         """The final screenshot and the goal's pictures, where they are wanted and there."""
-        asked = {
-            "final_screenshot": wants.screenshots != "none" and not _reads_every_screenshot(run, wants),
-            "goal_images": wants.goal_images,
-        }
-        columns = tuple(name for name, is_asked in asked.items() if is_asked)
+        columns = ("goal_images",) if wants.goal_images else ()
+        if wants.screenshots != "none" and not _reads_every_screenshot(run, wants):
+            columns += ("final_screenshot",)
         return (self._row(run, _WITH_SCREENSHOT, columns) if columns else None) or {}
 
     def _every_step(self, run: PublishedRun, wants: Wants) -> Mapping[int, Mapping[str, Any]]:
         """By the step's number, the heavy columns that are wanted of every step; empty when none is."""
-        columns = (*(_TREES if wants.axtrees == "all" else ()),)
+        columns = _TREES if wants.axtrees == "all" else ()
         if _reads_every_screenshot(run, wants):
             columns += ("screenshot",)
         if not columns:
@@ -121,9 +120,9 @@ class PublishedRuns:
         if row is None:
             return None
         wanted = (row.group, columns)
-        if configuration not in self._kept or self._kept[configuration][0] != wanted:
-            self._kept[configuration] = (wanted, read_row_group(self._folder, row.group, columns))
-        return self._kept[configuration][1].slice(row.place, 1).to_pylist()[0]
+        if configuration not in self._row_groups or self._row_groups[configuration][0] != wanted:
+            self._row_groups[configuration] = (wanted, read_row_group(self._folder, row.group, columns))
+        return self._row_groups[configuration][1].slice(row.place, 1).to_pylist()[0]
 
 
 @contextmanager
@@ -142,16 +141,10 @@ def _wanted_final_trees(run: PublishedRun, wants: Wants) -> tuple[str, ...]:
 
 
 def _reads_every_screenshot(run: PublishedRun, wants: Wants) -> bool:
-    """All screenshots are wanted; or the last is, and stands nowhere else."""
+    """All screenshots are wanted; or the last is, and is nowhere else."""
     has_final = any(name == _WITH_SCREENSHOT for name, _ in run.rows)
     is_wanted = wants.screenshots == "all" or (wants.screenshots == "last" and not has_final)
     return bool(run.steps) and is_wanted
-
-
-Read = TypeVar("Read")
-
-_AS_RECORDED: Final = ImageOptions()
-_TEXT_ONLY: Final = Wants()
 
 
 class NoViewError(ValueError):
@@ -172,8 +165,7 @@ class Views:
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_source", "_suite_ids", "_images")
-        return {name: value for name, value in self.__dict__.items() if name in kept}
+        return {name: self.__dict__[name] for name in ("_source", "_suite_ids", "_images")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state | {"_lock": threading.RLock()}
@@ -223,7 +215,7 @@ class Views:
         if isinstance(self._source, PublishedSource):
             return self._source.identity(files[0])
         digest = hashlib.sha256()
-        identity = self._source.identity if isinstance(self._source, IdentifiesFiles) else lambda file: ""
+        identity = self._source.identity
         for file in files:
             digest.update(f"{file.name}\n{identity(file)}\n".encode())
         return digest.hexdigest()
@@ -265,8 +257,8 @@ class Views:
         return self._source.read(file)[0].cum_reward
 
     def _step(self, step: Step, number: int, wants: Wants, is_last: bool) -> ViewStep:
-        shows_axtree = _is_wanted(wants.axtrees, is_last)
-        shows_screenshot = _is_wanted(wants.screenshots, is_last)
+        shows_axtree = covers(wants.axtrees, is_last)
+        shows_screenshot = covers(wants.screenshots, is_last)
         return ViewStep(
             number=number,
             url=step.url,
@@ -289,7 +281,3 @@ class Views:
             return self._images.prepare(data)
         except UnreadableImageError:
             return None
-
-
-def _is_wanted(which: str, is_last: bool) -> bool:
-    return which == "all" or (which == "last" and is_last)

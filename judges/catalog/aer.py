@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
+from core.replies import Form
 from judges.parsing import parse_answer
 from judges.prompting import (
     content_of,
@@ -25,9 +27,11 @@ CAPTIONER = "captioner"
 class AerJudge:
     """AER-V sees the final screenshot; AER-C, which has a captioner, reads a caption of it.
 
-    Where no screenshot was recorded the judge is told so and decides from the steps; AER-C then makes one
-    call. Without the caption that a captioner failed to give, there is no verdict.
+    Where no screenshot was recorded the prompt says so and the judge decides from the steps; AER-C then makes
+    one call. Without the caption that a captioner failed to give, there is no verdict.
     """
+
+    form: ClassVar[Form] = "status"
 
     name: str
     model: str
@@ -66,7 +70,7 @@ class AerJudge:
             if caption is None:
                 return failed_answer(described)
         (reply,) = yield [Call("verdict", self.messages(view, caption))]
-        return parse_answer(reply, "status")
+        return parse_answer(reply, self.form)
 
     def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
         return (Message("user", (read_prompts("aer")["captioner"], screenshot)),)

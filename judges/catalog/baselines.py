@@ -1,6 +1,6 @@
-"""The benchmarks' own rules as a judge (the paper's row "Rule-based", "Functional" in its appendix).
+"""Judges that call no model: the benchmarks' own rules (the paper's row "Rule-based"), and constant answers.
 
-Judges that look at nothing: the floor that every other judge has to leave behind.
+The constant ones are the floor that every other judge has to leave behind.
 """
 
 import math
@@ -29,10 +29,6 @@ class RuleBasedJudge:
         return Answer("ok", success=cum_reward > SUCCESS_ABOVE)
 
 
-NO_PROMPT = ""
-"""The prompts' hash of a judge that has none."""
-
-
 @dataclass(frozen=True)
 class ConstantJudge:
     """Gives the same answer to every trajectory.
@@ -46,7 +42,7 @@ class ConstantJudge:
     inputs: str = "nothing"
     calls: str = "0"
     source: str = "reference"
-    prompts_hash: str = NO_PROMPT
+    prompts_hash: str = ""
 
     @property
     def wants(self) -> Wants:

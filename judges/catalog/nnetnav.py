@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
+from typing import ClassVar
 
+from core.replies import Form
 from judges.parsing import parse_answer
 from judges.prompting import failed_answer, goal_parts, hash_of_file, read_prompts, text_of
 from judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Message, Reply, View, ViewStep, Wants
@@ -31,6 +33,8 @@ class NNetNavJudge:
     describer refused or could not take in, is described to the judge as such; a call that failed ends in that
     state, since it can be made again. When no change at all could be described there is no verdict.
     """
+
+    form: ClassVar[Form] = "rating"
 
     name: str
     model: str
@@ -68,7 +72,7 @@ class NNetNavJudge:
             for pair in pairs
         ]
         (reply,) = yield [Call("verdict", self.messages(view, [change for change in changes if change]))]
-        return parse_answer(reply, "rating")
+        return parse_answer(reply, self.form)
 
     def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
         """The question what an action changed, with these texts of the trees."""
@@ -114,7 +118,7 @@ def _tree(step: ViewStep) -> str | None:
 
 
 def _change_in(description: str) -> str:
-    """What stands after the last "State change:", on one line; the whole text where there is none."""
+    """The text after the last "State change:", on one line; the whole text where there is none."""
     after = _CHANGE.split(description)[-1].strip()
     return " ".join((after or description).split())
 

@@ -1,13 +1,12 @@
 """The paper's judges with the wording of the package `agent-reward-bench`, byte for byte.
 
+Its prompt templates are read out of its source and never run: importing it would import half of what it
+depends on, and its templates are constants, which a parser finds. An installed package is read first,
+whatever its version; else the wheel that the labels come from.
+
 Steps are joined as that package joins them: by nothing. It has no words for what is missing: a tree that was
-not recorded reads None, as there; where it would fail for want of a screenshot, our own sentence stands.
+not recorded reads None, as there; where it would fail for want of a screenshot, our own sentence is used.
 Pictures of the goal are left out, as there.
-
-The prompt templates of the package `agent-reward-bench`: read out of its source, byte for byte, never run.
-
-Importing the package would import half of what it depends on; its templates are constants, and a parser finds
-those. An installed package is read first, whatever its version; else the wheel that the labels come from.
 """
 
 import ast
@@ -139,7 +138,7 @@ def _read(read: Callable[[], str], name: str) -> str:
 
 
 def _constants(module: ast.Module) -> Mapping[str, str]:
-    """Texts given to names at the module's top, and names given their own text stripped, in order."""
+    """Texts assigned to names at the module's top, stripped where the source strips them after that."""
     found: dict[str, str] = {}
     for node in module.body:
         if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):

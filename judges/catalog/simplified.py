@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import ClassVar
 
+from core.replies import Form
 from judges.parsing import parse_answer
 from judges.prompting import content_of, goal_parts, hash_of_file, last_step, read_prompts, steps_text
 from judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
@@ -19,9 +21,11 @@ _INVERTED = ("loop", "side", "optimal", "success")
 class SimplifiedJudge:
     """Sees the goal, every step, and of the last page the tree, the screenshot, both or neither.
 
-    What was not recorded is said to be missing, and the judge decides without it. Inverted, it is asked for
-    success last instead of first.
+    For what was not recorded the prompt says so, and the judge decides without it. Inverted, it is asked
+    for success last instead of first.
     """
+
+    form: ClassVar[Form] = "tags"
 
     name: str
     model: str
@@ -62,7 +66,7 @@ class SimplifiedJudge:
         shorter = self.messages(view, pruned) if has_shorter else None
         full = self.messages(view, pruned if tree is None else tree)
         (reply,) = yield [Call("verdict", full, shorter)]
-        return parse_answer(reply, "tags")
+        return parse_answer(reply, self.form)
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
         """The messages with this text of the last page's tree; None where none was recorded."""

@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
+from core.replies import Form
 from judges.parsing import parse_answer, parse_rating
 from judges.prompting import (
     content_of,
@@ -38,6 +40,8 @@ class WebJudge:
     the best, among equals the later ones. A screenshot whose rating cannot be read, or was refused, is not
     shown. Defaults are the method's own. Reasoning models need room for more tokens than the verdict has.
     """
+
+    form: ClassVar[Form] = "status"
 
     name: str
     model: str
@@ -79,9 +83,9 @@ class WebJudge:
             ]
         if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
             return failed_answer(failed)
-        shown = self._chosen(rated, replies)
-        (reply,) = yield [self._call("verdict", self.messages(view, points, shown, bool(rated)))]
-        return parse_answer(reply, "status")
+        chosen = self._chosen(rated, replies)
+        (reply,) = yield [self._call("verdict", self.messages(view, points, chosen, bool(rated)))]
+        return parse_answer(reply, self.form)
 
     def key_points_messages(self, view: View) -> tuple[Message, ...]:
         """The question for the key points: about the goal alone, so one for all runs of a task."""
@@ -95,16 +99,16 @@ class WebJudge:
         return (Message("system", prompts["rating"]), Message("user", content_of(parts)))
 
     def messages(
-        self, view: View, points: str, shown: Sequence[tuple[Shot, str]], has_screenshots: bool
+        self, view: View, points: str, chosen: Sequence[tuple[Shot, str]], has_screenshots: bool
     ) -> tuple[Message, ...]:
-        """The question for the verdict, with the screenshots that are shown and the notes on them."""
+        """The question for the verdict, with the chosen screenshots and the notes on them."""
         prompts = read_prompts("webjudge")
         parts: list[str | Image] = goal_parts(view, "The task:")
         parts.append(prompts["points"].format(points=points.strip()))
         parts.append(prompts["steps"].format(steps=steps_text(view.steps)))
-        for shot, note in shown:
+        for shot, note in chosen:
             parts += [prompts["shown"].format(number=shot.step_number, note=note), shot.screenshot]
-        if not shown:
+        if not chosen:
             parts.append(prompts["none shown" if has_screenshots else "none recorded"])
         return (Message("system", prompts["judge"]), Message("user", content_of(parts)))
 

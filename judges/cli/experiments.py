@@ -1,10 +1,8 @@
-"""``judges ablate``: what the simplified judge gains from the tree and from the screenshot.
+"""Experiments on judges: ``ablate``, ``probe`` and ``threshold``.
 
-The paper's ablation (Table 2): the simplified judge with tree, screenshot, both or neither. Pure.
-
-``judges probe``: how often a judge's verdict flips when what it sees is changed.
-
-``judges threshold``: a threshold chosen on the scores of a dev run, frozen for `run --threshold`.
+``ablate`` repeats the paper's Table 2 (the simplified judge with tree, screenshot, both or neither),
+``probe`` counts how often a verdict flips when what the judge sees is changed, and ``threshold`` chooses a
+threshold on the scores of a dev run, frozen for `run --threshold`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,12 +23,29 @@ from core.console import interval, percent, text_table
 from core.vocabulary import LABEL_TITLES
 from judges.cli.options import RunOptions, with_run_options
 from judges.cli.run import run_or_exit
-from judges.types import AnyJudge, OptionsError
+from judges.types import Answer, AnyJudge, OptionsError
 
 if TYPE_CHECKING:
     from judges.ensembles.probes import Probe
     from judges.ensembles.threshold import Objective, Threshold
     from judges.run.scheduler import RunSource
+
+PAPERS_MODEL: Final = "gpt-4o-mini-2024-07-18"
+VARIANTS: Final = (
+    ("simplified-both", True, True),
+    ("simplified-axtree", True, False),
+    ("simplified-screenshot", False, True),
+    ("simplified-neither", False, False),
+)
+"""Families of the registry with whether they see the tree and the screenshot, in the order of Table 2."""
+
+FIGURES: Final = ("precision", "recall", "f1")
+
+Variant = Mapping[str, Any]
+"""A row of the ablation: ``judge``, whether it saw ``tree`` and ``screenshot``, and its score ``report``."""
+
+UNCHANGED: Final = "unchanged"
+"""The folder of the run without a probe."""
 
 
 @with_run_options(without=("judge", "cascade"))
@@ -44,27 +59,16 @@ def ablate(
     Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals, beside the
     paper's figures where the model is the paper's. Stopped, the same command goes on.
     """
-    from core.files import atomic_write
     from core.suite import OFFICIAL
 
     model = options.model or PAPERS_MODEL
     labels, suite = _labels(options)
     variants = []
-    for family, has_axtree, has_screenshot in VARIANTS:
+    for family, tree, screenshot in VARIANTS:
         run_or_exit(replace(options, judge=family, model=model), out / family)
         report = _score(out / family, labels)
-        variants.append(Variant(family, has_axtree, has_screenshot, report))
-    found = {
-        "model": model,
-        "variants": [
-            {"judge": v.family, "tree": v.has_axtree, "screenshot": v.has_screenshot, "report": v.report}
-            for v in variants
-        ],
-    }
-    atomic_write(out / "report.json", json.dumps(found, indent=2).encode() + b"\n")
-    if as_json:
-        print(json.dumps(found))
-    else:
+        variants.append({"judge": family, "tree": tree, "screenshot": screenshot, "report": report})
+    if not _write_report(out, {"model": model, "variants": variants}, as_json):
         is_papers = (model, suite.name) == (PAPERS_MODEL, OFFICIAL)
         plain_console().print(ablation_table(variants, _printed() if is_papers else {}))
 
@@ -121,29 +125,7 @@ def _printed() -> dict[tuple[str, str, str], tuple[float, ...]]:
         }
 
 
-PAPERS_MODEL: Final = "gpt-4o-mini-2024-07-18"
-VARIANTS: Final = (
-    ("simplified-both", True, True),
-    ("simplified-axtree", True, False),
-    ("simplified-screenshot", False, True),
-    ("simplified-neither", False, False),
-)
-"""Families of the registry with whether they see the tree and the screenshot, in the order of Table 2."""
-
-FIGURES: Final = ("precision", "recall", "f1")
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One row: what the judge saw, and its score report."""
-
-    family: str
-    has_axtree: bool
-    has_screenshot: bool
-    report: Mapping[str, Any]
-
-
-def ablation_table(variants: list[Variant], printed: Mapping[tuple[str, str, str], tuple[float, ...]]):
+def ablation_table(variants: Sequence[Variant], printed: Mapping[tuple[str, str, str], tuple[float, ...]]):
     """Precision, recall and F1 of each label as a table for a terminal, percentages with 95 % intervals.
 
     ``printed`` has the paper's figures by (tree, screenshot, label), to stand beside; empty for other models.
@@ -155,7 +137,7 @@ def ablation_table(variants: list[Variant], printed: Mapping[tuple[str, str, str
         if printed:
             table.add_column("paper", justify="right")
     for variant in variants:
-        for label, found in variant.report["labels"].items():
+        for label, found in variant["report"]["labels"].items():
             if found is not None:
                 table.add_row(*_row(variant, label, found["overall"], printed))
         table.add_section()
@@ -163,20 +145,13 @@ def ablation_table(variants: list[Variant], printed: Mapping[tuple[str, str, str
 
 
 def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed) -> list[str]:
-    seen = [_yes(variant.has_axtree), _yes(variant.has_screenshot)]
+    seen = ["yes" if variant[name] else "no" for name in ("tree", "screenshot")]
     row = [*seen, LABEL_TITLES[label]]
     for place, figure in enumerate(FIGURES):
         row += [percent(cell[figure]), interval(cell[f"{figure}_ci"])]
         if printed:
             row.append(percent(printed[seen[0], seen[1], label][place]))
     return row
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-UNCHANGED = "unchanged"
 
 
 @with_run_options()
@@ -193,7 +168,6 @@ def probe(
     Judges every run unchanged and once for each probe, through the same cache; says how often the verdict
     flips. Stopped, the same command goes on. The report is also in OUT/report.json.
     """
-    from core.files import atomic_write
     from judges.ensembles.probes import PROBES, probe_table, report_probe, to_json
     from judges.run.folder import read_judgments, read_run
 
@@ -208,12 +182,18 @@ def probe(
         report_probe(each, read_judgments(out / UNCHANGED), read_judgments(out / each.name))
         for each in chosen
     ]
-    found = to_json(reports, name, options.split)
-    atomic_write(out / "report.json", json.dumps(found, indent=2).encode() + b"\n")
-    if as_json:
-        print(json.dumps(found))
-    else:
+    if not _write_report(out, to_json(reports, name, options.split), as_json):
         plain_console().print(probe_table(reports, name))
+
+
+def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
+    """Write OUT/report.json, and print it where ``--json`` asks for it: then True."""
+    from core.files import atomic_write
+
+    atomic_write(out / "report.json", json.dumps(report, indent=2).encode() + b"\n")
+    if as_json:
+        print(json.dumps(report))
+    return as_json
 
 
 def _judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
@@ -288,9 +268,9 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
     labels = load_labels(suite, "dev", settings)
     judged = np.array([each.trajectory_id in scores for each in labels.trajectories])
     tasks = [name for name, is_judged in zip(task_names(labels), judged, strict=True) if is_judged]
-    given = [scores[each.trajectory_id] for each in labels.trajectories if each.trajectory_id in scores]
+    counted = [scores[each.trajectory_id] for each in labels.trajectories if each.trajectory_id in scores]
     choice = choose_threshold(
-        np.array([np.nan if value is None else value for _, value in given], dtype=np.float64),
+        np.array([np.nan if value is None else value for _, value in counted], dtype=np.float64),
         labels.primary["success"][judged],
         tasks,
         aim,
@@ -309,15 +289,15 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
 
 
 def scores_of(records) -> dict[str, tuple[float | None, float | None]]:
-    """By id, the score that was given and the one that counts: 1 or 0 where a verdict came without one."""
+    """By id, the answer's own score and the one that counts: 1 or 0 where a verdict came without one."""
     from judges.ensembles.voting import probability
-    from judges.types import Answer
 
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
         answer = Answer(record["state"], **record["answer"])
-        given = answer.score if answer.success is not None else None
-        found[record["trajectory_id"]] = (given, None if answer.success is None else probability(answer))
+        has_verdict = answer.success is not None
+        scores = (answer.score, probability(answer)) if has_verdict else (None, None)
+        found[record["trajectory_id"]] = scores
     return found
 
 
@@ -340,8 +320,6 @@ def summary(found: Threshold, out: Path) -> list[str]:
 
 
 def _figures(cell: Any) -> str:
-    from core.console import interval, percent
-
     return ", ".join(
         f"{title} {percent(cell[name])} ({interval(cell[f'{name}_ci']) or 'no interval'})"
         for name, title in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))

@@ -1,7 +1,4 @@
-"""``judges reparse``: a prediction file from replies that are there already, read again.
-
-``judges export``: a run in another form.
-"""
+"""Files made of finished runs: ``judges reparse`` (stored replies read again) and ``judges export``."""
 
 from __future__ import annotations
 
@@ -83,7 +80,7 @@ def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str
             row = prediction_row(read)
             changed += (row["state"], row["success"]) != (record["state"], record["answer"].get("success"))
             rows.append(row)
-    notes = [f"{changed:,} of them read otherwise than before"]
+    notes = [f"{changed:,} of them are read differently than before"]
     if unanswered:
         notes.append(
             f"{unanswered:,} would now take a call that was never made (the strong judge's) and are in the "
@@ -104,11 +101,8 @@ def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Ite
     folder = cache_folder(cache)
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no cache; name the one that the run used with --cache")
-    kept = CallCache(folder)
-    try:
-        yield kept.get
-    finally:
-        kept.close()
+    with contextlib.closing(CallCache(folder)) as replies:
+        yield replies.get
 
 
 def _of_released(
@@ -144,8 +138,8 @@ def _of_released(
     return rows, notes
 
 
-def _refuse(given: Mapping[str, object], what: str) -> None:
-    if wrong := [flag for flag, value in given.items() if value is not None]:
+def _refuse(flags: Mapping[str, object], what: str) -> None:
+    if wrong := [flag for flag, value in flags.items() if value is not None]:
         raise ValueError(f"{', '.join(wrong)}: does not go with {what}; leave it out")
 
 

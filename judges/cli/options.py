@@ -22,7 +22,7 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What a run is made of, as it was typed. `run_options` turns it into judge, models, views and ids."""
+    """What a run is made of, as it was typed. `run.config` turns it into judge, models, views and ids."""
 
     judge: Annotated[
         str | None, typer.Argument(help="A name from `list`; left out where --cascade names two.")
@@ -151,10 +151,10 @@ def with_run_options(*, without: Sequence[str] = ()) -> Callable[[Callable], Cal
         own = [each.replace(annotation=hints[each.name], kind=each.KEYWORD_ONLY) for each in own]
 
         @functools.wraps(command)
-        def called(**given: Any) -> Any:
-            chosen = {each.name: given.pop(each.name) for each in shared}
+        def called(**values: Any) -> Any:
+            chosen = {each.name: values.pop(each.name) for each in shared}
             try:
-                return command(RunOptions(**chosen), **given)
+                return command(RunOptions(**chosen), **values)
             except user_errors() as problem:
                 stop(str(problem))
 

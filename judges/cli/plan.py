@@ -1,10 +1,8 @@
-"""``judges plan``: what a run will take, before it is paid.
-
-A plan as people read it, and as JSON.
-"""
+"""``judges plan``: what a run will take, before it is paid; as a table with notes, or as JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from judges.run.plan import Plan, Range, RolePlan
+
+MAX_PROBLEMS = 5
 
 
 @with_run_options()
@@ -42,18 +42,12 @@ def plan(
 
     made = plan_run(options, tokenizer, seconds_per_call, is_batch=batch)
     if as_json:
-        import json
-
         typer.echo(json.dumps(plan_facts(made), indent=2))
         return
     if made.roles:
         plain_console().print(plan_table(made))
     for line in plan_lines(made, options.max_usd, is_batch=batch):
         typer.echo(line)
-
-
-UNKNOWN = "unknown"
-MAX_PROBLEMS = 5
 
 
 def plan_table(plan: Plan) -> Table:
@@ -92,8 +86,7 @@ def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> Iterator
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """The plan for JSON; a price that is unknown is null."""
-    from judges.run import plan as made_up
-    from judges.run import plan as pace
+    from judges.run import plan as planning
 
     return {
         "trajectories": plan.trajectories,
@@ -103,13 +96,13 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "roles": [_role_facts(role) for role in plan.roles],
         "problems": dict(plan.problems),
         "assumptions": {
-            "reply_tokens": dict(made_up.TYPICAL_TOKENS),
-            "reply_tokens_of_other_calls": made_up.TYPICAL_TOKENS_OF_OTHERS,
-            "shares": dict(made_up.SHARES),
-            "yes_share": made_up.YES_SHARE,
-            "reasoning_tokens": dict(pace.REASONING_TOKENS),
-            "first_token_s": pace.FIRST_TOKEN_S,
-            "tokens_per_s": pace.TOKENS_PER_S,
+            "reply_tokens": dict(planning.TYPICAL_TOKENS),
+            "reply_tokens_of_other_calls": planning.TYPICAL_TOKENS_OF_OTHERS,
+            "shares": dict(planning.SHARES),
+            "yes_share": planning.YES_SHARE,
+            "reasoning_tokens": dict(planning.REASONING_TOKENS),
+            "first_token_s": planning.FIRST_TOKEN_S,
+            "tokens_per_s": planning.TOKENS_PER_S,
         },
     }
 
@@ -123,7 +116,7 @@ def counted(numbers: Range) -> str:
 def dollars(usd: Range | None) -> str:
     """Dollars with as many places as small sums need."""
     if usd is None:
-        return UNKNOWN
+        return "unknown"
     places = 2 if usd.expected >= 1 else 4
     low, expected, high = (f"${each:,.{places}f}" for each in usd)
     return expected if low == high else f"{low} to {high} (expected {expected})"
@@ -158,8 +151,7 @@ def _problems(plan: Plan) -> Iterator[str]:
 
 
 def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
-    from judges.run import plan as made_up
-    from judges.run import plan as pace
+    from judges.run import plan as planning
 
     for role in plan.roles:
         pictures = f"; pictures by {role.image_rule}" if role.images.high else ""
@@ -167,28 +159,26 @@ def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
             f"price of {role.price_source}" if role.price_source else "price unknown: give it with --price"
         )
         yield f"{role.role}: tokens by {role.text_rule}{pictures}; {price}"
-    lengths = ", ".join(f"{purpose} {tokens}" for purpose, tokens in made_up.TYPICAL_TOKENS.items())
-    low, _, high = made_up.SHARES.values()
+    lengths = ", ".join(f"{purpose} {tokens}" for purpose, tokens in planning.TYPICAL_TOKENS.items())
+    low, _, high = planning.SHARES.values()
     yield (
-        f"replies, in tokens: {lengths}, others {made_up.TYPICAL_TOKENS_OF_OTHERS}; low is {low:g} and high "
+        f"replies, in tokens: {lengths}, others {planning.TYPICAL_TOKENS_OF_OTHERS}; low is {low:g} and high "
         f"{high:g} times that, as far as they are allowed"
     )
-    if any(pace.is_reasoning(role.model.model) for role in plan.roles):
-        low, expected, high = pace.REASONING_TOKENS.values()
+    if any(planning.is_reasoning(role.model.model) for role in plan.roles):
+        low, expected, high = planning.REASONING_TOKENS.values()
         yield f"hidden reasoning: {low}, {expected}, {high:,} tokens a reply, as far as they are allowed"
     if is_batch:
         yield "the price of batches where the table has one (half), else the full price"
     else:
         yield (
-            f"a call takes {pace.FIRST_TOKEN_S:g} s and a second for {pace.TOKENS_PER_S:g} tokens of reply, "
-            "unless --seconds-per-call says otherwise; calls in flight and limits a minute as given"
+            f"a call takes {planning.FIRST_TOKEN_S:g} s and a second for {planning.TOKENS_PER_S:g} tokens of "
+            "reply, unless --seconds-per-call says otherwise; calls in flight and limits a minute as given"
         )
     yield "replies that have to be asked for again, and prompts that turn out too long, are not counted"
 
 
 def _role_facts(role: RolePlan) -> dict[str, Any]:
-    from judges.run.plan import Range
-
     facts = {each.name: getattr(role, each.name) for each in fields(role)}
     facts |= {"model": role.model.model, "provider": role.model.provider}
-    return {name: value._asdict() if isinstance(value, Range) else value for name, value in facts.items()}
+    return {name: value._asdict() if isinstance(value, tuple) else value for name, value in facts.items()}

@@ -28,7 +28,8 @@ def run(
         Literal["local", "ray"], typer.Option("--engine", help="This machine, or a Ray cluster.")
     ] = "local",
     ray_address: Annotated[
-        str | None, typer.Option("--ray-address", help="A running cluster; else one is started here.")
+        str | None,
+        typer.Option("--ray-address", help="A running cluster; else one is started here."),
     ] = None,
     ray_workers: Annotated[
         int | None,

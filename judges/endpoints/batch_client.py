@@ -34,7 +34,7 @@ Got = TypeVar("Got")
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """How a batch stands at the endpoint. ``files``: of its results and its errors, as far as made."""
+    """The status of a batch at the endpoint. ``files``: of its results and its errors, as far as made."""
 
     id: str
     status: str
@@ -98,7 +98,7 @@ class BatchClient:
         return _state_of(await self._with_retry(lambda: self._json("GET", f"batches/{batch_id}")))
 
     async def lines(self, file_id: str) -> AsyncIterator[str]:
-        """The lines of a file, as they come. Raises CallFailed, maybe when some have been given."""
+        """The lines of a file, as they come. Raises CallFailed, maybe after some of them."""
         try:
             async with self._request("GET", f"files/{file_id}/content") as answer:
                 rest = b""

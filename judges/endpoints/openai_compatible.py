@@ -1,10 +1,8 @@
 """An OpenAI-compatible endpoint: one session of aiohttp, its connections kept and reused.
 
 The openai package would do the same at a multiple of the CPU, and takes a second to import: a request of ours
-is one address, the same headers every time and a body of bytes, and its answer is kept as it came, read more
-tolerantly than typed.
-
-Chat completions as JSON: the body of a request, and the reply in an answer. Pure.
+is one address, the same headers every time and a body of bytes, and its answer is read more tolerantly than
+a typed client would.
 """
 
 from __future__ import annotations
@@ -50,11 +48,13 @@ def request_body(
     ]
     if limits and not any(name in model.extra for name in OUTPUT_LIMITS):
         body[limits[0]] = max_output_tokens
-    given: dict[str, Any] = {"temperature": model.temperature, "seed": model.seed}
+    optional: dict[str, Any] = {"temperature": model.temperature, "seed": model.seed}
     if model.logprobs and "logprobs" not in unsupported_params:
-        given |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        optional |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
     body |= {
-        name: value for name, value in given.items() if value is not None and name not in unsupported_params
+        name: value
+        for name, value in optional.items()
+        if value is not None and name not in unsupported_params
     }
     return body | dict(model.extra)
 
@@ -65,7 +65,7 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
     try:
         return msgspec.json.encode(body)
-    except (UnicodeEncodeError, TypeError):  # half of a surrogate pair, which stands in some pages
+    except (UnicodeEncodeError, TypeError):  # half of a surrogate pair, which some pages have
         return json.dumps(body).encode("ascii")
 
 
@@ -143,7 +143,7 @@ def _usage(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return tuple(count if type(count) is int and count >= 0 else None for count in counts)
 
 
-def _logprobs(given: Any) -> tuple[TokenProbability, ...] | None:
+def _logprobs(logprobs: Any) -> tuple[TokenProbability, ...] | None:
     """Each token with its rivals; None when there are none, or none that can be read."""
     try:
         return tuple(
@@ -156,7 +156,7 @@ def _logprobs(given: Any) -> tuple[TokenProbability, ...] | None:
                     if rival["token"] != each["token"]
                 ),
             )
-            for each in given["content"]
+            for each in logprobs["content"]
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -237,7 +237,7 @@ class OpenAIEndpoint:
 
 
 def without_key(failure: CallFailed, access: Access) -> CallFailed:
-    """Endpoints may repeat the key they were given; it goes into no file."""
+    """Endpoints may repeat the key in an error; it goes into no file."""
     if access.key:
         failure.message = failure.message.replace(access.key, "[key]")
         failure.args = (failure.message,)
@@ -262,7 +262,7 @@ def open_session(access: Access) -> ClientSession:
 
 
 def _trust(scheme: str) -> ssl.SSLContext | bool:
-    """Whom to believe who an endpoint is: what the system does, or ``SSL_CERT_FILE`` says."""
+    """The certificate authorities to trust: the system's, or those of ``SSL_CERT_FILE``."""
     if scheme == "http":
         return True
     import httpx2  # it also finds the authorities where Python's own ssl does not look

@@ -1,14 +1,8 @@
-"""``--provider transformers``: a Hugging Face model on this machine as an endpoint.
+"""``--provider transformers``: a Hugging Face model on this machine, text or vision, as an endpoint.
 
 One thread asks the model, one call after another, so that the same call gets the same reply; with
 ``--extra batch_size=8`` up to eight calls without pictures go through it together, which is faster on a GPU
-and may change a word here and there.
-
-A Hugging Face model on this machine, text or vision, asked through its chat template.
-
-Log-probabilities of a local model's tokens, taken down while it writes.
-
-Messages as chat templates take them.
+and may change a word here and there. It is asked through its chat template.
 """
 
 from __future__ import annotations
@@ -30,7 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 TOP_TOKENS: Final = 5
-"""How many of the likeliest tokens are kept at each place, beside the one that was chosen."""
+"""How many of the likeliest tokens are recorded at each place, beside the one that was chosen."""
 
 
 class LogprobRecorder:
@@ -45,7 +39,7 @@ class LogprobRecorder:
         self._last: torch.Tensor | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Take the place before down, and keep this one until its token is known."""
+        """Record the place before, and hold this one until its token is known."""
         if self._last is not None:
             self._record(input_ids[:, -1])
         else:
@@ -54,7 +48,7 @@ class LogprobRecorder:
         return scores
 
     def finish(self, all_ids: torch.Tensor) -> None:
-        """Take down the last place, now that its token is known."""
+        """Record the last place, now that its token is known."""
         if self._last is not None:
             self._record(all_ids[:, -1])
 
@@ -271,14 +265,14 @@ class LocalModel:
         from transformers import GenerationConfig
 
         temperature = self._settings.temperature
-        given = {name: value for name, value in self._settings.extra.items() if name not in LOADING}
+        chosen = {name: value for name, value in self._settings.extra.items() if name not in LOADING}
         sampling = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
         padding = self._tokenizer.pad_token_id
         return GenerationConfig(
             max_new_tokens=max_output_tokens,
             eos_token_id=sorted(self._ends) or None,
             pad_token_id=padding if padding is not None else min(self._ends, default=0),
-            **(sampling | given),
+            **(sampling | chosen),
         )
 
     def _seed(self) -> None:
@@ -293,15 +287,15 @@ class LocalModel:
     ) -> Reply:
         end = next((place + 1 for place, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens[:end]
-        shown = tokens[:-1] if end is not None else tokens
+        visible = tokens[:-1] if end is not None else tokens
         return Reply(
-            text=self._tokenizer.decode(shown, skip_special_tokens=True),
+            text=self._tokenizer.decode(visible, skip_special_tokens=True),
             finish_reason="stop" if end is not None else "length",
             input_tokens=prompt.tokens,
             output_tokens=len(tokens),
             latency_s=latency_s,
             model=self._settings.model,
-            logprobs=None if places is None else probabilities(shown, places, self._decode),
+            logprobs=None if places is None else probabilities(visible, places, self._decode),
         )
 
     def _decode(self, token: int) -> str:
@@ -319,7 +313,7 @@ class _StopWhen:
 
 
 class LocalEndpoint:
-    """Makes single attempts, as `client.OpenAIEndpoint` does. For one event loop.
+    """Makes single attempts, as `OpenAIEndpoint` does. For one event loop.
 
     The model is loaded at once. Raises OptionsError when it cannot be.
     """
@@ -408,7 +402,7 @@ def _failure(problem: Exception) -> CallFailed:
 
 
 def _batch_size(model: ModelSettings) -> int:
-    given: Any = model.extra.get("batch_size", 1)
-    if type(given) is not int or given < 1:
-        raise OptionsError(f"--extra batch_size={given}: a number of calls from 1")
-    return given
+    size: Any = model.extra.get("batch_size", 1)
+    if type(size) is not int or size < 1:
+        raise OptionsError(f"--extra batch_size={size}: a number of calls from 1")
+    return size

@@ -107,7 +107,7 @@ def _open_locked(path: Path, flags: int) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as problem:
-        # Where the disk knows no locks, a segment of one's own is safe without.
+        # Where the disk knows no locks, a segment of this process is safe without.
         if not isinstance(problem, BlockingIOError) and flags & os.O_EXCL:
             return descriptor
         with contextlib.suppress(OSError):
@@ -178,7 +178,7 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
             if isinstance(part, Image):
                 digest.update(f"\npicture {part.sha256} {part.media_type} {part.detail}".encode())
             else:
-                text = part.encode("utf-8", "surrogatepass")  # half a pair stands in some pages
+                text = part.encode("utf-8", "surrogatepass")  # some pages have half a pair
                 digest.update(f"\ntext {len(text)}\n".encode())  # its length, so that no text looks like two
                 digest.update(text)
     return digest.hexdigest()
@@ -213,17 +213,17 @@ class CallCache:
         return None if place is None else self._read(key, *place)
 
     def put(self, key: str, reply: Reply) -> None:
-        """Keep a reply. When this returns it outlives the process; after `sync` also the machine."""
+        """Store a reply. When this returns it outlives the process; after `sync` also the machine."""
         record = {"answer": key, "reply": _record_of(reply if reply.key == key else replace(reply, key=key))}
         name, start, length = self._append(record)
         self._places[bytes.fromhex(key)] = (name, start, length)
 
     def note_attempt(self, key: str, kind: str, message: str) -> None:
-        """Keep that a call failed, and how. It is no answer: `get` does not give it."""
+        """Note that a call failed, and how. It is no answer: `get` does not give it."""
         self._append({"attempt": key, "kind": kind, "message": message[:2_000], "at": time.time()})
 
     def sync(self) -> None:
-        """Return when everything kept so far is on the disk. May be called from another thread."""
+        """Return when everything put so far is on the disk. May be called from another thread."""
         if (writing := self._writing) is not None:
             writing.sync()
 
@@ -286,7 +286,7 @@ class CallCache:
     def _append(self, record: dict[str, Any]) -> tuple[str, int, int]:
         if self._writing is None or self._writing.owner != os.getpid():  # after a fork: never two writers
             self._writing = Segment.open(self.folder)
-            self.refresh()  # a segment that is gone on with has lines of others
+            self.refresh()  # a continued segment has lines of others
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
         name, start = self._writing.path.name, self._writing.append(line)
         self._read_up_to[name] = start + len(line)

@@ -96,7 +96,7 @@ class CallExecutor:
             if (under_way := self._under_way.get(key)) is None:
                 break
             shared = await asyncio.shield(under_way)
-            if shared is not None:  # None: given up, by Ctrl-C or for want of money
+            if shared is not None:  # None: given up, by Ctrl-C or for lack of money
                 self._on_event("cached", purpose=call.purpose, role=call.role)
                 return replace(shared, is_from_cache=True)
         self._under_way[key] = done = asyncio.get_running_loop().create_future()

@@ -77,7 +77,7 @@ _NO_MONEY: Final = re.compile(
 class CallFailed(Exception):
     """A call without a usable reply.
 
-    ``rate_limit``: fewer calls are wanted (429, 503, 529), after ``retry_after_s`` where it is given;
+    ``rate_limit``: fewer calls are wanted (429, 503, 529), after ``retry_after_s`` where that is known;
     ``transient``: it may go well another time; ``too_long``; ``unsupported_parameter``: without ``parameter``
     it may go well; ``refused``: the endpoint will not have the prompt; ``final``: it will fail again.
     ``maybe_paid``: the endpoint may have made a reply and charged for it; what it counted is in the tokens,
@@ -121,7 +121,7 @@ class CallFailed(Exception):
 
 
 def classify(problem: BaseException) -> CallFailed:
-    """The failure that an exception of the connection, or any other, stands for."""
+    """The failure behind an exception of the connection, or any other."""
     import aiohttp
 
     if isinstance(problem, CallFailed):
@@ -137,35 +137,35 @@ def classify(problem: BaseException) -> CallFailed:
 
 
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
-    """The failure that an error answer stands for; ``headers`` with names in small letters."""
+    """The failure behind an error answer; ``headers`` with names in small letters."""
     message, code, parameter = _parse_error_body(body)
-    shown = f"{status}: {message}"
+    full = f"{status}: {message}"
     if status == 429 and not (code in _NO_MONEY_CODES or _NO_MONEY.search(message)):
         if re.search(r"request too large", message, re.IGNORECASE):  # for the account's tokens a minute
-            return CallFailed("too_long", shown)
-        return CallFailed("rate_limit", shown, retry_after_s=_retry_after(headers or {}))
+            return CallFailed("too_long", full)
+        return CallFailed("rate_limit", full, retry_after_s=_retry_after(headers or {}))
     if status in _OVERLOAD_STATUSES:
-        return CallFailed("rate_limit", shown, retry_after_s=_retry_after(headers or {}))
+        return CallFailed("rate_limit", full, retry_after_s=_retry_after(headers or {}))
     if status in _TRANSIENT_STATUSES or (status >= 500 and status != 501):
-        return CallFailed("transient", shown, maybe_paid=status in _MAYBE_PAID_STATUSES)
+        return CallFailed("transient", full, maybe_paid=status in _MAYBE_PAID_STATUSES)
     if status in (400, 403, 404, 413, 422):
-        return _classify_rejected_request(status, shown, message, code, parameter)
-    return CallFailed("final", shown)
+        return _classify_rejected_request(status, full, message, code, parameter)
+    return CallFailed("final", full)
 
 
 def _classify_rejected_request(
-    status: int, shown: str, message: str, code: str, parameter: str | None
+    status: int, full: str, message: str, code: str, parameter: str | None
 ) -> CallFailed:
     """What is wrong with a request that the endpoint would not carry out."""
     if code in _REFUSED_CODES or (status in (400, 403) and _REFUSED.search(message)):
-        return CallFailed("refused", shown)
+        return CallFailed("refused", full)
     if code in _UNSUPPORTED_CODES or (code not in _TOO_LONG_CODES and _UNSUPPORTED.search(message)):
         named = _optional_param_in(parameter) or _optional_param_in(message)
         if named is not None:
-            return CallFailed("unsupported_parameter", shown, parameter=named)
+            return CallFailed("unsupported_parameter", full, parameter=named)
     if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(message):
-        return CallFailed("too_long", shown)
-    return CallFailed("final", shown)
+        return CallFailed("too_long", full)
+    return CallFailed("final", full)
 
 
 def _optional_param_in(text: str | None) -> str | None:

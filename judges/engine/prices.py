@@ -1,4 +1,4 @@
-"""What tokens cost: a dated table (`prices.csv`; see `prices.md`), a table of one's own, and overrides.
+"""What tokens cost: a dated table (`prices.csv`; see `prices.md`), a table of the user's own, and overrides.
 
 A model without a row has no price: unknown, never nothing.
 """

@@ -1,7 +1,4 @@
-"""A judge around another one: whatever the outer one does not change is the inner one's.
-
-Judge sessions combined: several in parallel, or one with changed calls. They stay generators.
-"""
+"""A judge around another one, and judge sessions combined: several in parallel, or one with changed calls."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ from typing import Final
 
 from judges.ensembles.base import map_calls
 from judges.prompting import prompts_hash
-from judges.types import Answer, Judge, JudgeSession, View, Wants
+from judges.types import Answer, Judge, JudgeSession, View, Wants, covers
 
 UNCERTAIN: Final = (0.2, 0.8)
 """Scores of a cheap judge from the first to the second are no answer to rely on."""
@@ -99,19 +99,15 @@ def parse_band(text: str | None) -> tuple[float, float]:
 def restrict_view(view: View, wants: Wants) -> View:
     """The view without what a judge with these wants is not shown."""
     last = len(view.steps) - 1
-
-    def shows(amount: str, place: int) -> bool:
-        return amount == "all" or (amount == "last" and place == last)
-
     return replace(
         view,
         goal_images=view.goal_images if wants.goal_images else (),
         steps=tuple(
             replace(
                 step,
-                axtree=step.axtree if shows(wants.axtrees, place) else None,
-                axtree_pruned=step.axtree_pruned if shows(wants.axtrees, place) else None,
-                screenshot=step.screenshot if shows(wants.screenshots, place) else None,
+                axtree=step.axtree if covers(wants.axtrees, place == last) else None,
+                axtree_pruned=step.axtree_pruned if covers(wants.axtrees, place == last) else None,
+                screenshot=step.screenshot if covers(wants.screenshots, place == last) else None,
             )
             for place, step in enumerate(view.steps)
         ),

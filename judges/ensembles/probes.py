@@ -1,9 +1,8 @@
 """Probes: what a judge sees is changed, and its verdict should stand, or must not. Pure but for the banner.
 
-A judge that is worth its verdict does not need the agent to praise itself, is not taken in by a page that
+A judge that is worth its verdict does not need the agent to praise itself, is not deceived by a page that
 says all went well, and notices when the run does not fit the goal (paper, section 6: misleading reasoning).
-
-What probes did to a judge's verdicts: flips with intervals, and what it called a success then. Pure.
+The report has the flips with intervals, and what the judge called a success after the change.
 """
 
 import hashlib

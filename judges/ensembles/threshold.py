@@ -1,7 +1,4 @@
-"""Thresholds on a judge's score: chosen on dev for a stated aim, frozen in a file, applied to any split.
-
-Choosing a threshold on labelled scores for a stated aim, and saying honestly what it may be worth.
-"""
+"""Thresholds on a judge's score: chosen on dev for a stated aim, frozen in a file, applied to any split."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from judges.ensembles.base import WrappedJudge
 from judges.ensembles.voting import probability
-from judges.run.folder import diff_configurations
 from judges.types import Judge, JudgeSession, OptionsError, View
 
 if TYPE_CHECKING:
@@ -23,6 +19,8 @@ if TYPE_CHECKING:
     from leaderboard.calibration import Threshold as SweepPoint
 
 FORMAT: Final = 1
+FIGURES: Final = ("precision", "recall", "f1")
+FOLDS: Final = 5
 SCORE_SETTINGS: Final = (
     "judge",
     "prompts_hash",
@@ -43,7 +41,7 @@ class Threshold:
     """A frozen threshold: from ``value`` on, a score is a success.
 
     ``figure`` says in words what was maximised. ``chosen_on`` has the figures of the rows it was chosen on,
-    and ``held_out`` those of rows that each choice did not see (`choosing.choose_threshold`).
+    and ``held_out`` those of rows that each choice did not see (`choose_threshold`).
     ``configuration`` is what made the scores, as in run.json.
     """
 
@@ -91,15 +89,6 @@ def score_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {name: configuration.get(name) for name in SCORE_SETTINGS}
 
 
-def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
-    """Raise OptionsError when a run makes its scores otherwise than those the threshold was chosen on."""
-    if differences := diff_configurations(read_threshold(path).configuration, score_settings(configuration)):
-        raise OptionsError(
-            f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
-            "dev, or choose another:\n" + "\n".join(f"  {each}" for each in differences)
-        )
-
-
 def write_threshold(path: Path, threshold: Threshold) -> None:
     from core.files import atomic_write
 
@@ -117,7 +106,7 @@ def read_threshold(path: Path) -> Threshold:
 
 
 def threshold_of(content: Any, place: str) -> Threshold:
-    """The threshold that a file's content stands for. Raises OptionsError, which begins with ``place``."""
+    """The threshold in a file's content. Raises OptionsError, which begins with ``place``."""
     names = [field.name for field in fields(Threshold)]
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise OptionsError(
@@ -132,10 +121,6 @@ def threshold_of(content: Any, place: str) -> Threshold:
     if problems:
         raise OptionsError(f"{place}: {'; '.join(problems)}; make it again with `judges threshold`")
     return Threshold(**{name: content[name] for name in names})
-
-
-FIGURES: Final = ("precision", "recall", "f1")
-FOLDS: Final = 5
 
 
 class NoThresholdError(ValueError):
@@ -220,12 +205,12 @@ def _best(scores: np.ndarray, labels: np.ndarray, aim: Objective) -> float:
     if not (labels == 1).any() or not (labels == 0).any():
         raise NoThresholdError("the labels of these runs are all the same, so nothing can be chosen on them")
     swept = sweep(scores, labels, candidates(scores[scored]))
-    kept = [each for each in swept if aim.keep is None or (_value(each, aim.keep) or 0.0) >= aim.at_least]
-    kept = [each for each in kept if _value(each, aim.maximise) is not None]
-    if not kept:
+    fitting = [each for each in swept if aim.keep is None or (_value(each, aim.keep) or 0.0) >= aim.at_least]
+    fitting = [each for each in fitting if _value(each, aim.maximise) is not None]
+    if not fitting:
         most = max((_value(each, aim.keep) or 0.0 for each in swept), default=0.0) if aim.keep else 0.0
         raise NoThresholdError(f"no threshold gives {aim}; the most that {aim.keep} reaches is {most:.3f}")
-    return max(kept, key=lambda each: (_value(each, aim.maximise), each.precision or 0.0, each.at)).at
+    return max(fitting, key=lambda each: (_value(each, aim.maximise), each.precision or 0.0, each.at)).at
 
 
 def _held_out(

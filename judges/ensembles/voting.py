@@ -1,7 +1,4 @@
-"""Several answers of one judge to one trajectory, made one by a rule. Pure.
-
-A judge asked several times: its samples are put to a vote.
-"""
+"""A judge asked several times: its answers to one trajectory are put to a vote. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -24,32 +24,95 @@ from judges.engine.tokens import token_ceiling
 from judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from judges.run.folder import Judgment, ResultWriter, RunFolder, leading_errors_message
 from judges.run.progress import Progress, RunEnd, on_stop_signals
-from judges.run.runner import Job
+from judges.run.runner import Job, run_local
 from judges.run.scheduler import StopRunError, judge_trajectories
 from judges.types import Call, Message, OptionsError, Reply
 
 _MISSING: Final = "its replies are not there yet"
+
+POLL_S: Final = 20.0
+"""How often the status of the batches is asked for."""
+
+PROVIDERS: Final = ("openai", "any")
+"""Where there is a Batch API like OpenAI's; ``any`` is an address that the user knows to have one."""
 
 
 class ReplyMissingError(ValueError):
     """A call must be submitted first; its trajectory is judged in a later round."""
 
 
+def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float = POLL_S) -> RunEnd:
+    """Judge the job's trajectories into the folder, by batches.
+
+    Ctrl-C leaves the batches with the endpoint; the same command collects them. Raises OptionsError for a
+    provider without batches and for a missing key or price, RunFolderError for a list of batches that cannot
+    be read.
+    """
+    if wrong := sorted({each.provider for each in job.models.values()} - set(PROVIDERS)):
+        raise OptionsError(
+            f"--batch: {', '.join(wrong)} has no Batch API that works like OpenAI's; leave --batch out, or "
+            "give --provider any with the --base-url of an endpoint that has one"
+        )
+    if not job.models:  # nothing to submit
+        return run_local(job, folder, progress)
+    return asyncio.run(_run(job, folder, progress, poll_s))
+
+
+async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -> RunEnd:
+    access = resolve_access(job.models)
+    settings = job.settings
+    build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
+    log = BatchLog(folder.folder)
+    cache = CallCache(settings.cache)
+    stop = asyncio.Event()
+    try:
+        async with _clients(access) as clients:
+            collector = BatchCollector(job.models, clients, cache, log, settings.prices, progress)
+            rounds = _Rounds(job, folder, access, collector, stop, poll_s)
+            async with ResultWriter(folder, job.judge.name, cache.sync, progress) as writer:
+                with on_stop_signals(lambda number: stop.set()):
+                    ended = await rounds.run(writer)
+                if ended.how != "failing":
+                    writer.write_errors()
+            return ended
+    finally:
+        cache.close()
+
+
 @dataclass
-class BatchDriver:
-    """Judges what can be judged. ``judged``: the ids that are done with.
+class _Rounds:
+    """Collecting, driving and submitting, in turns. ``judged``: the ids that are done with.
 
     ``left_out_usd``: what a call may cost that was left out, since with it the limit might be passed.
     """
 
     job: Job
+    folder: RunFolder
     access: Mapping[str, Access]
     collector: BatchCollector
     stop: asyncio.Event
+    poll_s: float
     judged: set[str] = field(default_factory=set)
     left_out_usd: float | None = None
 
-    async def drive(self, writer: ResultWriter, files: BatchFiles) -> None:
+    async def run(self, writer: ResultWriter) -> RunEnd:
+        """Go on until all are judged, or nothing more can be done now."""
+        try:
+            while True:
+                await self.collector.wait(self.stop, self.poll_s)
+                if (ended := self._ended_early()) is not None:
+                    return ended
+                with BatchFiles(self.folder.folder) as files:
+                    await self._drive(writer, files)
+                    if not files.keys:
+                        return self._ended(writer)
+                    await self._submit(files)
+        except CallFailed as failure:
+            return RunEnd(
+                "failing", f"the endpoint cannot be used for batches: {failure.message}{self._left()}"
+            )
+
+    async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
         """Judge what can be judged, and put the calls that are missing for the rest into the files."""
         self.left_out_usd = None
 
@@ -116,77 +179,6 @@ class BatchDriver:
         )
         files.add(role, key, batch_line(key, body), most_usd, is_shorter=is_shorter)
 
-
-POLL_S: Final = 20.0
-"""How often it is asked how the batches stand."""
-
-PROVIDERS: Final = ("openai", "any")
-"""Where there is a Batch API like OpenAI's; ``any`` is an address that the user knows to have one."""
-
-
-def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float = POLL_S) -> RunEnd:
-    """Judge the job's trajectories into the folder, by batches.
-
-    Ctrl-C leaves the batches with the endpoint; the same command collects them. Raises OptionsError for a
-    provider without batches and for a missing key or price, RunFolderError for a list of batches that cannot
-    be read.
-    """
-    if wrong := sorted({each.provider for each in job.models.values()} - set(PROVIDERS)):
-        raise OptionsError(
-            f"--batch: {', '.join(wrong)} has no Batch API that works like OpenAI's; leave --batch out, or "
-            "give --provider any with the --base-url of an endpoint that has one"
-        )
-    return asyncio.run(_run(job, folder, progress, poll_s))
-
-
-async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -> RunEnd:
-    access = resolve_access(job.models)
-    settings = job.settings
-    build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
-    log = BatchLog(folder.folder)
-    cache = CallCache(settings.cache)
-    stop = asyncio.Event()
-    try:
-        async with _clients(access) as clients:
-            collector = BatchCollector(job.models, clients, cache, log, settings.prices, progress)
-            rounds = _Rounds(folder, collector, BatchDriver(job, access, collector, stop), stop, poll_s)
-            async with ResultWriter(folder, job.judge.name, cache.sync, progress) as writer:
-                with on_stop_signals(lambda number: stop.set()):
-                    ended = await rounds.run(writer)
-                if ended.how != "failing":
-                    writer.write_errors()
-            return ended
-    finally:
-        cache.close()
-
-
-@dataclass
-class _Rounds:
-    """Collecting, driving and submitting, in turns."""
-
-    folder: RunFolder
-    collector: BatchCollector
-    driver: BatchDriver
-    stop: asyncio.Event
-    poll_s: float
-
-    async def run(self, writer: ResultWriter) -> RunEnd:
-        """Go on until all are judged, or nothing more can be done now."""
-        try:
-            while True:
-                await self.collector.wait(self.stop, self.poll_s)
-                if (ended := self._ended_early()) is not None:
-                    return ended
-                with BatchFiles(self.folder.folder) as files:
-                    await self.driver.drive(writer, files)
-                    if not files.keys:
-                        return self._ended(writer)
-                    await self._submit(files)
-        except CallFailed as failure:
-            return RunEnd(
-                "failing", f"the endpoint cannot be used for batches: {failure.message}{self._left()}"
-            )
-
     async def _submit(self, files: BatchFiles) -> None:
         """Submit the files; each batch is recorded first, so that none is forgotten or made twice."""
         log = self.collector.log
@@ -204,12 +196,11 @@ class _Rounds:
 
     def _ended(self, writer: ResultWriter) -> RunEnd:
         """How a run ends that has no call left to submit."""
-        driver = self.driver
         if writer.all_failed:
             return RunEnd("failing", leading_errors_message(writer.discard_errors()))
-        if len(driver.judged) == len(driver.job.ids):
+        if len(self.judged) == len(self.job.ids):
             return RunEnd("finished")
-        max_usd, left_out_usd = driver.job.settings.max_usd, driver.left_out_usd
+        max_usd, left_out_usd = self.job.settings.max_usd, self.left_out_usd
         if max_usd is not None and left_out_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
             return RunEnd("budget", limit_message(max_usd, spent_usd, left_out_usd))

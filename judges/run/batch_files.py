@@ -144,7 +144,7 @@ ENDPOINT: Final = "/v1/chat/completions"
 def batch_line(key: str, body: dict[str, Any]) -> bytes:
     """The line of a call, named by its key.
 
-    Halves of characters, which stand in some pages, are made U+FFFD: one line that is no UTF-8 would spoil
+    Halves of characters, which some pages have, are made U+FFFD: one line that is no UTF-8 would spoil
     its whole batch.
     """
     import msgspec
@@ -169,8 +169,8 @@ class _Part:
 class BatchFiles:
     """Files in ``folder`` with the calls of the next batches, those of each role apart; for ``with``.
 
-    A file holds the calls of one model, as OpenAI wants it. Left, the files are gone: they have been handed
-    in, or are made again.
+    A file holds the calls of one model, as OpenAI wants it. At the end of the block the files are removed:
+    they were submitted, or are made again.
     """
 
     folder: Path
@@ -238,7 +238,7 @@ _PASSING: Final = ("transient", "rate_limit")
 class BatchCollector:
     """Takes the replies of open batches into the cache, and knows what became of the other calls.
 
-    ``failed``: by key, what stands for the reply of a call that is given up. ``refused``: the
+    ``failed``: by key, the reply in place of that of a call that is given up. ``refused``: the
     endpoint's reasons for rejected batches; ``cancelled``: batches that were stopped at the endpoint.
     """
 
@@ -258,7 +258,7 @@ class BatchCollector:
     async def wait(self, stop: asyncio.Event, poll_s: float) -> None:
         """Return when no batch is open, or ``stop`` is set.
 
-        Raises CallFailed when the endpoint will not tell how a batch stands; trouble that passes is waited
+        Raises CallFailed when the endpoint does not give the status of a batch; transient failures are waited
         out.
         """
         while self.log.open and not stop.is_set():
@@ -284,7 +284,7 @@ class BatchCollector:
             return None
 
     async def _poll(self, entry: BatchEntry) -> BatchState | None:
-        """How an open batch stands; one that has ended is collected, one that was never made is forgotten."""
+        """The status of an open batch; one that has ended is collected, one never made is forgotten."""
         client = self.clients[entry.role]
         if entry.id is None:
             state = await client.find(entry.mark)
@@ -365,7 +365,7 @@ class BatchCollector:
         return self.prices.cost(self.models[role], made.input_tokens, made.output_tokens, is_batch=True)
 
     def _report(self, states: list[BatchState]) -> None:
-        """A line when a batch has got on: into another status, or by a tenth of its calls."""
+        """A line when a batch has moved on: into another status, or by a tenth of its calls."""
         done, total = sum(state.done for state in states), sum(state.total for state in states)
         failed = sum(state.failed for state in states)
         now = (sorted(state.status for state in states), 10 * (done + failed) // max(1, total))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from core.cli import read_settings
 from judges.endpoints.providers import PROVIDERS
+from judges.ensembles.threshold import read_threshold, score_settings
 from judges.types import (
     DEFAULT_OUTPUT_TOKENS,
     AnyJudge,
@@ -44,11 +45,11 @@ RELEASED_FOLDERS: Final = (
     "aer",
     "aerv",
     "nnetnav",
-    *(f"claude-3.7-sonnet-{shown}" for shown in ("noscreen", "noaxtree")),
-    *(f"gpt-4o-{shown}" for shown in ("noscreen", "noaxtree")),
+    *(f"claude-3.7-sonnet-{form}" for form in ("noscreen", "noaxtree")),
+    *(f"gpt-4o-{form}" for form in ("noscreen", "noaxtree")),
     "gpt-4o-mini",
-    *(f"gpt-4o-mini-{shown}" for shown in ("noaxtree", "noscreen", "noscreen-noaxtree")),
-    *(f"qwen-2.5-vl-{shown}" for shown in ("noaxtree", "noscreen")),
+    *(f"gpt-4o-mini-{form}" for form in ("noaxtree", "noscreen", "noscreen-noaxtree")),
+    *(f"qwen-2.5-vl-{form}" for form in ("noaxtree", "noscreen")),
     "llama-3.3-70b-noscreen",
 )
 """The judges' folders in the released data."""
@@ -141,6 +142,34 @@ def _threshold(options: RunOptions) -> Any:
         return json.loads(options.threshold.read_bytes())
     except (OSError, ValueError) as error:
         raise OptionsError(f"--threshold {options.threshold}: cannot be read ({error})") from error
+
+
+def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
+    """Raise OptionsError when a run makes its scores differently from those the threshold was chosen on."""
+    chosen_on = read_threshold(path).configuration
+    if differences := diff_configurations(chosen_on, score_settings(configuration)):
+        raise OptionsError(
+            f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
+            "dev, or choose another:\n" + "\n".join(f"  {each}" for each in differences)
+        )
+
+
+def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
+    one, other = dict(_leaves(there)), dict(_leaves(now))
+    return [
+        f"{path}: {one.get(path, 'nothing')} there, {other.get(path, 'nothing')} now"
+        for path in sorted({*one, *other})
+        if one.get(path) != other.get(path)
+    ]
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}.{name}" if path else name)
+    elif value is not None:
+        yield path, value
 
 
 def _without_secrets(address: str | None) -> str | None:
@@ -266,7 +295,7 @@ def build_judge(options: RunOptions) -> AnyJudge:
 
         judge = SampledJudge(judge, options.samples, options.vote)
     if options.threshold is not None:
-        from judges.ensembles.threshold import read_threshold, with_threshold
+        from judges.ensembles.threshold import with_threshold
 
         judge = with_threshold(judge, read_threshold(options.threshold))
     return judge

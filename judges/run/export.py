@@ -1,7 +1,7 @@
 """A run in the released layout: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``, as the paper's are.
 
 A file has one reply, from which the verdict is read again. So what a judge decided on several (samples) is
-given as the first reply that says the same, and a verdict that no single reply says cannot be given.
+exported as the first reply that says the same, and a verdict that no single reply says cannot be.
 """
 
 import json
@@ -19,12 +19,12 @@ from judges.run.folder import Record, error_of, read_judgments, read_run
 
 
 class ExportError(ValueError):
-    """A run that cannot be given in the released layout; the message says why."""
+    """A run that cannot be exported in the released layout; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """What was written: the judge's folder, how many files, and the ids that no single reply stands for."""
+    """What was written: the judge's folder, the number of files, and the ids whose verdict no reply says."""
 
     judge: str
     files: int

@@ -5,12 +5,8 @@
     predictions.jsonl  the prediction file; replaced whole when a session ends
 
 One process at a time has the folder. Killed at any moment it is whole: a line without its end is not there.
-
-What is kept of a judged trajectory: its line of judgments.jsonl, and its row of predictions.jsonl.
-
-Results kept while a run goes on: many with one wait for the disk, none before its replies are on it.
-
-Whether a run goes well at all: with a wrong key or model name every trajectory ends in an error.
+While a run goes on results are written together, many with one wait for the disk, none before its replies
+are on it; nothing is written while all end in errors, as they do with a wrong key or model name.
 """
 
 from __future__ import annotations
@@ -31,12 +27,23 @@ from core.files import atomic_write, atomic_writer
 from core.predictions.write import write_predictions
 from core.vocabulary import PREDICTION_COLUMNS
 from judges.engine.cache import complete_lines, truncate_partial_line
+from judges.run.config import diff_configurations
 from judges.run.progress import Progress, was_generated
 from judges.run.scheduler import Exchange, Judgment
 from judges.types import Answer, Image, Message, Reply
 
 Record = dict[str, Any]
 """A line of judgments.jsonl, as JSON holds it."""
+
+RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
+FORMAT: Final = 1
+"""The form of the folder that this code writes and reads."""
+
+MAX_LEADING_ERRORS: Final = 20
+"""A run stops when its first results, this many, are all in the state ``error``."""
+
+UPDATE_INTERVAL_S: Final = 1.0
+"""How often the dollars spent are noted in run.json."""
 
 _ANSWER_FIELDS: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
 _REPLY_FIELDS: Final = tuple(each.name for each in fields(Reply) if each.name not in ("logprobs", "key"))
@@ -78,13 +85,13 @@ def prediction_row(record: Record) -> Record:
 
 
 def error_of(record: Record) -> str:
-    """Why a trajectory has no verdict: what kept it from being judged, or what its first failed call met."""
+    """Why a trajectory has no verdict: what prevented the judging, or what its first failed call met."""
     failures = (call["reply"].get("error") for call in record["calls"])
     return record.get("problem") or next(filter(None, failures), "no reply")
 
 
 def _call_record(exchange: Exchange) -> Record:
-    """What was asked is named by its key, a hash over messages and parameters; pictures by theirs."""
+    """The call is named by its key, a hash over messages and parameters; pictures by theirs."""
     call, reply = exchange.call, exchange.reply
     sent = call.shorter if reply.used_shorter and call.shorter is not None else call.messages
     values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
@@ -116,11 +123,6 @@ def _latency(exchanges: Sequence[Exchange]) -> float | None:
 def _sum(values: Iterable[float | None]) -> float | None:
     found = list(values)
     return None if any(value is None for value in found) else sum(found)
-
-
-RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
-FORMAT: Final = 1
-"""The form of the folder that this code writes and reads."""
 
 
 class RunFolderError(ValueError):
@@ -263,28 +265,6 @@ def totals(records: Iterable[Record]) -> dict[str, Any]:
     return {"trajectories": states.total(), "states": dict(sorted(states.items())), "calls": calls, **sums}
 
 
-def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
-    one, other = dict(_leaves(there)), dict(_leaves(now))
-    return [
-        f"{path}: {one.get(path, 'nothing')} there, {other.get(path, 'nothing')} now"
-        for path in sorted({*one, *other})
-        if one.get(path) != other.get(path)
-    ]
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{path}.{name}" if path else name)
-    elif value is not None:
-        yield path, value
-
-
-MAX_LEADING_ERRORS: Final = 20
-"""A run stops when its first results, this many, are all in the state ``error``."""
-
-
 class LeadingErrors:
     """Holds results back while all of them are errors: they are judged again once the cause is fixed."""
 
@@ -321,10 +301,6 @@ def leading_errors_message(error: str) -> str:
         f"stopped: every trajectory so far ended in an error, the first with: {error}\n"
         "Nothing was written. Fix the cause and run the same command again."
     )
-
-
-UPDATE_INTERVAL_S = 1.0
-"""How often the dollars spent are noted in run.json."""
 
 
 class ResultWriter:

@@ -1,27 +1,20 @@
 """What a run will take before it is made: calls, pictures, tokens, dollars, time.
 
-The judge is driven through every trajectory with replies out of the cache and, where there are none, made-up
-ones: short and all saying no (low), typical (expected), long and all saying yes (high). A call that is asked
-twice counts once, as the engine makes it once.
-
-How long calls take: assumptions of a plan, and the limits that a run was given.
-
-Dummy replies of typical length, so that a judge can be driven to its end without a model.
-
-What follows a reply is then known before it is paid: which calls, how many, how long.
-
-From options to a plan: what `plan` does.
+The judge is driven through every trajectory with replies out of the cache and, where there are none, dummy
+ones of typical length: short and all saying no (low), typical (expected), long and all saying yes (high). So
+it is known before it is paid which calls follow from a reply. A call that is asked twice counts once, as the
+engine makes it once.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from judges.engine.cache import CallCache, call_key
 from judges.engine.prices import PriceTable, read_prices
@@ -34,6 +27,9 @@ if TYPE_CHECKING:
     from judges.cli.options import RunOptions
     from judges.views import Views
 
+READERS: Final = 4
+"""Threads that read runs, and scale their pictures, while others are counted."""
+
 FIRST_TOKEN_S: Final = 1.5
 TOKENS_PER_S: Final = 60.0
 """Assumed of a call: the wait for its first token, and the rate of the others. Endpoints differ widely."""
@@ -42,6 +38,25 @@ REASONING_TOKENS: Final = {"low": 200, "expected": 600, "high": 4_000}
 """Assumed tokens of hidden reasoning in a reply of a reasoning model; they are paid as output."""
 
 _REASONING_MODELS: Final = re.compile(r"(o[134](-|$)|gpt-5|deepseek-r1|qwq)|.*thinking", re.IGNORECASE)
+
+Scenario = Literal["low", "expected", "high"]
+SCENARIOS: Final[tuple[Scenario, ...]] = ("low", "expected", "high")
+
+TYPICAL_TOKENS: Final = {"caption": 500, "change": 110, "key points": 70, "rating": 110, "verdict": 220}
+"""Tokens of a typical reply by the purpose of its call."""
+
+TYPICAL_TOKENS_OF_OTHERS: Final = 250
+SHARES: Final = {"low": 0.5, "expected": 1.0, "high": 3.0}
+"""How long replies are in a scenario, of their typical length; never longer than they are allowed to be."""
+
+YES_SHARE: Final = 0.35
+"""In the expected scenario this share of replies says yes; about as many runs are called successful in
+the paper's Table 6. In the low scenario none do, in the high one all."""
+
+_WORDS: Final = """
+the agent opened the page and then looked for the item that was asked for in the list of results so it set the
+filter and went on to the next step while the price and the name of the product were shown at the end
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +88,6 @@ class Throughput:
 def is_reasoning(model: str) -> bool:
     """Whether a model thinks in tokens that are paid but not shown, by its name."""
     return _REASONING_MODELS.match(model.rpartition("/")[2]) is not None
-
-
-Scenario = Literal["low", "expected", "high"]
-SCENARIOS: Final[tuple[Scenario, ...]] = ("low", "expected", "high")
-
-TYPICAL_TOKENS: Final = {"caption": 500, "change": 110, "key points": 70, "rating": 110, "verdict": 220}
-"""Tokens of a typical reply by the purpose of its call."""
-
-TYPICAL_TOKENS_OF_OTHERS: Final = 250
-SHARES: Final = {"low": 0.5, "expected": 1.0, "high": 3.0}
-"""How long replies are in a scenario, of their typical length; never longer than they are allowed to be."""
-
-YES_SHARE: Final = 0.35
-"""In the expected scenario this share of replies says yes; about as many runs are called successful in
-the paper's Table 6. In the low scenario none do, in the high one all."""
-
-_WORDS: Final = """
-the agent opened the page and then looked for the item that was asked for in the list of results so it set the
-filter and went on to the next step while the price and the name of the product were shown at the end
-"""
 
 
 def tokens_per_word(count: Callable[[str], int]) -> float:
@@ -137,7 +132,7 @@ def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
 
 def _filler(words: int, mark: str) -> str:
     """A mark, which takes about four tokens, and common words."""
-    return " ".join([f"({mark})", *itertools.islice(itertools.cycle(_WORDS.split()), max(1, words - 4))])
+    return " ".join([f"({mark})", *islice(cycle(_WORDS.split()), max(1, words - 4))])
 
 
 class Range(NamedTuple):
@@ -153,7 +148,7 @@ class CountingRules(NamedTuple):
 
     prices: PriceTable
     counters: TokenCounters
-    pace: Throughput
+    throughput: Throughput
     is_batch: bool = False
 
 
@@ -197,18 +192,11 @@ class Plan:
         return None if None in known else _sum(usd for usd in known if usd is not None)
 
 
-class ReplyLookup(Protocol):
-    """Where replies are looked up: `engine.cache.CallCache`."""
-
-    def get(self, key: str) -> Reply | None:
-        """The reply to a call; None when it was not made yet."""
-
-
 def make_plan(
     judge: Judge,
     models: Mapping[str, ModelSettings],
     views: Iterable[tuple[str, View | str]],
-    cache: ReplyLookup | None,
+    cache: CallCache | None,
     rules: CountingRules,
 ) -> Plan:
     """The plan of a run. ``views``: each trajectory's id with its view, or with why there is none."""
@@ -247,7 +235,7 @@ class _Run:
         self,
         scenario: Scenario,
         models: Mapping[str, ModelSettings],
-        cache: ReplyLookup | None,
+        cache: CallCache | None,
         rules: CountingRules,
         sizes: dict[str, _Size],
     ):
@@ -281,7 +269,9 @@ class _Run:
     def seconds(self) -> float:
         calls = sum(each["calls"] for each in self.totals.values())
         tokens = sum(each["input_tokens"] + each["output_tokens"] for each in self.totals.values())
-        return self._rules.pace.seconds_of_run(calls, tokens, self._seconds_of_calls, self._longest_call)
+        return self._rules.throughput.seconds_of_run(
+            calls, tokens, self._seconds_of_calls, self._longest_call
+        )
 
     def _count(self, call: Call, key: str, model: ModelSettings, output_tokens: int) -> None:
         rules = self._rules
@@ -297,7 +287,7 @@ class _Run:
         totals["output_tokens"] += output_tokens
         if (price := rules.prices.of(model)) is not None:
             totals["usd"] += price.cost(input_tokens, output_tokens, is_batch=rules.is_batch)
-        seconds = rules.pace.seconds_of_call(output_tokens)
+        seconds = rules.throughput.seconds_of_call(output_tokens)
         self._seconds_of_calls += seconds
         self._longest_call = max(self._longest_call, seconds)
 
@@ -333,10 +323,6 @@ def _sum(ranges: Iterable[Range]) -> Range:
     return Range(*map(sum, zip((0, 0, 0), *ranges, strict=True)))
 
 
-READERS = 4
-"""Threads that read runs, and scale their pictures, while others are counted."""
-
-
 def plan_run(
     options: RunOptions,
     tokenizer: str | None = None,
@@ -350,11 +336,11 @@ def plan_run(
     models = build_models(options, judge)
     if not models:
         return Plan(len(selection.ids), (), Range(0.0, 0.0, 0.0))
-    pace = Throughput(
+    throughput = Throughput(
         options.max_in_flight, options.requests_per_minute, options.tokens_per_minute, seconds_per_call
     )
     prices = read_prices(options.prices, options.price or ())
-    rules = CountingRules(prices, TokenCounters(tokenizer), pace, is_batch)
+    rules = CountingRules(prices, TokenCounters(tokenizer), throughput, is_batch)
     views = build_views(options, selection.suite)
     there = set(views.ids())
     ids = [each for each in selection.ids if each in there]
@@ -364,12 +350,8 @@ def plan_run(
             "--source and --suite"
         )
     folder = cache_folder(options.cache)
-    cache = CallCache(folder) if folder.is_dir() else None
-    try:
+    with closing(CallCache(folder)) if folder.is_dir() else nullcontext() as cache:
         return make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules)
-    finally:
-        if cache is not None:
-            cache.close()
 
 
 def _read_ahead(views: Views, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
@@ -378,7 +360,7 @@ def _read_ahead(views: Views, judge: Judge, ids: Sequence[str]) -> Iterator[tupl
     def read(trajectory_id: str) -> View | str:
         try:
             return views.view(trajectory_id, judge.wants)
-        except ValueError as problem:  # what cannot be shown; the run tells of it in the same words
+        except ValueError as problem:  # what cannot be shown; the run says so in the same words
             return str(problem)
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="views") as readers:

@@ -61,7 +61,7 @@ class VerdictOnly:
 
 
 def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) -> Judge:
-    """What reads the replies of a run with this configuration; ``form`` for a judge of one's own.
+    """What reads the replies of a run with this configuration; ``form`` for a judge of your own.
 
     Raises ReparseError where it is not known how the judge answers.
     """
@@ -86,11 +86,7 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
 
 
 def form_of_judge(name: str, form: Form | None = None) -> Form:
-    """How a judge of the registry answers, or one that has an attribute ``form``. Raises ReparseError."""
-    from judges.catalog.aer import AerJudge
-    from judges.catalog.nnetnav import NNetNavJudge
-    from judges.catalog.simplified import SimplifiedJudge
-    from judges.catalog.webjudge import WebJudge
+    """How a judge answers, by its attribute ``form``. Raises ReparseError."""
     from judges.registry import UnknownJudgeError, find_judge
 
     if form is not None:
@@ -103,11 +99,9 @@ def form_of_judge(name: str, form: Form | None = None) -> Form:
         ) from None
     if not getattr(judge, "models", {}):
         raise ReparseError(f"{judge.name}: asks no model, so there is no reply to read again")
-    forms = {SimplifiedJudge: "tags", AerJudge: "status", WebJudge: "status", NNetNavJudge: "rating"}
-    found = next((forms[kind] for kind in forms if isinstance(judge, kind)), getattr(judge, "form", None))
-    if found is None:
+    if not hasattr(judge, "form"):
         raise ReparseError(f"{judge.name}: it is not known how it answers; say it with --form")
-    return found
+    return judge.form
 
 
 def reparse_record(record: Record, judge: Judge, whole: WholeReply | None = None) -> Record | None:
@@ -126,7 +120,7 @@ def reparse_record(record: Record, judge: Judge, whole: WholeReply | None = None
         return found if found is not None else _reply_before_the_verdict(record, call)
 
     answer = drive_offline(judge, _EMPTY_VIEW, reply_to)
-    return None if answer is None else {**record, "state": answer.state, "answer": _kept(answer)}
+    return None if answer is None else {**record, "state": answer.state, "answer": _answer_facts(answer)}
 
 
 def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Record]]:
@@ -162,7 +156,7 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Record
         yield trajectory_id, {**row, "state": read.state, "reasoning": shorten(read.reply)}
 
 
-def _kept(answer: Answer) -> Record:
+def _answer_facts(answer: Answer) -> Record:
     return {name: value for name, value in asdict(answer).items() if value is not None and name != "state"}
 
 
@@ -171,12 +165,12 @@ def _reply_of(call: Record, whole: WholeReply | None) -> Reply:
     stored = call["reply"]
     if whole is None or stored["state"] != "ok":
         return Reply(**{name: stored[name] for name in _REPLY_FIELDS if name in stored})
-    if (kept := whole(call["key"])) is None:
+    if (cached := whole(call["key"])) is None:
         raise ReparseError(
             "the run's scores are from log-probabilities, and a reply of it is not in the cache; name the "
             "cache that the run used with --cache"
         )
-    return kept
+    return cached
 
 
 def _verdict_calls(record: Record) -> list[Record]:

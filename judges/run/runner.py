@@ -1,15 +1,15 @@
 """From options to a whole run folder: `run_judge`, whichever engine does the work.
 
-`run_local` is the engine of this process. The others (`batch`, `ray`) have its form, `Engine`: they are given
-a job, the run's folder and its progress, write results with `RunFolder.append`, and say how the run ended.
+`run_local` is the engine of this process. The others (`batch`, `ray`) have its form, `Engine`: they take a
+job, the run's folder and its progress, write results with `RunFolder.append`, and say how the run ended.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,6 @@ from judges.engine.concurrency import AdaptiveLimit
 from judges.engine.engine import CallExecutor
 from judges.engine.prices import PriceTable, read_prices
 from judges.engine.retry import Endpoint, OnEvent
-from judges.ensembles.threshold import check_score_settings
 from judges.run.config import (
     Selection,
     build_configuration,
@@ -33,6 +32,7 @@ from judges.run.config import (
     build_models,
     build_views,
     cache_folder,
+    check_score_settings,
     endpoint_addresses,
     judge_facts,
     select,
@@ -116,7 +116,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
     async with ResultWriter(folder, job.judge.name, executor.sync, progress) as writer:
         if not job.models:
             writer.write_errors()
-        with stopping.on_signals(), contextlib.suppress(StopRunError):
+        with stopping.on_signals(), suppress(StopRunError):
             try:
                 await judge_trajectories(job.judge, job.ids, job.views, ask, keep, job.settings.max_in_flight)
             except asyncio.CancelledError:
@@ -128,7 +128,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
     return RunEnd("finished") if writer.written == len(job.ids) else stopping.ended or RunEnd("interrupted")
 
 
-@contextlib.asynccontextmanager
+@asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
     """What answers the job's calls, open for the block: endpoints, cache, limit and budget of its settings.
 
@@ -139,15 +139,11 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
     spend.presumed = lambda: budget.presumed_usd
     limit = AdaptiveLimit(settings.max_in_flight, settings.requests_per_minute, settings.tokens_per_minute)
     async with open_endpoints(job.models, timeout_s=settings.timeout_s or TIMEOUT_S) as endpoints:
-        cache = CallCache(settings.cache) if settings.cache is not None else None
-        try:
+        with closing(CallCache(settings.cache)) if settings.cache is not None else nullcontext() as cache:
             yield CallExecutor(endpoints, job.models, cache, limit, budget, on_event)
-        finally:
-            if cache is not None:
-                cache.close()
 
 
-@contextlib.asynccontextmanager
+@asynccontextmanager
 async def open_endpoints(
     models: Mapping[str, ModelSettings],
     environment: Mapping[str, str] | None = None,

@@ -90,7 +90,7 @@ def _without(said: str) -> str:
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_no_message_of_a_judge_tells_reward_label_agent_or_trajectory(planted, name):
+def test_no_message_of_a_judge_contains_reward_label_agent_or_trajectory(planted, name):
     assert planted.reward(TRAJECTORY_ID) == float(REWARD)  # it is there to be told
     assert_nothing_planted(find_judge(name), planted)
 

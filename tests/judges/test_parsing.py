@@ -30,7 +30,7 @@ def test_a_call_that_failed_ends_in_its_own_state(state):
         assert parse_answer(Reply(TAGS, state=state), form) == Answer(state)
 
 
-def test_what_the_endpoint_said_of_the_end_is_heeded():
+def test_the_finish_reason_of_the_endpoint_counts():
     assert answer_of_tags(Reply("<reasoning>so", finish_reason="length")).state == "truncated"
     assert answer_of_tags(Reply(TAGS, finish_reason="content_filter")).state == "refused"
     assert answer_of_tags(Reply(None, refusal="no")).state == "refused"

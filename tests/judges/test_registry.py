@@ -87,14 +87,14 @@ def test_a_judge_may_be_an_instance_in_a_module(monkeypatch, tmp_path):
         ("class J:\n    name = 'J'\n    def ask(self, view): ...", "J", "needs inputs, calls, source, wants"),
     ],
 )
-def test_what_is_wrong_with_ones_own_judge_is_told(tmp_path, content, attribute, message):
+def test_the_message_says_what_is_wrong_with_a_custom_judge(tmp_path, content, attribute, message):
     path = tmp_path / "odd.py"
     path.write_text(content)
     with pytest.raises(CustomJudgeError, match=message):
         find_judge(f"{path}:{attribute}")
 
 
-def test_a_file_or_a_module_that_is_not_there_is_told(tmp_path):
+def test_a_missing_file_or_module_of_a_custom_judge_is_named(tmp_path):
     with pytest.raises(CustomJudgeError, match="there is no such file"):
         find_judge(f"{tmp_path / 'absent.py'}:J")
     with pytest.raises(CustomJudgeError, match="no_such_module_at_all"):
@@ -201,7 +201,7 @@ def test_a_judge_goes_to_another_process_and_back(judge):
 
 
 @pytest.mark.parametrize("judge", judges().values(), ids=lambda judge: judge.name)
-def test_the_number_of_calls_is_the_one_that_is_told(judge):
+def test_the_number_of_calls_is_the_listed_one(judge):
     if hasattr(judge, "judge_reward"):
         assert judge.calls == "0"
         return
@@ -220,6 +220,6 @@ def test_the_list_has_every_judge_with_what_it_sees_its_calls_its_model_and_its_
         assert all(model in told for model in row["models"].values())
 
 
-def test_prompts_hashes_tell_prompts_apart():
+def test_different_prompts_have_different_hashes():
     hashes = [find_judge(name).prompts_hash for name in ("gpt-4o-axtree", "aer-c", "nnetnav", "webjudge")]
     assert len({*hashes}) == 4 and all(re.fullmatch("[0-9a-f]{64}", each) for each in hashes)

@@ -168,7 +168,7 @@ def test_of_two_files_of_one_run_the_first_that_can_be_read_is_shown(tmp_path):
     assert Views(tmp_path).view("shop/a/shop.1").goal == "the second"
 
 
-def test_a_run_that_is_not_there_or_cannot_be_read_is_told_by_its_id_and_why(tmp_path):
+def test_a_missing_or_unreadable_run_is_named_by_its_id_and_why(tmp_path):
     source = SourceFolder(tmp_path)
     source.put("shop/a/shop.1", content={"steps": 3})
     views = Views(tmp_path)

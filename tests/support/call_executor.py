@@ -49,7 +49,7 @@ class Kit:
         self.models = {"judge": ModelSettings("m", provider="any", base_url=base_url, **settings)}
         self.events, self.how = [], {"retry_policy": SOON, "draw": lambda: 1.0}
 
-    def tell(self, kind, **facts):
+    def on_event(self, kind, **facts):
         self.events.append((kind, facts))
 
     def kinds(self):
@@ -63,7 +63,7 @@ class Kit:
                 cache = CallCache(self.folder)
                 try:
                     executor = CallExecutor(
-                        endpoints, self.models, cache, self.limit, self.budget, self.tell, **self.how
+                        endpoints, self.models, cache, self.limit, self.budget, self.on_event, **self.how
                     )
                     self.executor = executor
                     return await ask(executor)

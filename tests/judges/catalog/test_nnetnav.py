@@ -55,7 +55,7 @@ def test_pages_too_long_are_described_from_their_pruned_trees():
     assert said.replace("in full", "pruned") == text(call.shorter) != said
 
 
-def test_a_page_without_a_tree_costs_no_call_and_the_judge_is_told_the_action():
+def test_a_page_without_a_tree_costs_no_call_and_the_prompt_names_the_action():
     shown = view(actions=3)
     steps = list(shown.steps)
     steps[1] = replace(steps[1], axtree=None, axtree_pruned=None)
@@ -79,7 +79,7 @@ def test_an_agent_that_did_nothing_is_rated_in_one_call():
 
 
 @pytest.mark.parametrize("state", ["too_long", "refused"])
-def test_one_change_that_could_not_be_described_is_told_and_the_rest_is_rated(state):
+def test_one_change_that_could_not_be_described_is_named_and_the_rest_is_rated(state):
     def reply(call: Call) -> Reply:
         return Reply(state=state) if "tree 1 in full" in text(call.messages) else describe(call)
 

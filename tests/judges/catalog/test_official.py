@@ -159,7 +159,7 @@ def test_a_change_that_could_not_be_described_is_left_out_as_there(official):
 
 @pytest.mark.labels
 @pytest.mark.parametrize("name", ["simplified-screenshot", "AER-V", "AER-C"])
-def test_where_the_released_code_would_fail_for_want_of_a_screenshot_it_is_said_to_be_missing(official, name):
+def test_where_the_released_code_would_fail_without_a_screenshot_the_prompt_says_so(official, name):
     done = judged(official(name), view(screenshots=False))
     assert "No screenshot of the" in text(done.last.messages)
     assert len(done.calls) == 1
@@ -190,7 +190,7 @@ def test_a_judge_that_the_package_does_not_have_is_refused(official, name):
         official(name)
 
 
-def test_without_the_package_and_without_a_network_it_is_said_what_to_do(tmp_path, monkeypatch):
+def test_without_the_package_and_without_a_network_the_message_says_what_to_do(tmp_path, monkeypatch):
     from core.settings import Settings
     from leaderboard.labels import source
 

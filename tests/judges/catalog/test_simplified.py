@@ -82,7 +82,7 @@ def test_without_a_tree_there_is_no_shorter_prompt(has_axtree, has_screenshot):
     assert judged(judge(has_axtree, has_screenshot), view()).last.shorter is None
 
 
-def test_what_was_not_recorded_is_said_to_be_missing_and_the_judge_is_asked_all_the_same():
+def test_what_was_not_recorded_is_named_as_missing_and_the_judge_is_asked_anyway():
     done = judged(judge(True, True), view(trees=False, screenshots=False))
     said = text(done.last.messages)
     assert "tree of the last page was not recorded" in said

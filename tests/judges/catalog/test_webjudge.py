@@ -95,7 +95,7 @@ def test_without_key_points_there_is_no_verdict():
     assert (done.answer.state, len(done.calls)) == ("refused", 1)
 
 
-def test_without_screenshots_the_judge_is_told_so_and_decides_from_the_steps():
+def test_without_screenshots_the_prompt_says_so_and_the_judge_decides_from_the_steps():
     done = judged(JUDGE, view(actions=1, screenshots=False))
     assert [call.purpose for call in done.calls] == ["key points", "verdict"]
     assert "No screenshot of the attempt was recorded" in text(done.last.messages)

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from judges.cli.experiments import VARIANTS, Variant, _printed, ablation_table
+from judges.cli.experiments import VARIANTS, _printed, ablation_table
 from judges.registry import find_judge
 
 CELL = {
@@ -14,21 +14,21 @@ CELL = {
 REPORT = {"labels": {"success": {"overall": CELL}, "side_effect": {"overall": CELL}, "repetition": None}}
 
 
-def shown(printed):
-    held = io.StringIO()
-    variants = [Variant(*row, REPORT) for row in VARIANTS]
-    Console(file=held, width=140).print(ablation_table(variants, printed))
-    return held.getvalue()
+def printed_table(published):
+    text = io.StringIO()
+    variants = [{"tree": tree, "screenshot": shot, "report": REPORT} for _, tree, shot in VARIANTS]
+    Console(file=text, width=140).print(ablation_table(variants, published))
+    return text.getvalue()
 
 
-def test_the_variants_see_what_they_are_said_to_see():
+def test_the_variants_see_what_their_names_say():
     for family, has_axtree, has_screenshot in VARIANTS:
         judge = find_judge(family)
         assert (judge.has_axtree, judge.has_screenshot) == (has_axtree, has_screenshot)
 
 
 def test_the_papers_figures_stand_beside_the_measured_ones():
-    text = shown(_printed())
+    text = printed_table(_printed())
     lines = [line for line in text.splitlines() if "Success" in line]
     # Table 2: with tree and screenshot 62.1, 81.7, 70.6; with neither 60.7, 73.9, 66.7
     assert [word for word in lines[0].split() if word[0].isdigit()] == [
@@ -40,6 +40,6 @@ def test_the_papers_figures_stand_beside_the_measured_ones():
 
 
 def test_for_another_model_there_are_no_figures_of_the_paper():
-    text = shown({})
+    text = printed_table({})
     assert "paper" not in text
     assert "62.1" not in text

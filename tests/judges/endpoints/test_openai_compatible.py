@@ -133,7 +133,7 @@ def test_a_reply_cut_for_its_length_is_a_reply_even_with_no_text_at_all():
         {"message": {"content": "Status: succ"}, "choice": {"finish_reason": "content_filter"}},
     ],
 )
-def test_refusals_are_told_apart_and_what_was_said_is_kept(refused):
+def test_refusals_are_recognised_and_their_words_stay(refused):
     reply = parse_reply(completion(**refused))
     assert reply.state == "refused"
     assert (reply.text, reply.refusal) == (
@@ -271,7 +271,7 @@ def test_every_fault_of_the_server_is_known_for_what_it_is():
     assert set(FAULTS) - set(expected) == {"length", "content_filter", "slow_stream"}
 
 
-def test_retry_after_and_the_unknown_parameter_are_told():
+def test_retry_after_and_the_unknown_parameter_are_read():
     with LLMServer(faults=FaultPlan({"rate_limit_retry_after": 1.0}, retry_after_s=1.5)) as server:
         assert failure_of(server).retry_after_s == 1.5
     with LLMServer(unsupported={"seed"}) as server:

@@ -10,7 +10,7 @@ def test_a_provider_has_its_address_and_its_own_key():
     assert access.output_limit == "max_completion_tokens"
 
 
-def test_openai_is_told_the_organisation_and_project_and_no_other_provider_is():
+def test_openai_gets_the_organisation_and_project_and_no_other_provider_is():
     environment = {"OPENAI_API_KEY": "secret", "OPENAI_ORG_ID": " org-1 ", "OPENAI_PROJECT_ID": ""}
     models = {"judge": ModelSettings("m"), "captioner": ModelSettings("m", provider="vllm")}
     access = resolve_access(models, environment)
@@ -18,7 +18,7 @@ def test_openai_is_told_the_organisation_and_project_and_no_other_provider_is():
     assert access["captioner"].headers == ()
 
 
-def test_all_that_is_missing_is_said_at_once_and_once():
+def test_all_that_is_missing_is_listed_at_once_and_once():
     models = {
         "judge": ModelSettings("gpt-4o"),
         "captioner": ModelSettings("gpt-4o"),

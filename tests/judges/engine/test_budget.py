@@ -59,7 +59,7 @@ def test_a_call_waits_for_those_under_way_when_they_may_leave_enough():
     asyncio.run(run())
 
 
-def test_a_call_that_waited_in_vain_is_told_so():
+def test_a_call_that_waited_in_vain_gets_the_limit_error():
     async def run():
         kept = budget(10.0)
         first = await kept.reserve(MODEL, QUESTION, 4)

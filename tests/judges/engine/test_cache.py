@@ -82,7 +82,7 @@ def test_a_picture_counts_by_its_bytes_and_how_it_is_sent():
     assert len({key(), key(content=b"gnp"), key(media_type="image/webp"), key(detail="low")}) == 4
 
 
-def test_messages_are_told_apart_wherever_they_are_cut_in_parts():
+def test_messages_cut_into_different_parts_have_different_keys():
     def key(*contents):
         return call_key(MODEL, tuple(Message("user", content) for content in contents), 16, 0)
 

@@ -131,7 +131,7 @@ def test_a_call_that_is_stopped_leaves_limit_budget_and_cache_whole(tmp_path):
     assert kit.ask(call())[0].text == "ok"
 
 
-def test_no_money_is_raised_and_a_call_that_waits_for_the_same_answer_is_told_too(tmp_path):
+def test_no_money_is_raised_and_reaches_a_call_that_waits_for_the_same_answer(tmp_path):
     kit = Kit(tmp_path, endpoint=Endpoint(Reply("fine")), budget=RecordingBudget(most=0))
 
     async def run(executor):

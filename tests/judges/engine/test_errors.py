@@ -169,7 +169,7 @@ def test_what_was_never_sent_is_not_paid(problem, kind, maybe_paid, is_slow):
     assert (failure.kind, failure.maybe_paid, failure.is_slow) == (kind, maybe_paid, is_slow)
 
 
-def test_a_failure_stays_what_it_is_and_is_said_in_one_short_line():
+def test_a_failure_stays_what_it_is_with_a_message_of_one_short_line():
     failure = CallFailed("too_long", "a\n  b" + "c" * 5_000)
     assert classify(failure) is failure
     assert str(failure).startswith("a bc") and len(str(failure)) == 600

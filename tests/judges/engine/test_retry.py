@@ -42,7 +42,7 @@ def test_what_was_paid_in_vain_is_tried_less_often_and_what_costs_nothing_more_o
     assert waits(*[RATE_LIMIT] * 10)[-1] is None
 
 
-def test_every_kind_has_tries_and_waits_of_its_own():
+def test_every_kind_has_attempts_and_waits_of_its_own():
     mixed = [TRANSIENT, RATE_LIMIT, IN_VAIN] * 2 + [TRANSIENT, RATE_LIMIT]
     assert waits(*mixed, first_wait_s=1) == [1, 1, 1, 2, 2, 2, 4, 4]
 
@@ -90,7 +90,7 @@ def test_a_fault_that_passes_is_tried_again_and_then_answered_once(tmp_path, fau
     ("fault", "calls"),
     [("rate_limit", 10), ("server_error", 8), ("cut_json", 3), ("choices_null", 3), ("content_null", 3)],
 )
-def test_a_fault_that_stays_ends_in_an_error_after_so_many_tries(tmp_path, fault, calls):
+def test_a_permanent_fault_ends_in_an_error_after_so_many_attempts(tmp_path, fault, calls):
     with LLMServer(faults=FaultPlan({fault: 1.0})) as server:
         kit = Kit(tmp_path, server)
         (reply,) = kit.ask(call())
@@ -181,7 +181,7 @@ def test_a_parameter_that_is_refused_even_when_left_out_is_final(tmp_path):
     assert (reply.state, len(endpoint.asked)) == ("error", 2)
 
 
-def test_money_is_set_aside_for_every_try_and_what_failed_tries_cost_is_in_the_reply(tmp_path):
+def test_money_is_set_aside_for_every_attempt_and_the_reply_has_what_failed_ones_cost(tmp_path):
     tries = [
         CallFailed("transient", "no text", maybe_paid=True, raw="{}", input_tokens=5, output_tokens=2),
         CallFailed("transient", "no answer", maybe_paid=True),
@@ -196,7 +196,7 @@ def test_money_is_set_aside_for_every_try_and_what_failed_tries_cost_is_in_the_r
     assert kit.ask(call())[0].cost_usd == 20  # what was paid for it when it was made
 
 
-def test_a_call_given_up_still_tells_what_it_cost(tmp_path):
+def test_a_call_given_up_still_has_its_cost(tmp_path):
     unusable = CallFailed("transient", "no text", maybe_paid=True, raw="{}", input_tokens=5, output_tokens=2)
     kit = Kit(tmp_path, endpoint=Endpoint(unusable), budget=RecordingBudget())
     assert kit.ask(call())[0].cost_usd == 3 * 7

@@ -149,7 +149,7 @@ def test_the_command_probes_and_again_it_pays_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [("rule-based",), ("simplified-axtree", "--probe", "nonsense")])
-def test_what_cannot_be_probed_is_said_in_a_line(tmp_path, arguments):
+def test_what_cannot_be_probed_ends_with_one_line(tmp_path, arguments):
     class Nowhere:
         base_url = "http://127.0.0.1:9/v1"
 

@@ -16,7 +16,6 @@ from judges.ensembles.threshold import (
     Objective,
     Threshold,
     candidates,
-    check_score_settings,
     choose_threshold,
     parse_aim,
     read_threshold,
@@ -24,6 +23,7 @@ from judges.ensembles.threshold import (
     with_threshold,
     write_threshold,
 )
+from judges.run.config import check_score_settings
 from judges.types import Answer, Call, Message, OptionsError, Reply, View
 
 # Successes have 0.9, 0.6, 0.3, failures 0.7, 0.2; one success has no verdict.
@@ -79,7 +79,7 @@ def test_of_equal_thresholds_the_higher_precision_counts_then_the_higher_thresho
         ),  # 3 of 4
     ],
 )
-def test_where_none_can_be_chosen_the_reason_is_said(scores, labels, aim, said):
+def test_where_none_can_be_chosen_the_message_says_why(scores, labels, aim, said):
     with pytest.raises(NoThresholdError, match=said):
         chosen(aim, scores, np.array(labels, dtype=np.int8))
 

@@ -88,6 +88,13 @@ def test_batches_give_the_verdicts_that_single_calls_give(judge, tmp_path):
         assert len(server.batches.batches) == rounds
 
 
+def test_a_judge_that_asks_no_model_needs_no_batch(tmp_path):
+    chosen = ["always-successful", "--suite", "sample", "--split", "dev", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, ["run", *chosen, "--batch"])
+    assert done.exit_code == 0, done.output
+    assert not (tmp_path / "batches.json").exists()
+
+
 def test_a_batch_costs_half_where_the_table_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with LLMServer("judges") as server:
@@ -98,7 +105,7 @@ def test_a_batch_costs_half_where_the_table_says_so(tmp_path, monkeypatch):
         assert read_run(tmp_path / "run")["spent_usd"] == pytest.approx(whole / 2)
 
 
-def test_the_same_calls_are_never_handed_in_again(tmp_path):
+def test_the_same_calls_are_never_submitted_again(tmp_path):
     with LLMServer("judges") as server:
         run(server, tmp_path)
         handed_in = len(server.batches.batches)
@@ -212,7 +219,7 @@ def test_a_batch_that_is_answered_with_a_server_error_is_not_made_twice(tmp_path
         assert len(server.batches.batches) == 1
 
 
-def test_what_a_batch_left_undone_when_its_day_was_over_is_handed_in_again(tmp_path):
+def test_what_a_batch_left_undone_when_its_day_was_over_is_submitted_again(tmp_path):
     with LLMServer("judges") as server:
 
         def four_and_then_it_expires(batch_id):
@@ -249,7 +256,7 @@ def test_a_batch_that_is_refused_as_a_whole_ends_the_run_with_its_reason_and_can
         assert server.counts.calls == 6
 
 
-def test_a_batch_stopped_at_the_endpoint_is_not_handed_in_again_at_once(tmp_path):
+def test_a_batch_stopped_at_the_endpoint_is_not_submitted_again_at_once(tmp_path):
     with LLMServer("judges") as server:
 
         def two_and_cancelled(batch_id):
@@ -266,7 +273,7 @@ def test_a_batch_stopped_at_the_endpoint_is_not_handed_in_again_at_once(tmp_path
         assert [len(batch.lines) for batch in server.batches.batches.values()] == [6, 4]
 
 
-def test_lines_that_fail_in_passing_are_handed_in_again_and_none_is_paid_twice(tmp_path):
+def test_lines_that_fail_in_passing_are_submitted_again_and_none_is_paid_twice(tmp_path):
     faults = {"rate_limit": 0.1, "server_error": 0.1, "reset": 0.1, "choices_null": 0.1, "cut_json": 0.1}
     with LLMServer("judges", faults=FaultPlan(faults, seed=4, at_most=2)) as server:
         assert run(server, tmp_path, "NNetNav").ended.how == "finished"
@@ -275,7 +282,7 @@ def test_lines_that_fail_in_passing_are_handed_in_again_and_none_is_paid_twice(t
         assert {row["state"] for row in predictions(tmp_path)} == {"ok"}
 
 
-def test_a_prompt_that_is_too_long_is_handed_in_shorter_once(tmp_path):
+def test_a_prompt_that_is_too_long_is_submitted_shorter_once(tmp_path):
     """The second file holds the pruned trees; where those are too long as well, that is the state."""
     with LLMServer("judges") as server:
         run(server, tmp_path, "simplified-axtree", out="in full", cache=tmp_path / "other cache")
@@ -316,7 +323,7 @@ def test_a_refusal_or_a_wrong_request_ends_in_its_state(tmp_path):
         assert {row["state"] for row in predictions(tmp_path)} <= {"refused", "unparsed"}
 
 
-def test_a_wrong_key_ends_the_run_with_what_the_endpoint_said(tmp_path):
+def test_a_wrong_key_ends_the_run_with_the_message_of_the_endpoint(tmp_path):
     with LLMServer("judges", api_key="right") as server:
         outcome = run(server, tmp_path, "simplified-neither")
         assert outcome.ended.how == "failing"
@@ -324,7 +331,7 @@ def test_a_wrong_key_ends_the_run_with_what_the_endpoint_said(tmp_path):
         assert predictions(tmp_path) == []
 
 
-def test_the_limit_on_dollars_holds_for_what_is_handed_in(tmp_path):
+def test_the_limit_on_dollars_holds_for_what_is_submitted(tmp_path):
     with LLMServer("judges") as server:
         dear = {"price": ["gpt-4o=100,300"], "limit": 12, "max_output_tokens": 200}
         outcome = run(server, tmp_path, "simplified-neither", max_usd=0.5, **dear)

@@ -162,7 +162,7 @@ def test_a_judges_name_makes_a_harmless_folder(name, folder):
     assert folder_name(name) == folder
 
 
-def test_a_folder_that_is_no_run_is_said_so(tmp_path):
+def test_a_folder_that_is_no_run_is_an_error(tmp_path):
     result = CliRunner().invoke(app, ["export", str(tmp_path), "--released-layout", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "run.json" in result.output

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from core.vocabulary import PREDICTION_COLUMNS
+from judges.run.config import diff_configurations
 from judges.run.folder import (
     RunFolder,
     RunFolderError,
-    diff_configurations,
     judgment_record,
     prediction_row,
     read_judgments,
@@ -185,7 +185,7 @@ def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     assert (tmp_path / "b" / "judgments.jsonl").read_text() == "mine\n"
 
 
-def test_a_file_in_place_of_the_folder_is_said_so(tmp_path):
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
     (tmp_path / "out.jsonl").write_text("")
     with pytest.raises(RunFolderError, match=r"out\.jsonl: cannot be written"):
         RunFolder(tmp_path / "out.jsonl", CONFIGURATION)

@@ -19,7 +19,7 @@ RULES = CountingRules(PriceTable({(ANY_PROVIDER, "m"): Price(1.0, 1.0)}), TokenC
 
 @pytest.mark.parametrize("name", ASKING)
 @pytest.mark.parametrize(("scenario", "success"), [("low", False), ("high", True)])
-def test_every_judge_reads_the_verdict_that_was_made_up(name, scenario, success):
+def test_every_judge_reads_the_verdict_of_a_dummy_reply(name, scenario, success):
     answer = drive_offline(ASKING[name], view(3), lambda call: dummy_reply(call, "ab" * 32, scenario, 1024))
     assert (answer.state, answer.success) == ("ok", success)
 

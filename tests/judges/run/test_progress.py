@@ -22,7 +22,7 @@ def progress_of(total=100, done=0, spend=None):
     return Progress(total, done, spend or Spend(), console, clock), said, clock
 
 
-def test_the_line_tells_done_states_rate_time_left_and_dollars():
+def test_the_line_has_done_states_rate_time_left_and_dollars():
     spend = Spend(before_usd=0.5)
     progress, _, clock = progress_of(100, 40, spend)
     for number in range(20):
@@ -81,5 +81,5 @@ def test_strangers_words_are_no_markup():
 @pytest.mark.parametrize(
     ("seconds", "said"), [(0, "0 s"), (59.4, "59 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")]
 )
-def test_times_are_said_in_words(seconds, said):
+def test_times_are_written_for_people(seconds, said):
     assert duration(seconds) == said

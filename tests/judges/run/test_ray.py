@@ -16,7 +16,7 @@ from judges.run.runner import EngineSettings, Job
 from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[3]
-PATIENCE_S = 300
+TIMEOUT_S = 300
 TEST_RUNS = 52
 """Trajectories in the sample's test split."""
 
@@ -62,11 +62,11 @@ def lines_in(path: Path) -> int:
 
 
 @pytest.mark.slow
-def test_with_a_worker_killed_half_way_the_predictions_are_those_of_a_run_here(ray, tmp_path):
+def test_with_a_worker_killed_half_way_the_predictions_are_those_of_a_local_run(ray, tmp_path):
     with LLMProcess(latency_s=0.4) as server:
         over_ray = command(server, tmp_path, "ray", "--engine", "ray", "--ray-workers", "2")
         process = start(*over_ray, "--max-in-flight", "4")
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         judged = tmp_path / "ray" / "judgments.jsonl"
         while lines_in(judged) < TEST_RUNS // 4 and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -74,12 +74,12 @@ def test_with_a_worker_killed_half_way_the_predictions_are_those_of_a_run_here(r
         assert actors, process.communicate(timeout=30)
         os.kill(actors[0], signal.SIGKILL)
         assert lines_in(judged) < TEST_RUNS  # it was half way
-        _, said = process.communicate(timeout=PATIENCE_S)
+        _, said = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 0, said
 
         paid = server.counts.answers.total()
         here = start(*command(server, tmp_path, "here"))
-        _, said = here.communicate(timeout=PATIENCE_S)
+        _, said = here.communicate(timeout=TIMEOUT_S)
         assert here.returncode == 0, said
         assert server.counts.answers.total() == paid  # all of it came out of the cache
 

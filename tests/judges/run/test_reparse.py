@@ -89,7 +89,7 @@ def test_a_run_read_again_gives_its_own_predictions(server, tmp_path, options):
     done = invoke("reparse", folder, "--out", tmp_path / "again.jsonl", "--cache", tmp_path / "cache")
     assert done.exit_code == 0, done.output
     assert lines(tmp_path / "again.jsonl") == lines(folder / "predictions.jsonl")
-    assert "0 of them read otherwise" in done.output
+    assert "0 of them are read differently" in done.output
     assert server.counts.calls == before
     assert len({(row["state"], row["success"]) for row in lines(folder / "predictions.jsonl")}) > 1
 
@@ -134,7 +134,7 @@ def test_what_is_read_is_the_stored_reply(server, tmp_path):
     first, *others = lines(tmp_path / "again.jsonl")
     assert (first["state"], first["success"], first["repetition"]) == ("ok", False, True)
     assert others == lines(folder / "predictions.jsonl")[1:]
-    assert "1 of them read otherwise" in done.output
+    assert "1 of them are read differently" in done.output
 
 
 def record(answer, *calls):
@@ -145,7 +145,7 @@ def record(answer, *calls):
     return judgment_record(Judgment("a/b/c", answer, exchanges), "a judge")
 
 
-def test_where_the_strong_judge_was_never_asked_no_answer_is_made_up():
+def test_where_the_strong_judge_was_never_asked_no_answer_is_invented():
     judge = reparsing_judge({"judge": "…", "cascade": "simplified-neither,AER-C", "samples": 1})
     said_no = record(
         Answer("ok", False), ("verdict", "cheap.judge", Reply("<success>Unsuccessful</success>"))
@@ -213,7 +213,7 @@ def test_released_judgments_become_a_prediction_file(server, tmp_path):
         (("--split", "dev", "--form", "tags"), "--form: does not go with released judgments"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_line(tmp_path, arguments, said):
+def test_what_cannot_be_read_ends_with_one_line(tmp_path, arguments, said):
     done = invoke("reparse", tmp_path, "--suite", "sample", "--out", tmp_path / "o.jsonl", *arguments)
     assert done.exit_code == 2
     assert said in done.output

@@ -1,6 +1,6 @@
 """What a run does around its engine: what it hands over, and how the folder is left.
 
-Whole runs against a scripted server: what comes out, what is paid, how a run ends and is gone on with.
+Whole runs against a scripted server: what comes out, what is paid, how a run ends and is continued.
 """
 
 import json
@@ -105,7 +105,7 @@ def test_dollars_of_earlier_sessions_count_and_unknown_ones_stay_unknown(tmp_pat
         assert read_run(tmp_path)["spent_usd"] == total
 
 
-def test_every_problem_of_the_options_is_told_at_once(tmp_path):
+def test_every_problem_of_the_options_is_listed_at_once(tmp_path):
     wrong = replace(OPTIONS, judge="gpt-4o (A)", shard="9", provider="acme")
     with pytest.raises(OptionsError) as told:
         run_judge(wrong, tmp_path / "run", None)
@@ -233,7 +233,7 @@ def test_a_few_trajectories_that_all_fail_are_kept_as_failures(tmp_path):
         assert "401" in next(read_judgments(tmp_path / "run"))["calls"][0]["reply"]["error"]
 
 
-def test_a_missing_key_is_said_before_a_folder_is_made(tmp_path, monkeypatch):
+def test_a_missing_key_is_reported_before_a_folder_is_made(tmp_path, monkeypatch):
     monkeypatch.delenv("MY_KEY", raising=False)
     with LLMServer() as server:
         result = run(server, tmp_path, "--key-variable", "MY_KEY")
@@ -382,7 +382,7 @@ def test_two_runs_at_once_with_one_cache_pay_for_a_call_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_ten_times_and_gone_on_with_the_calls_are_the_fewest_there_can_be(tmp_path):
+def test_killed_ten_times_and_continued_the_calls_are_the_fewest_there_can_be(tmp_path):
     """The only loss allowed is of calls that were under way at a kill: not answered yet, or not kept yet.
 
     So all calls = the different calls there are + those under way at the kills, exactly.

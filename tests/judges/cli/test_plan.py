@@ -22,7 +22,7 @@ from tests.support.llm_server.tokens import TokenRule
 from tests.support.tiny_models import train_tokenizer
 
 MODEL = "gpt-4o-2024-11-20"
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 PROSE = """
 After the search field was filled in, a table with nine rows came up. Its second column shows what an order
 costs, and none of them is below forty dollars, although the customer had asked for one under thirty. Next
