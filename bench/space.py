@@ -5,7 +5,8 @@
    once then ask for the same over HTTP: seconds until a reader has all that Chromium had asked for before the
    table stood filled; then they load the rest, as a browser does. Two cores cannot draw 50 pages at once, so
    a few pages are also opened in Chromium itself, alone and one together with each 50: seconds to the filled
-   table on the screen. Bytes are those that Chromium counts, packed bodies and headers.
+   table on the screen; alone also the largest paint, the layout shift, and requests when scrolled. Bytes are
+   those that Chromium counts, packed bodies and headers.
 2. ``GET /api/board.json`` by clients that have its ETag: requests a second.
 """
 
@@ -27,7 +28,7 @@ from bench.recorded_load import record
 from bench.replay import CONNECTIONS, read_at_once
 from bench.served import free_port, requests_a_second, serving
 from bench.space_records import make_records
-from bench.space_report import Measured, in_words, report
+from bench.space_report import Measured, describe_seconds, report
 
 AT_LEAST_A_SECOND = 1_000
 CLIENTS = 16
@@ -101,7 +102,7 @@ async def _one_round(browser, one: Measured, n_readers: int) -> None:
     passed, worked = time.perf_counter() - begun, time.process_time() - worked
     one.over_http.extend(seconds)
     one.among.append(in_chromium)
-    print(f"  {one.target.name:<19}{in_words(seconds)}   in Chromium {in_chromium:5.2f} s", end="   ")
+    print(f"  {one.target.name:<19}{describe_seconds(seconds)}   in Chromium {in_chromium:5.2f} s", end="   ")
     print(f"(all loaded in {passed:.1f} s; {worked:.1f} s work of the readers)", flush=True)
 
 

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from bench import space
-from bench.readers import Target
+from bench.readers import FirstLoad, Target
 from bench.recorded_load import Load, Request, load_of, record
 from bench.replay import CONNECTIONS, read_at_once
 from bench.served import requests_a_second
-from bench.space_report import Measured, at_95th, holds, report
+from bench.space_report import Measured, at_95th, first_load_holds, holds, report
 from tests.bench.tiny_server import TinyServer
 
 REPOSITORY = Path(__file__).parents[2]
@@ -181,22 +181,34 @@ def test_percentiles_and_targets():
     assert at_95th(range(1, 102)) == 96
     assert at_95th([3.0]) == 3.0
     bare = [1.0] * 10
-    assert holds([1.0] * 10, bare)
-    assert not holds([1.01] * 10, bare)  # slower at the median
-    assert holds([0.5] * 9 + [1.7], bare)  # 95th, 0.95 * 9 = 8.55 places up: 0.5 + 0.55 * 1.2 = 1.16
-    assert not holds([0.5] * 9 + [1.8], bare)  # 0.5 + 0.55 * 1.3 = 1.215
+    assert holds([0.15] * 10, bare)
+    assert not holds([0.16] * 10, bare)  # slower at the median
+    assert holds([0.1] * 9 + [0.28], bare)  # 95th, 0.95 * 9 = 8.55 places up: 0.1 + 0.55 * 0.18 = 0.199
+    assert not holds([0.1] * 9 + [0.29], bare)  # 0.1 + 0.55 * 0.19 = 0.2045
 
 
 def test_the_report_names_what_was_not_asked_again(capsys):
     load = Load(HERE, (request("/"), request("/rest", filled=False)), (f"{HERE}/heartbeat",))
     ours, bare = (
-        Measured(Target(name, HERE, "true"), load, [seconds], [seconds], [seconds])
-        for name, seconds in (("ours", 1.0), ("bare", 4.0))
+        Measured(
+            Target(name, HERE, "true"), load, [seconds], [FirstLoad(seconds, seconds, 0.0, 0)], [seconds]
+        )
+        for name, seconds in (("ours", 0.5), ("bare", 5.0))
     )
     assert report(ours, bare, 50)
     printed = capsys.readouterr().out
     assert printed.count(f"not asked again: {HERE}/heartbeat") == 2
-    assert "50 readers over HTTP      median   0.25     95th   0.25" in printed
+    assert "50 readers over HTTP      median   0.10     95th   0.10" in printed
+    assert "2 requests (targets 100 kB, 8), 0 more when scrolled (0)" in printed
+    assert "largest paint after 0.50 s, of the bare page after 5.00 s: 0.10" in printed
+
+
+@pytest.mark.parametrize("load", [FirstLoad(1, 2, 0, 0), FirstLoad(1, 1, 0.01, 0), FirstLoad(1, 1, 0, 1)])
+def test_a_late_paint_a_shift_and_a_request_when_scrolled_miss_the_target(load):
+    requests = Load(HERE, (request("/"),), ())
+    ours = Measured(Target("ours", HERE, "true"), requests, alone=[load])
+    bare = Measured(Target("bare", HERE, "true"), requests, alone=[FirstLoad(5, 5, 0, 0)])
+    assert not first_load_holds(ours, bare)
 
 
 def test_the_etag_is_sent_as_often_as_asked():
@@ -234,6 +246,8 @@ def test_one_command_measures_both_pages(tmp_path):
         r"8 readers over HTTP +median +[\d.]+ s +95th +[\d.]+ s   \(8 of them\)",
         r"Chromium, alone +median +[\d.]+ s +95th +[\d.]+ s   \(1 of them\)",
         r"Chromium among 8 +median +[\d.]+ s +95th +[\d.]+ s   \(1 of them\)",
+        r"first load in Chromium: \d+ kB in \d+ requests .*, \d+ more when scrolled",
+        r"largest paint after [\d.]+ s, of the bare page after [\d.]+ s: [\d.]+ .*; layout shift [\d.]+",
         r"GET /api/board.json with its ETag \(304\): [\d,]+ a second",
     ):
         assert re.search(line, done.stdout), line
