@@ -18,8 +18,8 @@ FEWEST_SCORES: Final = 20
 class Bin:
     """Trajectories whose score lies in [``low``, ``high``), the last bin closed.
 
-    ``mean_score`` and ``share`` (of runs whose label is true) are fractions, ``interval`` the 95 % one of the
-    share over tasks; None where the bin is empty, or rests on one task.
+    ``mean_score`` and ``share`` (of those whose label is true) are fractions, ``interval`` the 95 % one of
+    the share over tasks; None where the bin is empty, or rests on one task.
     """
 
     low: float

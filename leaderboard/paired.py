@@ -158,10 +158,11 @@ _FORMULAS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """Of ``n`` labelled runs both judges got ``both_right`` right, and so on; ``p`` is exact and two-sided.
+    """Of ``n`` labelled trajectories ``both_right`` were judged right by both; ``p`` is exact and two-sided.
 
-    ``p`` asks whether ``only_first`` and ``only_second`` could come from a fair coin. It takes runs for
-    independent; runs of several agents on one task are not, so it is smaller than it should be.
+    ``p`` asks whether ``only_first`` and ``only_second`` could come from a fair coin. It takes
+    trajectories for independent; those of several agents on one task are not, so it is smaller than it should
+    be.
     """
 
     n: int
@@ -174,7 +175,7 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True)
 class VerdictAgreement:
-    """Two judges on the ``n`` runs on which both gave a verdict; no label is used.
+    """Two judges on the ``n`` trajectories on which both gave a verdict; no label is used.
 
     ``percent`` is the share of equal verdicts as a fraction, ``kappa`` Cohen's; None where undefined.
     """
@@ -190,7 +191,7 @@ class VerdictAgreement:
 
 @dataclass(frozen=True, slots=True)
 class SharedErrors:
-    """Runs that both judges get wrong: false alarms (false positives) and misses (false negatives).
+    """Trajectories that both judges get wrong: false alarms (false positives) and misses (false negatives).
 
     ``by_chance`` is how many it would be if their errors had nothing to do with each other:
     FP1 FP2 / negatives + FN1 FN2 / positives. ``jaccard`` is the share of shared ones among the errors of
@@ -206,15 +207,15 @@ class SharedErrors:
 
     @property
     def shared(self) -> int:
-        """Runs that both get wrong."""
+        """Trajectories that both get wrong."""
         return self.false_alarms + self.misses
 
 
 @dataclass(frozen=True, slots=True)
 class JointErrors:
-    """How many of the chosen judges a run fools: place k counts the runs that exactly k get wrong.
+    """How many of the chosen judges are wrong: position k counts the trajectories that exactly k get wrong.
 
-    ``negatives`` counts runs whose label is false (wrong: a false alarm), ``positives`` the others (a miss).
+    ``negatives`` counts those whose label is false (wrong: a false alarm), ``positives`` the others (a miss).
     """
 
     negatives: tuple[int, ...]
@@ -260,22 +261,22 @@ def verdict_agreement(first: np.ndarray, second: np.ndarray) -> VerdictAgreement
 
 
 def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> SharedErrors:
-    """How far the errors of two judges are the same runs; arguments as for `mcnemar`."""
+    """How far two judges are wrong about the same trajectories; arguments as for `mcnemar`."""
     wrong_first, wrong_second = is_wrong(first, labels), is_wrong(second, labels)
     by_chance = 0.0
     together = []
     for answer in (0, 1):
-        runs = labels == answer
-        found = [int((wrong & runs).sum()) for wrong in (wrong_first, wrong_second)]
-        by_chance += found[0] * found[1] / int(runs.sum()) if runs.any() else 0.0
-        together.append(int((wrong_first & wrong_second & runs).sum()))
+        rows = labels == answer
+        found = [int((wrong & rows).sum()) for wrong in (wrong_first, wrong_second)]
+        by_chance += found[0] * found[1] / int(rows.sum()) if rows.any() else 0.0
+        together.append(int((wrong_first & wrong_second & rows).sum()))
     errors = int(wrong_first.sum()), int(wrong_second.sum())
     jaccard = ratio(sum(together), sum(errors) - sum(together))
     return SharedErrors(*errors, together[0], together[1], by_chance, jaccard)
 
 
 def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointErrors:
-    """How many runs fool none, one, … all of the judges."""
+    """How many trajectories none, one, … all of the judges get wrong."""
     how_many = np.sum([is_wrong(verdicts, labels) for verdicts in judges], axis=0)
     counts = [np.bincount(how_many[labels == answer], minlength=len(judges) + 1) for answer in (0, 1)]
     return JointErrors(*(tuple(int(count) for count in found) for found in counts))

@@ -16,14 +16,14 @@ from leaderboard.judge_precision.intervals import approximate_interval
 
 OVERALL: Final = "overall"
 INDEPENDENT: Final = 1.0
-"""An agent runs a task once, so the runs of one agent are of different tasks: no design effect."""
+"""An agent tries a task once, so its trajectories are of different tasks: no design effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often an agent succeeded: ``successes`` of ``n`` runs, as a fraction with Wilson's 95 % interval.
+    """How often an agent succeeded: ``successes`` of ``n``, a fraction with Wilson's 95 % interval.
 
-    ``value`` and ``interval`` are None over no runs. ``successes`` is None where only a rate was printed.
+    ``value`` and ``interval`` are None where ``n`` is 0. ``successes`` is None where only a rate was printed.
     """
 
     value: float | None
@@ -110,10 +110,10 @@ def _value(evaluator: Evaluator, benchmark: str, agent: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class FinetuningEffect:
-    """What training on the runs that a judge keeps means, for every 1,000 of them (paper, section 4.2).
+    """What training on the trajectories that a judge accepts means, for every 1,000 (paper, section 4.2).
 
     ``wrong`` of the 1,000 are failures, between ``wrong_interval``; ``lost`` successes were thrown away for
-    every 1,000 kept; ``judged`` runs have to be judged to keep 1,000. None where the judge keeps none.
+    every 1,000 kept; ``judged`` have to be judged to keep 1,000. None where the judge keeps none.
     """
 
     wrong: float

@@ -69,7 +69,7 @@ def ceiling_row(
     """The second annotators as a reference row of the board, with intervals over tasks; None without doubles.
 
     Its id is that of the shipped row of the official suite, which it replaces on a board. ``date`` is the
-    day of the labels (ISO). No breakdown by agent: it would rest on a handful of runs each.
+    day of the labels (ISO). No breakdown by agent: it would rest on a handful of trajectories each.
     """
     scores = second_annotator_scores(label_sets, n_resamples)
     if not any(scores.values()):

@@ -16,7 +16,7 @@ from leaderboard.report import Verdicts, verdicts_of
 FROM_VERDICTS: Final = "verdict file"
 FROM_COUNTS: Final = "counts behind the printed figures"
 POLICY: Final = "published"
-"""As the released scorer: a run without a verdict is left out."""
+"""As the released scorer: a trajectory without a verdict is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Records:
 
 
 def rows_of(labels: LabelSet, cell: str, agent: str | None) -> np.ndarray:
-    """Which runs belong to a benchmark (or ``overall``) and an agent (None for all); bool of shape (n,)."""
+    """The rows of a benchmark (or ``overall``) and an agent (None for all); bool of shape (n,)."""
     return np.array(
         [cell in (OVERALL, t.benchmark) and agent in (None, t.agent) for t in labels.trajectories],
         dtype=bool,

@@ -101,7 +101,7 @@ def table_8(records: Records) -> PaperTable:
 
 
 def table_of_agent(records: Records, number: int) -> PaperTable:
-    """Tables 9 to 12: one agent's runs. Only judges with a verdict file; the printed ones repeat Table 8."""
+    """Tables 9 to 12: one agent each. Only judges with a verdict file; the printed ones repeat Table 8."""
     agent = dict(TABLE_OF_AGENT)[number]
     judges = [row for row in _of_paper(records) if row.row_id in records.verdicts]
     ran = {t.benchmark for t in records.labels.trajectories if t.agent == agent} if records.labels else set()
@@ -120,7 +120,7 @@ def table_of_agent(records: Records, number: int) -> PaperTable:
     ]
     return PaperTable(
         number,
-        f"Judges on the runs of {AGENT_TITLES[agent]}, by benchmark",
+        f"Judges on the trajectories of {AGENT_TITLES[agent]}, by benchmark",
         ("Benchmark", "Judge"),
         *_label_columns(),
         tuple(rows),
@@ -186,9 +186,9 @@ def _marginal(records: Records, label: str) -> tuple[int, int]:
 
 
 def _missing_judgment(records: Records) -> tuple[str, ...]:
-    """A sentence for every judge of which no whole numbers fit all runs: a judgment is missing there."""
+    """A sentence for every judge of which no whole numbers fit: a judgment is missing there."""
     return tuple(
-        f"{paper_name(row)}: {found.overall.note}. The paper's scorer leaves such a run out."
+        f"{paper_name(row)}: {found.overall.note}. The paper's scorer leaves such a trajectory out."
         for row in _of_paper(records)
         if (found := row.labels["success"]) and found.overall.status == "none"
     )

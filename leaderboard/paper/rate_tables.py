@@ -17,10 +17,10 @@ RULE_BASED: Final = "paper/rule-based"
 IN_TABLE_3: Final = ("visualwebarena", "webarena", "workarena++")
 
 FRACTIONS: Final = (
-    "the paper prints the mean of the rewards, which may be fractions; this is the share of runs above 0.5"
+    "the paper prints the mean of the rewards, which may be fractions; this is the share above 0.5"
 )
 ROUNDED_TWICE: Final = "the paper's figure was rounded twice, to four digits and then to a tenth of a percent"
-NO_RUNS: Final = "this agent has no runs on this benchmark; the paper prints 0.0"
+NO_TRAJECTORIES: Final = "this agent has no trajectories on this benchmark; the paper prints 0.0"
 NO_LABELS: Final = "the labels are not here"
 NO_FILE: Final = "no file of this judge's verdicts is here"
 
@@ -66,11 +66,11 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
 
 
 def printed_evaluator(column: str, name: str, experts: Evaluator) -> Evaluator:
-    """An evaluator of Table 6 as printed; with counts and intervals where a whole number of runs fits."""
+    """An evaluator of Table 6 as printed; with counts and intervals where a whole number fits."""
     rates = {}
     for line in printed_rates():
         n, printed = experts.rate(line.benchmark, line.agent).n, getattr(line, column)
-        fitted = runs_behind(printed, n)
+        fitted = count_behind(printed, n)
         rates[line.benchmark, line.agent] = Rate(printed, n) if fitted is None else rate_of(fitted, n)
     return Evaluator(name, "printed in the paper's Table 6", rates)
 
@@ -105,7 +105,7 @@ def table_3(records: Records) -> PaperTable:
         cells = [
             _cell(lines[benchmark, agent], name, by_whom)
             if (benchmark, agent) in lines
-            else TableCell(0.0, None, "", NO_RUNS, 0)
+            else TableCell(0.0, None, "", NO_TRAJECTORIES, 0)
             for name in ("expert", "llm_judge", "rule_based")
             for benchmark in IN_TABLE_3
         ]
@@ -121,8 +121,8 @@ def table_3(records: Records) -> PaperTable:
     )
 
 
-def runs_behind(rate: float, n: int) -> int | None:
-    """How many of ``n`` runs are printed as this rate, rounded once or twice; None when no number is."""
+def count_behind(rate: float, n: int) -> int | None:
+    """How many of ``n`` trajectories are printed as this rate, rounded once or twice; None: no number is."""
     k = round(rate * n)
     return k if is_printed_as(k / n, rate) or is_rounded_twice(k / n, rate) else None
 
@@ -151,13 +151,13 @@ def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -
 
 
 def _without_verdicts(line: PrintedRates, name: str, printed: float, experts: Evaluator | None) -> TableCell:
-    """No verdicts to count, but the printed rate may say how many runs it stands for."""
+    """No verdicts to count, but the printed rate may say how many trajectories it stands for."""
     if experts is None:
         return TableCell(printed, None, "", NO_LABELS)
     n = experts.rate(line.benchmark, line.agent).n
-    fitted = runs_behind(printed, n)
+    fitted = count_behind(printed, n)
     if fitted is None:
-        return TableCell(printed, None, "", f"{NO_FILE}, and no number of {n} runs is printed so", n)
+        return TableCell(printed, None, "", f"{NO_FILE}, and no number of {n} trajectories is printed so", n)
     cell = TableCell(printed, fitted / n, FROM_COUNTS, "", n)
     return cell if cell.agrees else replace(cell, note=f"{ROUNDED_TWICE}: {fitted} of {n}")
 
@@ -168,7 +168,7 @@ def _why(name: str, rate: Rate, printed: float) -> str:
         return f"{ROUNDED_TWICE}: {rate.successes} of {rate.n}"
     if name == "rule_based":
         return FRACTIONS
-    return f"{rate.successes} of {rate.n} here; the printed figure is another number of runs"
+    return f"{rate.successes} of {rate.n} here; the printed figure is another number"
 
 
 def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
@@ -183,8 +183,8 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
     remarks = [basis]
     if agreeing:
         remarks.append(
-            "GPT-4o (A)'s rates by agent add up to the runs called successful behind its figures in Table 8: "
-            f"{', '.join(agreeing)}."
+            "GPT-4o (A)'s rates by agent add up to the trajectories called successful behind its figures in "
+            f"Table 8: {', '.join(agreeing)}."
         )
     if contradicting:
         remarks.append(f"GPT-4o (A)'s Table 8 and its rates disagree: {', '.join(contradicting)}.")
@@ -192,9 +192,9 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
 
 
 def _called_successful(records: Records, experts: Evaluator, benchmark: str) -> tuple[int, int] | None:
-    """Runs that GPT-4o (A) called successful behind Table 8 and behind Table 6; None if one is unknown."""
+    """How many GPT-4o (A) called successful behind Table 8 and behind Table 6; None if one is unknown."""
     fits = [
-        runs_behind(line.llm_judge, experts.rate(benchmark, line.agent).n)
+        count_behind(line.llm_judge, experts.rate(benchmark, line.agent).n)
         for line in printed_rates()
         if line.benchmark == benchmark
     ]

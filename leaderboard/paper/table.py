@@ -15,7 +15,7 @@ class TableCell:
     """One figure. ``printed`` and ``computed`` are fractions, None where there is none.
 
     ``basis`` says what it was computed from; ``note`` why it differs from the printed one, or why it cannot
-    be computed. ``n`` is how many runs it rests on, None where that is not known.
+    be computed. ``n`` is how many trajectories it rests on, None where that is not known.
     """
 
     printed: float | None

@@ -14,7 +14,7 @@ from leaderboard.labels.labels import load_labels
 from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.published import PUBLISHED
-from leaderboard.paper.rate_tables import is_rounded_twice, printed_rates, runs_behind
+from leaderboard.paper.rate_tables import count_behind, is_rounded_twice, printed_rates
 from leaderboard.paper.table import TableCell, to_latex, to_markdown
 from leaderboard.report import read_verdict_file
 from leaderboard.success_rates import evaluate_agents
@@ -122,8 +122,8 @@ def test_without_labels_the_rates_are_printed_and_nothing_is_computed():
     # 50/78 = 64.10; 7/87 = 8.046, to four digits 8.05, then 8.1; no share of 27 runs lies near 0.8 %
     [(0.641, 78, 50), (0.081, 87, 7), (0.008, 27, None)],
 )
-def test_the_runs_behind_a_printed_rate_are_found(rate, n, runs):
-    assert runs_behind(rate, n) == runs
+def test_the_count_behind_a_printed_rate_is_found(rate, n, runs):
+    assert count_behind(rate, n) == runs
 
 
 def test_rounding_twice_is_not_rounding_once():
