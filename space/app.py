@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import Mount
 
 from core.settings import Settings
-from space.api.board import build_old_boards_router, build_router
-from space.api.docs import ABOUT_REST, build_description_router
+from space.api.board import build_board_router, build_board_versions_router
+from space.api.docs import ABOUT_REST, build_api_router
 from space.api.submissions import build_submission_router
 from space.auth.oauth import SignInPage, build_auth_router, build_login
 from space.gradio_app.app import TEMPORARY_FILES_SECONDS, mount_gradio
@@ -56,22 +56,25 @@ from submissions.startup import open_service
 def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
     """Pages and REST, in the order in which ``/api`` lists them; the menu is in `space.web.frame`."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
-    desk, columns = services.labelling, services.judge_columns
-    access, rescoring = Access(desk, auth), RescoringJob(service)
+    annotations, columns = services.annotations, services.judge_columns
+    access, rescoring = Access(annotations, auth), RescoringJob(service)
     actions = ReaderActions(service.engine, service.suite, service.clock)
     rest = (
-        ("The board", build_router(service)),
+        ("The board", build_board_router(service)),
         ("Prediction files", build_submission_router(service, auth)),
         ("Trajectories", build_explorer_router(explorer)),
         ("Your submissions", build_mine_router(service, auth)),
         ("Maintainers", build_maintain_router(service, auth, rescoring)),
-        ("The board", build_old_boards_router(service, auth)),
+        ("The board", build_board_versions_router(service, auth)),
         ("Disputes", build_disputes_router(service, auth, actions)),
         ("Errors of judges", build_errors_router(service, auth, actions, columns)),
-        ("Annotators", build_annotating_router(desk, explorer, access)),
-        ("Discussion of labels", build_discussion_router(desk, access)),
-        ("Discussion of labels", build_annotation_admin_router(desk, explorer, access)),
-        ("Account", build_auth_router(auth, SignInPage(pages), service.suite.rules, desk.is_annotator)),
+        ("Annotators", build_annotating_router(annotations, explorer, access)),
+        ("Discussion of labels", build_discussion_router(annotations, access)),
+        ("Discussion of labels", build_annotation_admin_router(annotations, explorer, access)),
+        (
+            "Account",
+            build_auth_router(auth, SignInPage(pages), service.suite.rules, annotations.is_annotator),
+        ),
     )
     for tag, router in rest:
         app.include_router(router, tags=[tag])
@@ -88,8 +91,8 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_disputes_pages(service, auth, actions, pages),
         build_errors_pages(service, columns, pages),
         build_label_versions(service, auth, pages),
-        build_annotating_pages(desk, explorer, access, pages),
-        build_description_router(app, pages),
+        build_annotating_pages(annotations, explorer, access, pages),
+        build_api_router(app, pages),
         pages.static.router(),
     ):
         app.include_router(router)

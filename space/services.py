@@ -1,4 +1,4 @@
-"""What routes and pages of the Space read from, built once."""
+"""What routes and pages of the Space use, built once."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from submissions.service import SubmissionService
 
 @dataclass(frozen=True)
 class Services:
-    """Every service; without ``checks`` as many files are checked as are sent."""
+    """Every service; without ``checks`` the number of checks is not limited."""
 
     submissions: SubmissionService
     trajectories: Explorer
@@ -21,15 +21,13 @@ class Services:
 
     @cached_property
     def auth(self) -> Auth:
-        """Who is acting."""
         return Auth(self.submissions.settings)
 
     @cached_property
-    def labelling(self) -> AnnotationService:
-        """Annotations and what was decided of them."""
+    def annotations(self) -> AnnotationService:
         return AnnotationService(self.submissions)
 
     @cached_property
     def judge_columns(self) -> JudgeColumns:
-        """The verdicts whose errors may be seen."""
+        """The judges whose errors may be seen."""
         return JudgeColumns(self.submissions, self.trajectories)

@@ -102,7 +102,7 @@ class BoardResponses:
             return self._made[1]
 
 
-def build_router(service: SubmissionService) -> APIRouter:
+def build_board_router(service: SubmissionService) -> APIRouter:
     """Routes over a service. HEAD is answered too: who watches a site often asks no more."""
     router = APIRouter()
     responses = BoardResponses(service)
@@ -150,7 +150,7 @@ CACHE_BYTES = 16_000_000
 NO_BOARD = "there is no board for this label version"
 
 
-def build_old_boards_router(service: SubmissionService, auth: Auth) -> APIRouter:
+def build_board_versions_router(service: SubmissionService, auth: Auth) -> APIRouter:
     """The routes: which versions there are, and the board of each.
 
     Where labels are private they are for maintainers: a row made public under the labels of now would show

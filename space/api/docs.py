@@ -64,7 +64,7 @@ class Operation:
         return sorted(pair for pair in found if pair[1] not in _FROM_FASTAPI)
 
 
-def build_description_router(app: FastAPI, pages: PageFrame) -> APIRouter:
+def build_api_router(app: FastAPI, pages: PageFrame) -> APIRouter:
     """The route of the page; it is made at the first request, when every route is there."""
     router = APIRouter()
 

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from core import hub
 from core.settings import Settings
-from space.api.board import build_router
+from space.api.board import build_board_router
 from space.api.submissions import build_submission_router
 from space.web.http_errors import add_error_handlers
 from submissions.hub import mirror, repository
@@ -29,7 +29,7 @@ def serve(port: int) -> None:
     service = open_service(Settings(), limiter=CommitRateLimiter(most_an_hour=10_000, burst=5_000))
     app = FastAPI()
     add_error_handlers(app, service)
-    app.include_router(build_router(service))
+    app.include_router(build_board_router(service))
     app.include_router(build_submission_router(service))
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
     service.close()

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from leaderboard.board.export import board_to_csv
-from space.api.board import build_router, judges_response
+from space.api.board import build_board_router, judges_response
 from space.web.responses import CachedResponse, takes_gzip
 from submissions.service import SubmissionService
 from tests.support.boards import board, cell, label, row
@@ -28,7 +28,7 @@ def service(tmp_path):
 @pytest.fixture
 def client(service):
     app = FastAPI()
-    app.include_router(build_router(service))
+    app.include_router(build_board_router(service))
     return TestClient(app)
 
 
@@ -86,7 +86,7 @@ def test_reference_rows_are_no_judges_and_papers_rows_are_each_their_own():
 
 def client_of(service) -> TestClient:
     app = FastAPI()
-    app.include_router(build_router(service))
+    app.include_router(build_board_router(service))
     return TestClient(app)
 
 

@@ -53,7 +53,7 @@ class World:
 
     def _label(self, suite) -> None:
         """Ada and Bob share six runs of test and two of dev; Bob has done all, and a maintainer decided."""
-        acts = self.services.labelling.actions
+        acts = self.services.annotations.actions
         for name in ("ada", "bob"):
             acts.invite(name, GRACE)
         acts.assign(
@@ -70,7 +70,7 @@ class World:
         return Draft({**answers, "optimality": "4" if self.yes else "1"}, comment, 5, True)
 
     def queue(self, account: str) -> list[str]:
-        state = self.services.labelling.now()
+        state = self.services.annotations.now()
         return [task.trajectory_id for task in state.queue(state.annotator_of(account) or "")]
 
     def client(self, account: str | None = None) -> TestClient:
@@ -297,7 +297,7 @@ def test_maintainers_invite_assign_decide_and_publish_on_the_page(tmp_path):
     assert client.post("/api/discuss/assign", json=said).json()["assignments"] == 5
     assert len(world.queue("cleo")) > 0
     for trajectory_id in world.queue("ada")[:4]:
-        world.services.labelling.actions.save(trajectory_id, World.said(world), 0, Actor("ada"))
+        world.services.annotations.actions.save(trajectory_id, World.said(world), 0, Actor("ada"))
     agreement = client.get("/api/discuss/agreement").json()["questions"]["success"]["overall"]
     assert (agreement["pairs"], agreement["percent"]) == (4, 1.0)
     assert "100.0 %" in client.get("/discuss").text
