@@ -34,7 +34,6 @@ from dataset_script.build.report import finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from dataset_script.sources.base import (
-    IdentifiesFiles,
     Judgment,
     SourceFile,
     SourceListing,
@@ -275,16 +274,9 @@ def _name(task: PartTask) -> str:
         asdict(task.trajectory),
         asdict(task.labels) if task.labels else None,
         hashlib.sha256(task.blinding.key).hexdigest() if task.blinding else None,
-        [(file.name, file.trajectory_id, _identity(task.source, file)) for file in task.files],
+        [(file.name, file.trajectory_id, task.source.identity(file)) for file in task.files],
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _identity(source: TrajectorySource, file: SourceFile) -> str:
-    if isinstance(source, IdentifiesFiles):
-        return source.identity(file)
-    stat = file.path.stat()
-    return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 @cache

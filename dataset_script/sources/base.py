@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from core.replies import Verdict
+
 Box = tuple[float, float, float, float]
 """Left, top, width, height in pixels of the screenshot."""
 
@@ -103,33 +105,22 @@ class TrajectorySource(Protocol):
         """Read one run. Raises UnusableFileError when it gives no trajectory."""
         ...
 
-
-@runtime_checkable
-class IdentifiesFiles(Protocol):
-    """A source that knows better than the file's own size and time when a run has changed."""
-
     def identity(self, file: SourceFile) -> str:
         """A text that changes when what ``read`` gives may have changed: names, sizes, times; cheap."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Judgment:
-    """What a published judge said of a run: its raw reply and the verdict in it; never a prompt or a reward.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgment(Verdict):
+    """A published judge's verdict on a run and the raw reply it was read from; no prompt and no reward.
 
-    ``state`` is one of `vocabulary.STATES`; only ``ok`` goes with a success that is true or false.
-    ``has_screenshot`` and ``has_axtree`` tell what the judge was shown; None where it is not recorded.
+    ``has_screenshot`` and ``has_axtree`` are what the judge was shown; None where it is not recorded.
     """
 
     judge: str
     model: str | None
     has_screenshot: bool | None
     has_axtree: bool | None
-    state: str
-    success: bool | None
-    side_effect: bool | None
-    repetition: bool | None
-    optimality: int | None
     reply: str | None
 
 

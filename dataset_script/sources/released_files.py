@@ -10,6 +10,7 @@ offending tokens, outside of strings or inside them as the case is, and replaces
 """
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
@@ -234,14 +235,10 @@ def _rule_based(info: _TrajectoryInfo | None) -> Verdict:
 def _judgment(judge: str, content: _JudgmentFile, verdict: Verdict, reply: str | None) -> Judgment:
     arguments = content.judge_args or _JudgeArgs()
     return Judgment(
+        **asdict(verdict),
         judge=judge,
         model=None if judge == RULE_BASED else content.judge_model_name,
         has_screenshot=arguments.use_screenshot,
         has_axtree=arguments.use_axtree,
-        state=verdict.state,
-        success=verdict.success,
-        side_effect=verdict.side_effect,
-        repetition=verdict.repetition,
-        optimality=verdict.optimality,
         reply=reply,
     )

@@ -178,11 +178,17 @@ class SyntheticPart:
                 else f"<reasoning>{text_of(drawn, 140)}.</reasoning><success>{words}</success>"
             )
             yield Judgment(
-                judge, model, has_screenshot, has_axtree, "ok" if answered else "unparsed", success,
+                "ok" if answered else "unparsed",
+                success,
                 None if is_rule or not answered else drawn.random() < 0.1,
                 None if is_rule or not answered else drawn.random() < 0.5,
-                None if is_rule or not answered else drawn.randint(1, 4), reply,
-            )  # fmt: skip
+                None if is_rule or not answered else drawn.randint(1, 4),
+                judge=judge,
+                model=model,
+                has_screenshot=has_screenshot,
+                has_axtree=has_axtree,
+                reply=reply,
+            )
 
 
 def goal_of(trajectory: Trajectory) -> str:

@@ -204,7 +204,7 @@ def test_files_that_give_nothing_make_a_part_without_tables_that_tells_why(sourc
 
 def test_a_value_that_no_column_can_hold_is_the_files_fault(source, task, make_step):
     source.put(DEV_1, steps=[make_step(0)])
-    broken = replace(task(), source=_Giving(task().source, model=7))
+    broken = replace(task(), source=_ChangedSource(task().source, model=7))
     part = make_part(broken)
     assert (part.sizes, part.left_out[0].code) == ({}, "not_a_trajectory")
     assert "trajectories" in part.left_out[0].message
@@ -220,7 +220,7 @@ def test_a_reader_that_fails_on_a_file_ends_nothing(source, task, monkeypatch):
     assert (finding.code, finding.message) == ("reader_failed", "ZeroDivisionError: unheard of")
 
 
-class _Giving:
+class _ChangedSource:
     """A source whose recordings have other values, as a source of somebody else's may."""
 
     kind = "other"
@@ -231,6 +231,9 @@ class _Giving:
     def read(self, file):
         recording, notes = self._source.read(file)
         return replace(recording, **self._changes), notes
+
+    def identity(self, file):
+        return self._source.identity(file)
 
 
 def test_judgments_are_rows_by_judge_and_a_reply_takes_the_place_of_an_error(source, task, table):

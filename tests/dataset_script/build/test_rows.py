@@ -67,7 +67,8 @@ def run(suite, recording):
 
 
 def test_every_configuration_gives_the_columns_of_the_schema_in_their_order(run):
-    judgment = Judgment("aer", "m", True, None, "ok", True, None, False, 2, "Status: success")
+    shown = {"judge": "aer", "model": "m", "has_screenshot": True, "has_axtree": None}
+    judgment = Judgment("ok", True, None, False, 2, reply="Status: success", **shown)
     rows = {name: next(make(run)) for name, make in ROWS_OF_A_RUN.items()} | {
         "judgments": judgment_row(run.trajectory, judgment),
         "annotations": annotation_row(LABELS),
