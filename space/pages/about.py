@@ -148,14 +148,14 @@ def trust_facts(service: SubmissionService) -> TrustFacts:
     suite = service.suite
     with snapshot(service.engine) as session:
         n_records, last = head(session)
-    revealed = _revealed(service)
+    report = _leak_report(service)
     return TrustFacts(
         rules=tuple(describe_rules(suite.rules, suite.labels_are_public)),
         leak=None if suite.labels_are_public else tuple(
             LeakLine(version, leak.figures, describe_epsilon(leak))
-            for version, leak in (revealed.by_label_version.items() if revealed else ())
+            for version, leak in (report.by_label_version.items() if report else ())
         ),
-        leak_in_all=revealed and LeakLine("", revealed.total.figures, describe_epsilon(revealed.total)),
+        leak_in_all=report and LeakLine("", report.total.figures, describe_epsilon(report.total)),
         public_key=_public_key(service),
         n_records=n_records,
         head=last,
@@ -222,7 +222,7 @@ def _against_probing(rules: SuiteRules) -> list[tuple[str, str, str]]:
     ]
 
 
-def _revealed(service: SubmissionService) -> LeakReport | None:
+def _leak_report(service: SubmissionService) -> LeakReport | None:
     try:
         return service.leak.get()
     except SecretUnavailable:

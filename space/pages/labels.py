@@ -62,7 +62,7 @@ class DisputeDecision(BaseModel):
 
 def visible_disputes(
     service: SubmissionService,
-    acts: ReaderActions,
+    actions: ReaderActions,
     is_maintainer: bool,
     trajectory_id: str = "",
     state: str = "",
@@ -77,11 +77,11 @@ def visible_disputes(
 
     public = service.suite.labels_are_public
     return [
-        view_dispute(each, public, is_maintainer) for each in reversed(acts.disputes()) if is_wanted(each)
+        view_dispute(each, public, is_maintainer) for each in reversed(actions.disputes()) if is_wanted(each)
     ]
 
 
-def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderActions) -> APIRouter:
+def build_disputes_router(service: SubmissionService, auth: Auth, actions: ReaderActions) -> APIRouter:
     """The routes over a service."""
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]
@@ -98,7 +98,7 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
         of a dispute about a test trajectory."""
         require_open(service)
         try:
-            record = acts.dispute(body.trajectory_id, body.question, body.text, actor)
+            record = actions.dispute(body.trajectory_id, body.question, body.text, actor)
         except KeyError:
             raise HTTPException(404, NO_TRAJECTORY) from None
         found = {"dispute_id": record.body["dispute_id"], "lasts": wait_until_durable(service)}
@@ -113,7 +113,7 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
     ) -> JSONResponse:
         """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
         label is revealed. Maintainers get everything."""
-        found = visible_disputes(service, acts, auth.is_maintainer(request), trajectory_id, state)
+        found = visible_disputes(service, actions, auth.is_maintainer(request), trajectory_id, state)
         shown = [each.to_json() for each in found[(page - 1) * MOST : page * MOST]]
         return JSONResponse({"disputes": shown, "of": len(found)}, headers=NO_STORE)
 
@@ -130,7 +130,7 @@ def build_disputes_router(service: SubmissionService, auth: Auth, acts: ReaderAc
         """``corrected`` does not change the label itself: publish a label set with the correction."""
         require_open(service)
         try:
-            acts.decide(dispute_id, body.decision, body.reason, actor)
+            actions.decide(dispute_id, body.decision, body.reason, actor)
         except KeyError:
             raise HTTPException(404, NO_DISPUTE) from None
         found = {"dispute_id": dispute_id, "decision": body.decision}
@@ -194,7 +194,7 @@ DECISION_WORDS = {
 
 
 def build_disputes_pages(
-    service: SubmissionService, auth: Auth, acts: ReaderActions, pages: PageFrame
+    service: SubmissionService, auth: Auth, actions: ReaderActions, pages: PageFrame
 ) -> APIRouter:
     """The route."""
     router = APIRouter()
@@ -207,7 +207,7 @@ def build_disputes_pages(
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
         suite, is_maintainer = service.suite, auth.is_maintainer(request)
-        found = visible_disputes(service, acts, is_maintainer, trajectory_id, state)
+        found = visible_disputes(service, actions, is_maintainer, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
         split = known.split if known else "test"  # blind: no labels are passed on
         return pages.answer(

@@ -16,7 +16,7 @@ NOBODY_HERE = "only annotators and maintainers may do this; maintainers invite a
 
 @dataclass(frozen=True)
 class AnnotatorContext:
-    """Somebody at the desk: who, as which annotator (None: a maintainer who is none), and how it stands."""
+    """Who asks: the actor, as which annotator (None: a maintainer who is none), and all annotations."""
 
     actor: Actor
     annotator: str | None
@@ -30,10 +30,10 @@ class AnnotatorContext:
 
 
 class Access:
-    """FastAPI dependencies over a desk; they may ask the Hub, so call them in a thread."""
+    """FastAPI dependencies over the annotations; they may ask the Hub, so call them in a thread."""
 
-    def __init__(self, desk: AnnotationService, auth: Auth) -> None:
-        self._desk, self._auth = desk, auth
+    def __init__(self, annotations: AnnotationService, auth: Auth) -> None:
+        self._annotations, self._auth = annotations, auth
 
     def reader(self, request: Request) -> AnnotatorContext:
         """An annotator or a maintainer. Raises NotSignedIn, and HTTPException 403 for all others."""
@@ -55,5 +55,5 @@ class Access:
         return self._context(self._auth.require_maintainer(request))
 
     def _context(self, actor: Actor) -> AnnotatorContext:
-        state = self._desk.now()
+        state = self._annotations.now()
         return AnnotatorContext(actor, state.annotator_of(actor.name), state)

@@ -45,7 +45,7 @@ class Answers(BaseModel):
     seen: int = Field(0, description="The value of `saved` when the answers were loaded.")
 
 
-def build_annotating_router(desk: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
+def build_annotating_router(annotations: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
     """The routes, for annotators; screenshots and trees also for maintainers."""
     router = APIRouter()
     Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
@@ -69,7 +69,7 @@ def build_annotating_router(desk: AnnotationService, explorer: Explorer, access:
     def own(reader: Annotator, trajectory_id: Id) -> JSONResponse:
         task = _task(reader, trajectory_id)
         is_closed = reader.state.is_closed(trajectory_id, reader.annotator or "")
-        return JSONResponse({**_told(task.given), "is_closed": is_closed}, headers=NO_STORE)
+        return JSONResponse({**_answers_response(task.given), "is_closed": is_closed}, headers=NO_STORE)
 
     @router.put(
         ANSWERS_PATH,
@@ -80,12 +80,12 @@ def build_annotating_router(desk: AnnotationService, explorer: Explorer, access:
         """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
         saved in between. ``next`` is the trajectory to continue with."""
         draft = Draft(body.answers, body.comment, body.seconds, body.is_done)
-        require_open(desk.service)
-        saved = desk.actions.save(body.trajectory_id, draft, body.seen, reader.actor)
-        following = next_of(desk.now().queue(reader.annotator or ""), body.trajectory_id)
+        require_open(annotations.service)
+        saved = annotations.actions.save(body.trajectory_id, draft, body.seen, reader.actor)
+        following = next_of(annotations.now().queue(reader.annotator or ""), body.trajectory_id)
         found = {
             "saved": saved,
-            "lasts": desk.service.durability.wait(saved, 0.0),
+            "lasts": annotations.service.durability.wait(saved, 0.0),
             "next": following,
             "next_address": address_of(following) if following else None,
         }
@@ -127,7 +127,7 @@ def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
     raise HTTPException(403, NOT_YOURS)
 
 
-def _told(given: SavedAnswers | None) -> dict:
+def _answers_response(given: SavedAnswers | None) -> dict:
     if given is None:
         return {"answers": {}, "comment": "", "seconds": 0.0, "is_done": False, "saved": 0}
     return {
@@ -167,26 +167,28 @@ class Publication(BaseModel):
     why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
 
 
-def build_annotation_admin_router(desk: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
+def build_annotation_admin_router(
+    annotations: AnnotationService, explorer: Explorer, access: Access
+) -> APIRouter:
     """The routes, all for maintainers: invite and assign, and publish the label set."""
     router = APIRouter()
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
-    _add_annotator_routes(router, desk, Maintainer)
-    _add_assigning_route(router, desk, explorer, Maintainer)
-    _add_publishing_route(router, desk, Maintainer)
+    _add_annotator_routes(router, annotations, Maintainer)
+    _add_assigning_route(router, annotations, explorer, Maintainer)
+    _add_publishing_route(router, annotations, Maintainer)
     return router
 
 
-def _add_annotator_routes(router: APIRouter, desk: AnnotationService, Maintainer) -> None:
+def _add_annotator_routes(router: APIRouter, annotations: AnnotationService, Maintainer) -> None:
     @router.post(
         f"{DISCUSSION_API}/invite",
         summary="Invite an account to annotate; for maintainers",
         responses=REFUSALS,
     )
     def invite(reader: Maintainer, body: Invitation) -> JSONResponse:
-        require_open(desk.service)
-        annotator = desk.actions.invite(body.account, reader.actor)
-        return _done(desk, {"annotator": annotator})
+        require_open(annotations.service)
+        annotator = annotations.actions.invite(body.account, reader.actor)
+        return _done(annotations, {"annotator": annotator})
 
     @router.post(
         f"{DISCUSSION_API}/uninvite",
@@ -195,12 +197,14 @@ def _add_annotator_routes(router: APIRouter, desk: AnnotationService, Maintainer
     )
     def uninvite(reader: Maintainer, body: Invitation) -> JSONResponse:
         """Finished annotations stay; the next assignment gives the rest to others."""
-        require_open(desk.service)
-        desk.actions.uninvite(body.account, reader.actor)
-        return _done(desk, {})
+        require_open(annotations.service)
+        annotations.actions.uninvite(body.account, reader.actor)
+        return _done(annotations, {})
 
 
-def _add_assigning_route(router: APIRouter, desk: AnnotationService, explorer: Explorer, Maintainer) -> None:
+def _add_assigning_route(
+    router: APIRouter, annotations: AnnotationService, explorer: Explorer, Maintainer
+) -> None:
     @router.post(
         f"{DISCUSSION_API}/assign",
         summary="Assign trajectories to the invited annotators; for maintainers",
@@ -210,15 +214,15 @@ def _add_assigning_route(router: APIRouter, desk: AnnotationService, explorer: E
         reader: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]
     ) -> JSONResponse:
         """Assignments made before stay. Trajectories that the dataset does not have are left out."""
-        ids = _new(desk, explorer, reader, body)
+        ids = _new(annotations, explorer, reader, body)
         wished = ids if body.most == "" else chosen(ids, max(0, body.most), body.seed)
-        require_open(desk.service)
-        added = desk.actions.assign(wished, body.percent_twice / 100, body.seed, reader.actor)
-        return _done(desk, {"assignments": added})
+        require_open(annotations.service)
+        added = annotations.actions.assign(wished, body.percent_twice / 100, body.seed, reader.actor)
+        return _done(annotations, {"assignments": added})
 
 
-def _add_publishing_route(router: APIRouter, desk: AnnotationService, Maintainer) -> None:
-    service = desk.service
+def _add_publishing_route(router: APIRouter, annotations: AnnotationService, Maintainer) -> None:
+    service = annotations.service
 
     @router.post(
         f"{DISCUSSION_API}/publish",
@@ -227,8 +231,8 @@ def _add_publishing_route(router: APIRouter, desk: AnnotationService, Maintainer
     )
     def publish(reader: Maintainer, body: Publication) -> JSONResponse:
         """Where the Space scores with these labels, every submission is scored again at once."""
-        require_open(desk.service)
-        version = desk.publish(reader.actor, body.why)
+        require_open(annotations.service)
+        version = annotations.publish(reader.actor, body.why)
         found = {
             "version": version.version,
             "labelled": version.labelled,
@@ -236,19 +240,21 @@ def _add_publishing_route(router: APIRouter, desk: AnnotationService, Maintainer
         }
         if serves_records(service.settings) and service.label_version == version.version:
             found["rescored"] = rescore(service, reader.actor).to_json()
-        return _done(desk, found)
+        return _done(annotations, found)
 
 
-def _new(desk: AnnotationService, explorer: Explorer, reader: AnnotatorContext, body: Assigning) -> list[str]:
+def _new(
+    annotations: AnnotationService, explorer: Explorer, reader: AnnotatorContext, body: Assigning
+) -> list[str]:
     splits = ("dev", "test") if body.split == "both" else (body.split,)
     shown = {name for dataset in explorer.datasets() for name in dataset.index.by_id}
     return [
         trajectory.trajectory_id
         for split in splits
-        for trajectory in desk.service.suite.split(split)
+        for trajectory in annotations.service.suite.split(split)
         if trajectory.trajectory_id in shown and trajectory.trajectory_id not in reader.state.assigned
     ]
 
 
-def _done(desk: AnnotationService, found: dict) -> JSONResponse:
-    return JSONResponse({**found, "lasts": wait_until_durable(desk.service)}, headers=NO_STORE)
+def _done(annotations: AnnotationService, found: dict) -> JSONResponse:
+    return JSONResponse({**found, "lasts": wait_until_durable(annotations.service)}, headers=NO_STORE)

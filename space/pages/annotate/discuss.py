@@ -58,9 +58,9 @@ class DiscussionView:
         return tuple(row.question for row in self.rows if row.is_open)
 
 
-def view_discussion(talk: DiscussionItem, goal: str) -> DiscussionView:
-    """A talk with its words."""
-    item = talk.item
+def view_discussion(discussion: DiscussionItem, goal: str) -> DiscussionView:
+    """An item of the discussion with its answers in words."""
+    item = discussion.item
     people = tuple(who or "not known" for who in item.annotators)
     return DiscussionView(
         trajectory_id=item.trajectory_id,
@@ -69,16 +69,16 @@ def view_discussion(talk: DiscussionItem, goal: str) -> DiscussionView:
         task=TrajectoryId.parse(item.trajectory_id).task,
         goal=goal,
         people=people,
-        comments=tuple((who, said) for who, said in zip(people, talk.comments, strict=True) if said),
+        comments=tuple((who, said) for who, said in zip(people, discussion.comments, strict=True) if said),
         rows=tuple(
             QuestionRow(
                 question=question,
                 answers=tuple(question.words(answer) for answer in item.answers[question.name]),
                 is_disputed=question.name in (*item.disagreeing, *item.unsure),
-                is_open=question.name in talk.open,
+                is_open=question.name in discussion.open,
                 decisions=tuple(
                     (question.words(decision.answer), decision)
-                    for decision in talk.decisions.get(question.name, ())
+                    for decision in discussion.decisions.get(question.name, ())
                 ),
             )
             for question in QUESTIONS_ASKED
@@ -86,9 +86,13 @@ def view_discussion(talk: DiscussionItem, goal: str) -> DiscussionView:
     )
 
 
-def view_discussions(talks: Sequence[DiscussionItem], goal_of: Callable[[str], str]) -> list[DiscussionView]:
+def view_discussions(
+    discussions: Sequence[DiscussionItem], goal_of: Callable[[str], str]
+) -> list[DiscussionView]:
     """All of them, those with an open question first."""
-    found = [view_discussion(talk, goal_of(talk.item.trajectory_id)) for talk in talks]
+    found = [
+        view_discussion(discussion, goal_of(discussion.item.trajectory_id)) for discussion in discussions
+    ]
     return sorted(found, key=lambda view: (not view.is_open, view.trajectory_id))
 
 
@@ -215,10 +219,10 @@ class DiscussionDecision(BaseModel):
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
-def build_discussion_router(desk: AnnotationService, access: Access) -> APIRouter:
+def build_discussion_router(annotations: AnnotationService, access: Access) -> APIRouter:
     """The routes: the discussion for maintainers and who has done the item, agreement for maintainers."""
     router = APIRouter()
-    service = desk.service
+    service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
 
@@ -227,17 +231,17 @@ def build_discussion_router(desk: AnnotationService, access: Access) -> APIRoute
         """Never contains the answers of others to what you have yet to answer yourself."""
         found = [
             {
-                "trajectory_id": talk.item.trajectory_id,
-                "annotators": talk.item.annotators,
-                "answers": dict(talk.item.answers),
-                "comments": talk.comments,
-                "open": talk.open,
+                "trajectory_id": discussion.item.trajectory_id,
+                "annotators": discussion.item.annotators,
+                "answers": dict(discussion.item.answers),
+                "comments": discussion.comments,
+                "open": discussion.open,
                 "decisions": {
                     question: [{"answer": d.answer, "reason": d.reason, "by": d.by} for d in decisions]
-                    for question, decisions in talk.decisions.items()
+                    for question, decisions in discussion.decisions.items()
                 },
             }
-            for talk in discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
+            for discussion in discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
         ]
         return JSONResponse({"items": found}, headers=NO_STORE)
 
@@ -247,7 +251,7 @@ def build_discussion_router(desk: AnnotationService, access: Access) -> APIRoute
         responses=REFUSALS,
     )
     def agreement(request: Request, reader: Maintainer) -> JSONResponse:
-        return JSONResponse(agreement_json(desk.agreement()), headers=NO_STORE)
+        return JSONResponse(agreement_json(annotations.agreement()), headers=NO_STORE)
 
     @router.post(
         f"{DISCUSSION_API}/decisions",
@@ -256,8 +260,8 @@ def build_discussion_router(desk: AnnotationService, access: Access) -> APIRoute
     )
     def decide(reader: Reader, body: DiscussionDecision) -> JSONResponse:
         """The latest decision counts; earlier ones stay in the records."""
-        require_open(desk.service)
-        desk.actions.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)
+        require_open(annotations.service)
+        annotations.actions.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)
         return JSONResponse(
             {"question": body.question, "lasts": wait_until_durable(service)}, headers=NO_STORE
         )

@@ -28,7 +28,7 @@ Id = Annotated[str, Query(max_length=300)]
 
 
 def build_annotating_pages(
-    desk: AnnotationService, explorer: Explorer, access: Access, pages: PageFrame
+    annotations: AnnotationService, explorer: Explorer, access: Access, pages: PageFrame
 ) -> APIRouter:
     """The routes; a reader whom nobody knows is asked to sign in."""
     router = APIRouter()
@@ -57,10 +57,12 @@ def build_annotating_pages(
 
     def _queue(reader: AnnotatorContext) -> HTMLResponse:
         tasks = reader.state.queue(reader.annotator) if reader.annotator else ()
-        n_talks = sum(bool(talk.open) for talk in discussion_items(reader.state, reader.annotator, False))
+        n_open = sum(
+            bool(discussion.open) for discussion in discussion_items(reader.state, reader.annotator, False)
+        )
         return pages.answer(
             "annotate/queue.html", "Annotate", PATH,
-            view=view_queue(tasks), reader=reader, n_talks=n_talks,
+            view=view_queue(tasks), reader=reader, n_open=n_open,
         )  # fmt: skip
 
     def _item(reader: AnnotatorContext, trajectory_id: str, step: str) -> HTMLResponse:
@@ -82,14 +84,16 @@ def build_annotating_pages(
         found = discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
         more = _maintained(reader) if reader.actor.is_maintainer else {}
         shown = view_discussions(found, goal_of)
-        return pages.answer("annotate/discuss.html", "Discuss", DISCUSS, talks=shown, reader=reader, **more)
+        return pages.answer(
+            "annotate/discuss.html", "Discuss", DISCUSS, discussions=shown, reader=reader, **more
+        )
 
     def _maintained(reader: AnnotatorContext) -> dict:
-        service = desk.service
+        service = annotations.service
         versions = published_versions(service.engine, service.suite.name)
         last = rescorings(service)[-1:]
         boards = [service.board_under(record.body[name]) for record in last for name in ("from", "to")]
-        report = desk.agreement()
+        report = annotations.agreement()
         return {
             "people": view_annotators(reader.state),
             "report": report,

@@ -50,10 +50,10 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     else:
         head = f"{first} is worse than {second} overall, {_by(overall)}"
         turns = [("also worse", worse), ("but better" if worse else "better", better)]
-    told = [f"{word} on {_listed(where)}" for word, where in turns if where]
+    found_on = [f"{word} on {_listed(where)}" for word, where in turns if where]
     return (
-        f"{head}; it is {' and '.join(told).replace(' and but', ', but')}."
-        if told
+        f"{head}; it is {' and '.join(found_on).replace(' and but', ', but')}."
+        if found_on
         else (f"{head}; no single benchmark shows it by itself.")
     )
 
@@ -120,12 +120,12 @@ def fooled_sentence(found: Comparison) -> str:
 
 def _benchmarks(found: Comparison, pair: Pair, favours: int) -> list[str]:
     """The benchmarks on which the whole interval lies on one side, those on few trajectories marked so."""
-    told = []
+    found_on = []
     for name in ordered(set(pair.by_benchmark), BENCHMARK_TITLES):
         if pair.by_benchmark[name].favours == favours:
             few = " (few trajectories)" if rests_on_few(found, pair, "by_benchmark", name) else ""
-            told.append(f"{BENCHMARK_TITLES.get(name, name)}{few}")
-    return told
+            found_on.append(f"{BENCHMARK_TITLES.get(name, name)}{few}")
+    return found_on
 
 
 def _by(difference: Difference) -> str:

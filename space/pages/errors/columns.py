@@ -102,8 +102,8 @@ class JudgeColumns:
 
     def goal(self, trajectory: Trajectory) -> str | None:
         """What was asked of the agent; None where the run cannot be looked at here."""
-        shown = self._dataset()
-        entry = shown.index.by_id.get(trajectory.trajectory_id) if shown else None
+        opened = self._dataset()
+        entry = opened.index.by_id.get(trajectory.trajectory_id) if opened else None
         return entry.goal if entry else None
 
     def _dataset(self) -> OpenedDataset | None:
@@ -112,30 +112,30 @@ class JudgeColumns:
             datasets = self._explorer.datasets()
         except TrajectoriesUnavailable:
             return None
-        return next((shown for shown in datasets if shown.suite == self._service.suite.name), None)
+        return next((opened for opened in datasets if opened.suite == self._service.suite.name), None)
 
     def _in_dataset(self, split: str) -> Mapping[str, JudgeColumn]:
         """The judges that the dataset carries, read once for each dataset."""
-        shown = self._dataset()
-        if shown is None:
+        opened = self._dataset()
+        if opened is None:
             return {}
         on_board = frozenset(row.id for row in self._service.board().rows if row.provenance != "scored")
-        key = (shown.version, on_board)
+        key = (opened.version, on_board)
         with self._lock:
             if split not in self._carried or self._carried[split][0] != key:
-                self._carried[split] = (key, self._of_dataset(shown, split, on_board))
+                self._carried[split] = (key, self._of_dataset(opened, split, on_board))
             return self._carried[split][1]
 
     def _of_dataset(
-        self, shown: OpenedDataset, split: str, on_board: Collection[str]
+        self, opened: OpenedDataset, split: str, on_board: Collection[str]
     ) -> dict[str, JudgeColumn]:
         columns = ["trajectory_id", "judge", LABEL]
         rows: list[dict[str, Any]] = []
-        if split in shown.dataset.splits("judgments"):
-            rows += shown.dataset.table("judgments", split, columns).to_pylist()
+        if split in opened.dataset.splits("judgments"):
+            rows += opened.dataset.table("judgments", split, columns).to_pylist()
         has_rules = any(row["judge"] == RULE_BASED for row in rows)
-        if not has_rules and split in shown.dataset.splits("rewards"):
-            rewards = shown.dataset.table("rewards", split, ["trajectory_id", "rule_based"]).to_pylist()
+        if not has_rules and split in opened.dataset.splits("rewards"):
+            rewards = opened.dataset.table("rewards", split, ["trajectory_id", "rule_based"]).to_pylist()
             rows += [{**row, "judge": RULE_BASED, LABEL: row["rule_based"]} for row in rewards]
         places = {t.trajectory_id: place for place, t in enumerate(self._service.suite.split(split))}
         verdicts: dict[str, np.ndarray] = {}

@@ -48,7 +48,7 @@ class NewTag(BaseModel):
 
 
 def build_errors_router(
-    service: SubmissionService, auth: Auth, acts: ReaderActions, columns: JudgeColumns
+    service: SubmissionService, auth: Auth, actions: ReaderActions, columns: JudgeColumns
 ) -> APIRouter:
     """The routes over a service."""
     router = APIRouter()
@@ -67,7 +67,7 @@ def build_errors_router(
         dev, and on test where a suite's labels are public."""
         category = own_name(body.own) if body.category == OWN else body.category
         trajectory = service.suite.find(body.trajectory_id)
-        # Hidden splits are refused by `acts`, before any label is asked for.
+        # Hidden splits are refused by `actions`, before any label is asked for.
         if trajectory is not None and columns.labels(trajectory.split) is not None:
             column = columns.one(body.judge, trajectory.split)
             errors = errors_of(service, columns, column, trajectory.split) if column else ()
@@ -75,7 +75,7 @@ def build_errors_router(
                 raise HTTPException(404, NO_ERROR)
         require_open(service)
         try:
-            found = acts.tag(body.judge, body.trajectory_id, category, body.note, actor)
+            found = actions.tag(body.judge, body.trajectory_id, category, body.note, actor)
         except KeyError:
             raise HTTPException(404, NO_ERROR) from None
         fields = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}

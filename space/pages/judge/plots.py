@@ -28,7 +28,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Mark:
-    """A point with its whisker (``top`` and ``bottom`` are equal where there is none) and its words."""
+    """A point with its interval (``top`` and ``bottom`` are equal where there is none) and its words."""
 
     x: float
     y: float

@@ -60,7 +60,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point with its whisker and name; fractions. Names of lower ``order`` are placed first."""
+    """A point with its interval and name; fractions. Names of lower ``order`` are placed first."""
 
     x: float
     y: float
@@ -285,7 +285,7 @@ def _mark_of(row: BoardRow, cell: Cell, window: tuple[float, float], label: Labe
     x, y = to_pixels(cell["recall"], cell["precision"], window)
     low, high = _precision_interval(cell)
     name = f"{row.judge} · {row.inputs}" if row.inputs else row.judge
-    whisker = f" ({interval(cell['precision_ci'])})" if cell["precision_ci"] else ""
+    bounds = f" ({interval(cell['precision_ci'])})" if cell["precision_ci"] else ""
     return Mark(
         row_id=row.id,
         x=x,
@@ -294,7 +294,7 @@ def _mark_of(row: BoardRow, cell: Cell, window: tuple[float, float], label: Labe
         low=to_pixels(cell["recall"], low, window)[1],
         group=row.provenance,
         hover=(
-            f"{name}\nprecision {percent(cell['precision'])}{whisker}"
+            f"{name}\nprecision {percent(cell['precision'])}{bounds}"
             f"\nrecall {percent(cell['recall'])}\nF1 {percent(cell['f1'])}"
         ),
         label=label,

@@ -81,7 +81,7 @@ class ViewRow:
     rank_value: int | None
     rank_hover: str
     main: Cell
-    whisker: Interval | None
+    interval: Interval | None
     others: tuple[Cell, ...]
     benchmarks: tuple[Cell, ...]
     cost: Cell
@@ -123,7 +123,7 @@ def view_board(board: Board, choice: LeaderboardQuery) -> BoardView:
     if choice.agent:  # rows of papers have no figures by agent: after those that do
         views.sort(key=lambda view: view.main.value is None)
     views = _sorted(views, choice, others, tuple(parts))
-    human = next((view.whisker for view in views if view.row.id == SECOND_ANNOTATOR), None)
+    human = next((view.interval for view in views if view.row.id == SECOND_ANNOTATOR), None)
     has_costs, has_attempts = any(row.cost for row in judges), any(row.attempts for row in judges)
     return BoardView(
         choice=choice,
@@ -290,7 +290,7 @@ def _view_row(row: BoardRow, choice: LeaderboardQuery, others, parts, axis) -> V
         rank_value=rank["place"] if rank else None,
         rank_hover=_rank_hover(rank, row),
         main=metric_cell(main, choice.figure, choice.label),
-        whisker=_interval(main or {}, choice.figure, axis),
+        interval=_interval(main or {}, choice.figure, axis),
         others=tuple(metric_cell(main, name, choice.label) for name in others),
         benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
         cost=cost_cell(row.cost),

@@ -176,73 +176,73 @@ class Explorer:
         """The datasets by suite, the one that is shown unasked first."""
         with _readable():
             found = [folder.now() for folder in self._folders]
-            return tuple({shown.suite: shown for shown in reversed(found)}.values())[::-1]
+            return tuple({opened.suite: opened for opened in reversed(found)}.values())[::-1]
 
     def of_suite(self, suite: str = "") -> OpenedDataset:
         """The dataset of a suite; the first one where no such suite is shown."""
         datasets = self.datasets()
-        return next((shown for shown in datasets if shown.suite == suite), datasets[0])
+        return next((opened for opened in datasets if opened.suite == suite), datasets[0])
 
     def holding(self, trajectory_id: str) -> OpenedDataset:
         """The dataset that has a trajectory; raises KeyError where none has it."""
-        for shown in self.datasets():
-            if trajectory_id in shown.index.by_id:
-                return shown
+        for opened in self.datasets():
+            if trajectory_id in opened.index.by_id:
+                return opened
         raise KeyError(trajectory_id)
 
-    def vote_counts(self, shown: OpenedDataset) -> VoteCounts:
+    def vote_counts(self, opened: OpenedDataset) -> VoteCounts:
         """How judges voted on each trajectory; counted anew when dataset or board are others."""
         with _readable():
-            judges = self._submitted.of_suite(shown.suite)
-            known = (shown.version, tuple(judge.submission_id for judge in judges))
-            counted = self._counted.get(shown.suite)
+            judges = self._submitted.of_suite(opened.suite)
+            known = (opened.version, tuple(judge.submission_id for judge in judges))
+            counted = self._counted.get(opened.suite)
             if counted is None or counted[0] != known:
-                counted = (known, with_submitted(shown.published_votes, judges))
-                self._counted[shown.suite] = counted
+                counted = (known, with_submitted(opened.published_votes, judges))
+                self._counted[opened.suite] = counted
             return counted[1]
 
     def story(self, trajectory_id: str) -> Story:
         """One trajectory, its texts and the places of its outlines; pictures and trees come apart."""
         with _readable():
-            shown = self.holding(trajectory_id)
-            entry = shown.index.by_id[trajectory_id]
-            submitted = self._submitted.of_suite(shown.suite)
+            opened = self.holding(trajectory_id)
+            entry = opened.index.by_id[trajectory_id]
+            submitted = self._submitted.of_suite(opened.suite)
             with_a_page = {row.id for row in self._service.board().rows}
             return Story(
                 entry=entry,
-                suite=shown.suite,
-                version=shown.version,
-                goal_images=self._goal_images(shown, trajectory_id),
-                steps=self._steps(shown, trajectory_id),
-                runs=shown.index.of_task(entry),
-                experts=experts_of(shown.dataset, entry),
-                judges=judges_of(shown.dataset, entry, submitted, with_a_page),
+                suite=opened.suite,
+                version=opened.version,
+                goal_images=self._goal_images(opened, trajectory_id),
+                steps=self._steps(opened, trajectory_id),
+                runs=opened.index.of_task(entry),
+                experts=experts_of(opened.dataset, entry),
+                judges=judges_of(opened.dataset, entry, submitted, with_a_page),
             )
 
     def blind_story(self, trajectory_id: str) -> BlindStory:
         """One trajectory for somebody who shall judge it: what experts and judges said is not even read."""
         with _readable():
-            shown = self.holding(trajectory_id)
-            entry = shown.index.by_id[trajectory_id]
+            opened = self.holding(trajectory_id)
+            entry = opened.index.by_id[trajectory_id]
             return BlindStory(
                 trajectory_id=trajectory_id,
                 benchmark=entry.benchmark,
                 task=entry.task,
                 goal=entry.goal,
-                version=shown.version,
-                goal_images=self._goal_images(shown, trajectory_id),
-                steps=self._steps(shown, trajectory_id),
+                version=opened.version,
+                goal_images=self._goal_images(opened, trajectory_id),
+                steps=self._steps(opened, trajectory_id),
             )
 
-    def _steps(self, shown: OpenedDataset, trajectory_id: str) -> tuple[Step, ...]:
-        rows = shown.steps(trajectory_id, STEP_COLUMNS)
-        key = (shown.version, "step", trajectory_id)
+    def _steps(self, opened: OpenedDataset, trajectory_id: str) -> tuple[Step, ...]:
+        rows = opened.steps(trajectory_id, STEP_COLUMNS)
+        key = (opened.version, "step", trajectory_id)
         pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
         sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
         return steps_of_story(rows, sizes)
 
-    def _goal_images(self, shown: OpenedDataset, trajectory_id: str) -> tuple[int, ...]:
-        return tuple(sorted(self._pictures(shown, trajectory_id, "goal")))
+    def _goal_images(self, opened: OpenedDataset, trajectory_id: str) -> tuple[int, ...]:
+        return tuple(sorted(self._pictures(opened, trajectory_id, "goal")))
 
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
         """A screenshot by the number of its step, or a goal image by its place; made smaller to ``width``.
@@ -251,10 +251,10 @@ class Explorer:
         was recorded. Raises BrokenPicture, and NoPicture for a trajectory that has no such picture.
         """
         with _readable():
-            shown = self.holding(trajectory_id)
+            opened = self.holding(trajectory_id)
 
             def recorded() -> Picture:
-                pictures = self._pictures(shown, trajectory_id, kind)
+                pictures = self._pictures(opened, trajectory_id, kind)
                 chosen = max(pictures, default=None) if num is None else num
                 if chosen not in pictures:
                     raise NoPicture(f"{trajectory_id} has no {kind} picture {num}")
@@ -264,7 +264,7 @@ class Explorer:
                 return recorded()
             if width not in WIDTHS:
                 raise KeyError(width)
-            key = (shown.version, kind, trajectory_id, num, width)
+            key = (opened.version, kind, trajectory_id, num, width)
             return self._resized.get(key, lambda: smaller(recorded(), width))
 
     def tree(self, trajectory_id: str, num: int, form: TreeForm) -> str:
@@ -279,21 +279,21 @@ class Explorer:
     def reasoning(self, trajectory_id: str, judge: str) -> str | None:
         """What a judge of the story wrote, by its key there; None where it wrote nothing."""
         with _readable():
-            shown = self.holding(trajectory_id)
-            for row in shown.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
+            opened = self.holding(trajectory_id)
+            for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
                 if row["judge"] == judge:
                     return row["reply"]
-            return self._submitted.reasoning(shown.suite, judge, trajectory_id)
+            return self._submitted.reasoning(opened.suite, judge, trajectory_id)
 
-    def _pictures(self, shown: OpenedDataset, trajectory_id: str, kind: PictureKind) -> Pictures:
+    def _pictures(self, opened: OpenedDataset, trajectory_id: str, kind: PictureKind) -> Pictures:
         def read() -> Pictures:
             if kind == "goal":
-                rows = shown.dataset.rows_of("trajectories_with_screenshot", trajectory_id, ["goal_images"])
+                rows = opened.dataset.rows_of("trajectories_with_screenshot", trajectory_id, ["goal_images"])
                 images = [image for row in rows for image in row["goal_images"] or ()]
                 return {place: open_picture(image["bytes"]) for place, image in enumerate(images)}
-            return _screenshots(shown.steps(trajectory_id, ("num", "screenshot")))
+            return _screenshots(opened.steps(trajectory_id, ("num", "screenshot")))
 
-        return self._recorded.get((shown.version, kind, trajectory_id), read)
+        return self._recorded.get((opened.version, kind, trajectory_id), read)
 
 
 def _screenshots(rows: list[dict[str, Any]]) -> Pictures:

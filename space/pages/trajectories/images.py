@@ -41,12 +41,12 @@ Pictures = Mapping[int, Picture]
 
 
 def recorded_cache() -> ByteCache[Pictures]:
-    """A shelf for the pictures of whole trajectories: whoever looks at one soon asks for the next."""
+    """A cache for the pictures of whole trajectories: whoever looks at one soon asks for the next."""
     return ByteCache(RECORDED_BYTES, lambda pictures: sum(len(p.content) for p in pictures.values()) + 1_000)
 
 
 def resized_cache() -> ByteCache[Picture]:
-    """A shelf for pictures that were made smaller."""
+    """A cache for pictures that were made smaller."""
     return ByteCache(RESIZED_BYTES, lambda picture: len(picture.content) + 200)
 
 

@@ -75,11 +75,11 @@ def story_id(query: str) -> str:
 def browse_fragment(explorer: Explorer, query: str) -> Fragment:
     """The whole list with its form."""
     try:
-        view, shown = _browsed(explorer, query)
+        view, opened = _browsed(explorer, query)
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
-    unknown = refused(query, _known(explorer, shown))
-    html = render("trajectories/browse.html", view=view, is_sample=shown.is_sample, unknown=unknown)
+    unknown = refused(query, _known(explorer, opened))
+    html = render("trajectories/browse.html", view=view, is_sample=opened.is_sample, unknown=unknown)
     return Fragment(Markup(html))
 
 
@@ -87,10 +87,10 @@ def story_fragment(explorer: Explorer, query: str) -> Fragment:
     """The story that an address names, at its step, with its neighbours in the list of its choice."""
     try:
         trajectory_id = story_id(query)
-        shown = explorer.holding(trajectory_id)
-        choice = _choice(explorer, shown, query)
-        vote_counts = explorer.vote_counts(shown)
-        chosen = choose(shown.index.entries, choice, vote_counts)
+        opened = explorer.holding(trajectory_id)
+        choice = _choice(explorer, opened, query)
+        vote_counts = explorer.vote_counts(opened)
+        chosen = choose(opened.index.entries, choice, vote_counts)
         view = view_story(
             explorer.story(trajectory_id), choice, chosen, vote_counts, parameters_in(query).get("step", "")
         )
@@ -98,35 +98,35 @@ def story_fragment(explorer: Explorer, query: str) -> Fragment:
         return _problem(404, *UNKNOWN)
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
-    dispute = _dispute(explorer, shown, view.story.entry)
+    dispute = _dispute(explorer, opened, view.story.entry)
     html = render("trajectories/story.html", view=view, story=view.story, dispute=dispute)
     return Fragment(Markup(html), title=view.title)
 
 
-def _dispute(explorer: Explorer, shown: OpenedDataset, entry: TrajectoryEntry) -> DisputeForm | None:
+def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> DisputeForm | None:
     """The form to dispute a label; None where the suite that is served does not have the run."""
     suite = explorer.served
-    known = suite.find(entry.trajectory_id) if shown.suite == suite.name else None
+    known = suite.find(entry.trajectory_id) if opened.suite == suite.name else None
     if known is None:
         return None
     return dispute_form(known.trajectory_id, known.split, entry.labels, suite.labels_are_public)
 
 
 def _browsed(explorer: Explorer, query: str) -> tuple[BrowseView, OpenedDataset]:
-    shown = explorer.of_suite(parameters_in(query).get("suite", ""))
-    choice = _choice(explorer, shown, query)
+    opened = explorer.of_suite(parameters_in(query).get("suite", ""))
+    choice = _choice(explorer, opened, query)
     suites = [dataset.suite for dataset in explorer.datasets()]
-    return browse(shown.index, choice, explorer.vote_counts(shown), suites, shown.version), shown
+    return browse(opened.index, choice, explorer.vote_counts(opened), suites, opened.version), opened
 
 
-def _choice(explorer: Explorer, shown: OpenedDataset, query: str) -> TrajectoriesQuery:
+def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
     """The choice of an address, its suite left out where it is the one that is shown unasked."""
-    choice = TrajectoriesQuery.of_query(query, _known(explorer, shown))
-    return replace(choice, suite="" if shown.suite == explorer.of_suite().suite else shown.suite)
+    choice = TrajectoriesQuery.of_query(query, _known(explorer, opened))
+    return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)
 
 
-def _known(explorer: Explorer, shown: OpenedDataset) -> Mapping[str, Collection[str]]:
-    return known_values([dataset.suite for dataset in explorer.datasets()], shown.index)
+def _known(explorer: Explorer, opened: OpenedDataset) -> Mapping[str, Collection[str]]:
+    return known_values([dataset.suite for dataset in explorer.datasets()], opened.index)
 
 
 def _problem(status: int, title: str, advice: str) -> Fragment:

@@ -78,7 +78,7 @@ def test_in_a_crowd_what_comes_first_by_its_order_is_named():
     assert sum(bool(label) for label in named) < 30
 
 
-def test_a_name_does_not_lie_on_the_whisker_of_another_point():
+def test_a_name_does_not_lie_on_the_interval_of_another_point():
     other = point(0.55, 0.5, "", half=0.3)  # stands at the right, all the way up and down
     label, _ = place_names([point(0.5, 0.5, "name"), other], WINDOW)
     assert label.anchor == "end"
@@ -129,12 +129,12 @@ def test_every_ranked_judge_is_a_point_with_its_interval():
     assert fractions(found["B"].x, found["B"].y, window) == pytest.approx((0.625, 0.75), abs=0.001)
 
 
-def test_a_ranked_judge_whose_interval_is_not_known_is_drawn_without_a_whisker():
+def test_a_ranked_judge_whose_interval_is_not_known_is_drawn_without_a_interval():
     plot = precision_recall_plot(board(judge("A"), judge("B", ci=None)), "success")
     found = marks(plot)["B"]
     assert found.high == found.low
     assert "precision 60.0\n" in found.hover
-    assert svg(judge("A"), judge("B", ci=None)).count('class="whisker"') == 1
+    assert svg(judge("A"), judge("B", ci=None)).count('class="interval"') == 1
 
 
 def test_only_the_best_submission_of_a_judge_and_no_constant_reference_is_drawn():
@@ -166,7 +166,7 @@ def test_markup_in_names_is_shown_as_it_was_written(hostile):
     assert tags_and_attributes(html) <= harmless | {("line", ""), ("line", "class")}
 
 
-def test_all_points_and_whiskers_lie_within_the_plot():
+def test_all_points_and_intervals_lie_within_the_plot():
     low = judge("Low", (10, 90, 190, 10), ci=(0.02, 0.18))
     for mark in precision_recall_plot(board(judge("A"), low), "success").marks:
         assert 0 <= mark.x <= WIDTH

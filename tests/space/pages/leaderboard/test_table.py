@@ -132,7 +132,7 @@ def test_rows_without_figures_of_the_agent_come_last_and_stay_blank(by_agent):
     found = view_board(by_agent, LeaderboardQuery(agent="one"))
     assert judges(found) == ["Alpha", "Beta", "Paper"]
     last = found.rows[-1]
-    assert (last.main.text, last.main.hover, last.whisker) == ("–", "not known", None)
+    assert (last.main.text, last.main.hover, last.interval) == ("–", "not known", None)
     assert judges(view_board(by_agent, LeaderboardQuery())) == ["Paper", "Alpha", "Beta"]
 
 
@@ -219,7 +219,7 @@ def test_a_self_reported_row_has_no_rank_and_says_why():
 def test_the_axis_is_in_whole_tens_and_holds_every_interval(three):
     view = view_board(three, LeaderboardQuery())  # 48 to 95 %
     assert view.axis == (0.4, 1.0)
-    first = view.rows[0].whisker
+    first = view.rows[0].interval
     # 0.8 to 0.95 on 0.4 to 1.0: from 2/3, a quarter wide, the dot at 5/6
     assert (first.left, first.width, first.dot) == (66.67, 25.0, 83.33)
     assert not first.is_off_axis
@@ -235,8 +235,8 @@ def test_a_reference_outside_the_axis_is_marked_and_does_not_stretch_it(three):
     always = row("Always", label(cell(30, 270, 0, 0, ci=[0.05, 0.15]), best=False), "reference")
     view = view_board(board(*three.rows, always), LeaderboardQuery())
     assert view.axis == (0.4, 1.0)
-    assert view.references[0].whisker.is_off_axis
-    assert (view.references[0].whisker.dot, view.references[0].whisker.width) == (0.0, 0.0)
+    assert view.references[0].interval.is_off_axis
+    assert (view.references[0].interval.dot, view.references[0].interval.width) == (0.0, 0.0)
 
 
 def test_a_human_reference_outside_the_axis_is_no_line(three):
@@ -244,7 +244,7 @@ def test_a_human_reference_outside_the_axis_is_no_line(three):
     found = view_board(low, LeaderboardQuery())
     assert found.axis == (0.0, 0.2)
     assert found.human is None
-    assert (found.references[0].whisker.is_off_axis, found.references[0].whisker.dot) == (True, 100.0)
+    assert (found.references[0].interval.is_off_axis, found.references[0].interval.dot) == (True, 100.0)
 
 
 def test_a_board_without_rows_has_the_whole_axis():
@@ -262,7 +262,7 @@ def test_a_value_without_an_interval_is_a_dot():
     (line,) = view_board(
         board(row("A", label(cell(9, 1, 1, 9), (1, 1, 1)))), LeaderboardQuery(figure="kappa")
     ).rows
-    assert (line.whisker.width, line.whisker.is_off_axis) == (0.0, False)
+    assert (line.interval.width, line.interval.is_off_axis) == (0.0, False)
 
 
 def test_a_kappa_below_zero_is_on_the_axis():
@@ -270,7 +270,7 @@ def test_a_kappa_below_zero_is_on_the_axis():
         board(row("A", label(cell(1, 9, 9, 1), (1, 1, 1)))), LeaderboardQuery(figure="kappa")
     ).rows
     assert line.main.value == pytest.approx(-0.8)
-    assert not line.whisker.is_off_axis
+    assert not line.interval.is_off_axis
 
 
 @given(st.lists(st.tuples(*[st.floats(0, 1)] * 3).map(sorted), min_size=1, max_size=5))
@@ -283,10 +283,10 @@ def test_any_intervals_lie_on_the_axis(intervals):
     low, high = view.axis
     assert 0 <= low < high <= 1
     for line in view.rows:
-        whisker = line.whisker
-        assert not whisker.is_off_axis
-        assert 0 <= whisker.left <= whisker.dot + 0.01
-        assert whisker.dot <= whisker.left + whisker.width + 0.02 <= 100.03
+        interval = line.interval
+        assert not interval.is_off_axis
+        assert 0 <= interval.left <= interval.dot + 0.01
+        assert interval.dot <= interval.left + interval.width + 0.02 <= 100.03
 
 
 @pytest.mark.parametrize("tenth", [n / 10 for n in range(1, 10)])
@@ -295,4 +295,4 @@ def test_a_value_a_hair_beside_a_tenth_is_not_off_the_axis(tenth, towards):
     # nextafter(0.9, 0) * 10 is 9.0 exactly, so that the axis begins above the value.
     values = (nextafter(tenth, towards), tenth + (0.05 if towards == 0 else -0.05))
     rows = [row(str(v), label(cell(9, 1, 1, 9, precision=v), (1, 1, 1))) for v in values]
-    assert not any(line.whisker.is_off_axis for line in view_board(board(*rows), LeaderboardQuery()).rows)
+    assert not any(line.interval.is_off_axis for line in view_board(board(*rows), LeaderboardQuery()).rows)
