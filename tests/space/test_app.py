@@ -169,7 +169,7 @@ def test_no_file_of_the_server_is_served(client, settings):
             assert client.get(address).status_code in (403, 404), address
 
 
-def test_a_dropped_file_is_checked(client, check_event, settings):
+def test_an_uploaded_file_is_checked(client, check_event, settings):
     path = upload(client, verdicts(load_suite(settings.suite)))
     found = call(client, check_event, dropped(path), "test")
     assert found["success"]
@@ -204,7 +204,7 @@ def test_the_server_fetches_no_address_that_a_stranger_names(client, check_event
     assert fetched == []
 
 
-def test_an_upload_over_the_limit_is_refused_and_not_kept(client, settings, uploads):
+def test_an_upload_over_the_limit_is_refused_and_not_stored(client, settings, uploads):
     content = b"x" * (settings.max_upload_bytes + 1)
     answer = client.post("/gradio_api/upload", files={"files": ("big.jsonl", content)})
     assert answer.status_code == 413

@@ -31,7 +31,7 @@ SHARES: dict[Kind, float] = {"jsonl": 0.45, "csv": 0.35, "foreign": 0.16, "parqu
 
 
 class Heard(logging.Handler):
-    """Keeps every record of the log: its line, and what else is told with it."""
+    """Keeps every record of the log: its line, and its other fields."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -193,8 +193,8 @@ def test_five_thousand_hostile_files_are_answered_within_bounded_memory(served, 
 
 def peak() -> int:
     """The most memory of this process so far, in bytes."""
-    told = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return told if sys.platform == "darwin" else told * 1_024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1_024
 
 
 def resident() -> int:

@@ -21,7 +21,7 @@ def hub(monkeypatch):
         yield server
 
 
-def test_a_space_tells_of_records_that_wait_and_ends_its_work_with_itself(hub, tmp_path, monkeypatch):
+def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp_path, monkeypatch):
     monkeypatch.setattr("submissions.hub.mirror.WAIT_WHILE_FAILING_SECONDS", 0.1)
     write_suite(tmp_path)
     settings = settings_for(

@@ -89,7 +89,7 @@ FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that stands until it is told to go on."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = FIRST

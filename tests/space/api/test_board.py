@@ -294,14 +294,14 @@ def test_formulas_are_defused_in_the_csv_and_left_alone_in_the_json(service):
 # Health
 
 
-def test_health_tells_that_submissions_are_open(rest_client, filled):
+def test_health_says_that_submissions_are_open(rest_client, filled):
     assert rest_client.get("/healthz").json() == {
         "status": "ok", "suite": "small", "submissions": "open", "waiting": 0, "records": None,
         "label_version": filled.label_version, "board_digest": filled.board().digest,
     }  # fmt: skip
 
 
-def test_health_in_read_only_mode_tells_so_and_the_board_is_served_as_before(filled):
+def test_health_in_read_only_mode_says_so_and_the_board_is_served_as_before(filled):
     before = filled.board()
     rest_client = client_of(SubmissionService(filled.settings.model_copy(update={"labels": "none"})))
     assert rest_client.get("/healthz").json() == {

@@ -129,7 +129,7 @@ def test_hostile_names_come_back_as_data_or_not_at_all(client, service, hostile)
     assert answer.status_code in (201, 422)
 
 
-def test_a_failure_on_our_side_is_said_and_tells_nothing(service, monkeypatch):
+def test_a_failure_on_our_side_is_reported_without_details(service, monkeypatch):
     def fail(*_):
         raise RuntimeError("secret detail")
 

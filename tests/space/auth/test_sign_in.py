@@ -50,7 +50,7 @@ def test_the_session_is_for_this_site_https_and_frames_and_not_for_scripts(clien
     assert "domain" not in session.lower()
 
 
-def test_no_token_of_the_account_is_kept_in_a_cookie_or_shown(client, hub):
+def test_no_token_of_the_account_is_stored_in_a_cookie_or_shown(client, hub):
     answer = sign_in(client)
     (token,) = [token for token in hub.api.accounts if token.startswith("hf_oauth_")]
     for shown in (str(answer.headers), answer.text, client.get("/api/me").text):
@@ -87,7 +87,7 @@ def test_a_way_back_works_once(client):
     assert client.get(back).status_code == 400
 
 
-def test_a_reader_who_says_no_at_the_hub_is_told_so(client, hub):
+def test_a_reader_who_declines_at_the_hub_gets_a_message(client, hub):
     hub.api.openid.reader = None
     answer = sign_in(client)
     assert answer.status_code == 403

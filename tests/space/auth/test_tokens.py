@@ -16,7 +16,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["Authorization", "x-hf-authorization"])
-def test_a_token_says_who_acts(client, name):
+def test_a_token_says_who_makes_the_request(client, name):
     assert client.post("/act", headers={name: "Bearer hf_ada_token"}).json() == "ada"
 
 
@@ -81,7 +81,7 @@ def test_while_the_hub_is_down_nobody_is_signed_in(client, hub, status):
     assert client.post("/act", headers=bearer("hf_ada_token")).status_code == 200  # it is asked again
 
 
-def test_a_hub_that_cannot_be_reached_is_said_so(client, hub):
+def test_a_hub_that_cannot_be_reached_is_reported(client, hub):
     hub.fail("GET", "whoami", cut=0, reset=True)
     assert client.post("/act", headers=bearer("hf_ada_token")).status_code == 503
 
@@ -111,7 +111,7 @@ def test_an_outage_is_not_remembered(hub, auth):
     assert auth.tokens.holder("hf_ada_token").name == "ada"
 
 
-def test_a_token_is_kept_nowhere_and_logged_nowhere(hub, auth, caplog):
+def test_a_token_is_stored_nowhere_and_logged_nowhere(hub, auth, caplog):
     token = "hf_" + "planted" * 3
     hub.api.accounts[token] = Account("ada")
     client = client_of(auth)

@@ -54,7 +54,7 @@ def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_pa
     (suite / "about.md").unlink()  # a label file by another name: else the canaries in it are found
 
 
-def test_names_that_cannot_be_are_told_all_at_once(hub, run):
+def test_invalid_names_are_reported_all_at_once(hub, run):
     done = CliRunner().invoke(app, ["deploy", "--space", "x", "--data", "a/b", "--private", "a/b"])
     assert done.exit_code == 2
     assert "--space 'x'" in done.output and "three different repositories" in done.output

@@ -202,7 +202,7 @@ def test_a_token_without_rights_stops_at_the_first_repository(hub, deploy):
     assert f"spaces/{SPACE}" not in hub.api.repositories
 
 
-def test_a_dataset_that_cannot_be_mounted_is_told_and_the_rest_is_done(hub, deploy, said):
+def test_a_dataset_that_cannot_be_mounted_is_reported_and_the_rest_is_done(hub, deploy, said):
     hub.fail("PUT", f"/api/spaces/{SPACE}/volumes", status=403, times=9)
     done = deploy()
     assert not done.mounted and done.files.committed

@@ -73,7 +73,7 @@ def test_every_problem_of_a_declaration_is_in_the_error(space, client):
         assert said in str(refused.value)
 
 
-def test_a_file_with_errors_is_not_submitted_and_its_errors_are_told(space, client):
+def test_a_file_with_errors_is_not_submitted_and_its_errors_are_named(space, client):
     before = client.predict(api_name="/board")
     path = space.file(b'{"trajectory_id": "x", "success": "maybe"}\n')
     with pytest.raises(AppError, match="the file is not valid") as refused:

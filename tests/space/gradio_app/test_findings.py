@@ -49,7 +49,7 @@ def test_of_many_rows_a_few_are_shown_and_the_others_counted(service, rows):
     assert shown.more == 30 - MOST_ROWS
 
 
-def test_what_was_understood_is_told_before_anything_is_spent(service, rows):
+def test_what_was_understood_is_shown_before_anything_is_submitted(service, rows):
     for place, row in enumerate(rows):
         row |= {"success": None if place < 3 else place < 12, "repetition": place < 5, "cost_usd": 0.25}
         row |= {"state": "refused" if place < 3 else "ok", "score": 0.5}

@@ -81,7 +81,7 @@ def test_board_and_judges_give_what_rest_gives(space):
     assert value_of(tool(space, "judges")) == httpx.get(space.url + "/api/judges").json()
 
 
-def test_a_file_is_submitted_under_a_name_and_its_problems_are_told(space):
+def test_a_file_is_submitted_under_a_name_and_its_problems_are_named(space):
     content = space.valid(false_alarms=1).decode()
     found = value_of(tool(space, "submit", content=content, **DECLARED, account="Ada"))
     assert found["submission_id"] in [row["id"] for row in value_of(tool(space, "board"))["rows"]]

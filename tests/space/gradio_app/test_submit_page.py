@@ -45,7 +45,7 @@ def page_html(service) -> str:
 
 
 @pytest.fixture
-def dropped(tmp_path, monkeypatch):
+def uploaded(tmp_path, monkeypatch):
     """A function that writes a file to the folder for uploads, and gives its path."""
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
 
@@ -62,8 +62,8 @@ def rows(service) -> int:
     return len(service.board().rows)
 
 
-def test_a_submission_shows_its_receipt_and_its_scored_row(service, dropped):
-    html = submitted(service, dropped(verdicts(service.suite, misses=4, false_alarms=2)), "test", form())
+def test_a_submission_shows_its_receipt_and_its_scored_row(service, uploaded):
+    html = submitted(service, uploaded(verdicts(service.suite, misses=4, false_alarms=2)), "test", form())
     text = shown_text(html)
     (row,) = service.board().rows
     assert "Submitted and scored." in text
@@ -77,8 +77,8 @@ def test_a_submission_shows_its_receipt_and_its_scored_row(service, dropped):
     assert "Side effect: the file has no such verdicts." in text
 
 
-def test_the_same_file_again_shows_the_same_receipt(service, dropped):
-    path = dropped(verdicts(service.suite))
+def test_the_same_file_again_shows_the_same_receipt(service, uploaded):
+    path = uploaded(verdicts(service.suite))
     first = submitted(service, path, "test", form())
     second = submitted(service, path, "test", form())
     assert "sent this file before" in shown_text(second)
@@ -87,25 +87,25 @@ def test_the_same_file_again_shows_the_same_receipt(service, dropped):
     assert rows(service) == 1
 
 
-def test_a_dev_file_shows_its_report_and_is_not_recorded(service, dropped):
-    html = submitted(service, dropped(verdicts(service.suite, "dev", false_alarms=1)), "dev", form())
+def test_a_dev_file_shows_its_report_and_is_not_recorded(service, uploaded):
+    html = submitted(service, uploaded(verdicts(service.suite, "dev", false_alarms=1)), "dev", form())
     assert "75.0" in html  # 3 of 4
     assert 'id="receipt"' not in html
     assert rows(service) == 0
 
 
-def test_a_dev_file_can_be_rehearsed_with_an_empty_form(service, dropped):
-    html = submitted(service, dropped(verdicts(service.suite, "dev")), "dev", (*[""] * 7, None))
+def test_a_dev_file_can_be_rehearsed_with_an_empty_form(service, uploaded):
+    html = submitted(service, uploaded(verdicts(service.suite, "dev")), "dev", (*[""] * 7, None))
     assert 'data-label="success"' in html
 
 
-def test_nothing_dropped_is_said(service):
+def test_a_missing_file_is_reported(service):
     assert "Upload a prediction file first." in submitted(service, None, "test", form())
 
 
-def test_every_problem_of_the_form_is_said_at_once_and_nothing_recorded(service, dropped):
+def test_every_problem_of_the_form_is_reported_at_once_and_nothing_recorded(service, uploaded):
     fields = form(used=None, account="", judge="x" * 99, kind=None, inputs=None, link="javascript:alert(1)")
-    text = shown_text(submitted(service, dropped(verdicts(service.suite)), "test", fields))
+    text = shown_text(submitted(service, uploaded(verdicts(service.suite)), "test", fields))
     for said in (
         "Your name: fill it in", "Name of the judge: is over 80", "Kind: choose one",
         "What it sees: choose one", "Link: is not a web address", "Test labels: say whether",
@@ -115,15 +115,15 @@ def test_every_problem_of_the_form_is_said_at_once_and_nothing_recorded(service,
 
 
 @pytest.mark.parametrize(("used", "kept"), [(YES, True), (NO, False)])
-def test_the_answer_about_test_labels_is_kept(service, dropped, used, kept):
-    submitted(service, dropped(verdicts(service.suite)), "test", form(used=used))
+def test_the_answer_about_test_labels_is_recorded(service, uploaded, used, kept):
+    submitted(service, uploaded(verdicts(service.suite)), "test", form(used=used))
     assert service.board().rows[0].test_labels_used is kept
 
 
-def test_hostile_names_come_back_as_text(service, dropped, hostile):
-    plain = submitted(service, dropped(verdicts(service.suite)), "test", form())
+def test_hostile_names_come_back_as_text(service, uploaded, hostile):
+    plain = submitted(service, uploaded(verdicts(service.suite)), "test", form())
     fields = form(judge=hostile[:80], account=hostile[:80], model=hostile, authors=hostile)
-    html = submitted(service, dropped(verdicts(service.suite)), "test", fields)
+    html = submitted(service, uploaded(verdicts(service.suite)), "test", fields)
     assert f"{hostile[:80]}, by {hostile[:80]}" in shown_text(html)
     assert tags_and_attributes(html) == tags_and_attributes(plain)
 
@@ -156,45 +156,47 @@ def test_findings_are_shown_all_at_once_with_their_rows(service):
         assert code in text
 
 
-def test_an_acceptable_file_is_said_so_with_its_rows(service):
+def test_a_valid_file_is_called_valid_with_its_rows(service):
     text = shown_text(findings_html(service.check(verdicts(service.suite), "a.jsonl", "test")))
     assert "a.jsonl is valid for test: 30 rows, verdicts on 100.0 %." in text
 
 
-def test_a_file_over_the_limit_is_not_parsed(settings, dropped, monkeypatch):
+def test_a_file_over_the_limit_is_not_parsed(settings, uploaded, monkeypatch):
     service = SubmissionService(settings.model_copy(update={"max_upload_bytes": 1000}))
     sizes = []
     real = service.check
     monkeypatch.setattr(
         service, "check", lambda content, *rest: (sizes.append(len(content)), real(content, *rest))[1]
     )
-    html = submitted(service, dropped(b"x" * 1_000_000), "test", form())
+    html = submitted(service, uploaded(b"x" * 1_000_000), "test", form())
     assert sizes == []
     assert "Nothing was submitted" in html
     assert "more than 1,000 bytes: send a smaller file" in html
 
 
-def test_an_error_of_ours_shows_no_traceback_and_no_path_and_is_logged(service, dropped, monkeypatch, caplog):
+def test_an_error_of_ours_shows_no_traceback_and_no_path_and_is_logged(
+    service, uploaded, monkeypatch, caplog
+):
     def full(content):
         raise OSError(28, "No space left on device", "/srv/secret/state/files/ab")
 
     monkeypatch.setattr(service.files, "keep", full)
     with caplog.at_level(logging.ERROR):
-        html = submitted(service, dropped(verdicts(service.suite)), "test", form())
+        html = submitted(service, uploaded(verdicts(service.suite)), "test", form())
     assert "Something failed on our side." in html
     for hidden in ("Traceback", "secret", "No space", "OSError", "/srv"):
         assert hidden not in html
     assert "No space left on device" in caplog.text
 
 
-def test_a_failing_score_shows_and_logs_no_count(service, dropped, monkeypatch, caplog):
+def test_a_failing_score_shows_and_logs_no_count(service, uploaded, monkeypatch, caplog):
     # The counts of a task are nearly labels. A trigger makes writing the score fail in the database itself.
     with service.engine.begin() as connection:
         connection.exec_driver_sql(
             "CREATE TRIGGER full BEFORE INSERT ON scores BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
         )
     with caplog.at_level(logging.DEBUG):
-        html = submitted(service, dropped(verdicts(service.suite)), "test", form())
+        html = submitted(service, uploaded(verdicts(service.suite)), "test", form())
     assert "sending it again" in html
     assert "disk is full" in caplog.text
     assert "counts_by_task" not in html
@@ -202,8 +204,8 @@ def test_a_failing_score_shows_and_logs_no_count(service, dropped, monkeypatch, 
     assert "precision_ci" not in caplog.text
 
 
-def test_a_submission_after_a_failed_score_is_one_entry(service, dropped, monkeypatch):
-    path = dropped(verdicts(service.suite))
+def test_a_submission_after_a_failed_score_is_one_entry(service, uploaded, monkeypatch):
+    path = uploaded(verdicts(service.suite))
     with monkeypatch.context() as patched:
         patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
         assert "Something failed" in submitted(service, path, "test", form())
@@ -211,27 +213,27 @@ def test_a_submission_after_a_failed_score_is_one_entry(service, dropped, monkey
     assert rows(service) == 1
 
 
-def test_submitting_without_labels_is_refused_in_words(settings, dropped):
+def test_submitting_without_labels_is_refused_in_words(settings, uploaded):
     service = SubmissionService(settings.model_copy(update={"labels": "none"}))
-    html = submitted(service, dropped(verdicts(service.suite)), "test", form())
+    html = submitted(service, uploaded(verdicts(service.suite)), "test", form())
     assert "submitting is off: no labels are configured" in shown_text(html)
 
 
-def test_a_file_with_errors_is_not_submitted(service, dropped):
-    html = submitted(service, dropped(b"{}\n"), "test", form())
+def test_a_file_with_errors_is_not_submitted(service, uploaded):
+    html = submitted(service, uploaded(b"{}\n"), "test", form())
     assert "The file has errors" in html
     assert rows(service) == 0
 
 
-def test_a_dropped_file_that_was_cleaned_away_meanwhile_is_asked_for_again(service, dropped, tmp_path):
+def test_an_upload_that_was_removed_meanwhile_is_asked_for_again(service, uploaded, tmp_path):
     html = submitted(service, str(tmp_path / "uploads" / "gone.jsonl"), "test", form())
     assert "upload the file again" in html
     assert str(tmp_path) not in html
 
 
-def test_the_receipt_of_a_judge_that_never_says_yes_does_not_speak_of_a_better_one(service, dropped):
+def test_the_receipt_of_a_judge_that_never_says_yes_does_not_speak_of_a_better_one(service, uploaded):
     # No positive verdict: its precision is undefined, so that it has no rank.
-    html = submitted(service, dropped(verdicts(service.suite, misses=10)), "test", form())
+    html = submitted(service, uploaded(verdicts(service.suite, misses=10)), "test", form())
     assert "better submission" not in html
     assert 'id="receipt"' in html
 
@@ -276,21 +278,21 @@ def test_without_a_file_the_page_says_what_will_be_seen(service):
     assert "No file yet." in shown_text(check_html(Endpoints(Services(service, None)), None, "test", LOCAL))
 
 
-def test_a_rehearsal_says_that_nothing_was_recorded(service, dropped):
-    html = submitted(service, dropped(verdicts(service.suite, "dev")), "dev", form())
+def test_a_rehearsal_says_that_nothing_was_recorded(service, uploaded):
+    html = submitted(service, uploaded(verdicts(service.suite, "dev")), "dev", form())
     assert "nothing was recorded" in shown_text(html)
 
 
-def test_the_receipt_leads_to_the_judges_page(service, dropped):
-    html = submitted(service, dropped(verdicts(service.suite)), "test", form())
+def test_the_receipt_leads_to_the_judges_page(service, uploaded):
+    html = submitted(service, uploaded(verdicts(service.suite)), "test", form())
     (row,) = service.board().rows
     assert f'href="/judge?id={row.id}"' in html
 
 
-def test_each_problem_of_the_declaration_is_told_by_its_field(service, dropped):
+def test_each_problem_of_the_declaration_stands_at_its_field(service, uploaded):
     fields = form(used=None, account="", link="javascript:alert(1)")
     endpoints = Endpoints(Services(service, None))
-    _, by_field = submission_html(endpoints, dropped(verdicts(service.suite)), "test", fields, LOCAL)
+    _, by_field = submission_html(endpoints, uploaded(verdicts(service.suite)), "test", fields, LOCAL)
     assert by_field == {
         "account": "Your name: fill it in",
         "link": "Link: is not a web address; begin with https:// or leave it empty",
@@ -298,7 +300,7 @@ def test_each_problem_of_the_declaration_is_told_by_its_field(service, dropped):
     }
 
 
-def test_a_file_outside_the_folder_for_uploads_is_not_read(service, dropped, tmp_path):
+def test_a_file_outside_the_folder_for_uploads_is_not_read(service, uploaded, tmp_path):
     (tmp_path / "secret.jsonl").write_text("secret")
     for path in (str(tmp_path / "secret.jsonl"), str(tmp_path / "uploads" / ".." / "secret.jsonl"), "\0"):
         html = check_html(Endpoints(Services(service, None)), path, "test", LOCAL)
@@ -306,11 +308,11 @@ def test_a_file_outside_the_folder_for_uploads_is_not_read(service, dropped, tmp
         assert "secret" not in html
 
 
-def test_a_page_of_another_site_submits_nothing(service, dropped):
+def test_a_page_of_another_site_submits_nothing(service, uploaded):
     headers = [(b"sec-fetch-site", b"cross-site")]
     request = Request({"type": "http", "method": "POST", "headers": headers, "client": ("127.0.0.1", 1)})
     endpoints = Endpoints(Services(service, None))
-    html, _ = submission_html(endpoints, dropped(verdicts(service.suite)), "test", form(), request)
+    html, _ = submission_html(endpoints, uploaded(verdicts(service.suite)), "test", form(), request)
     assert "a page of another site may not submit here" in html
     assert rows(service) == 0
 

@@ -57,7 +57,7 @@ def test_a_short_plain_id_of_a_proxy_is_taken(client, given_id):
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=255), max_size=100))
-def test_whatever_is_given_the_id_is_a_short_plain_word(text):
+def test_whatever_a_client_sends_the_id_is_a_short_plain_word(text):
     found = request_id_of(Headers(raw=[(b"x-request-id", text.encode("latin-1"))]))
     assert 1 <= len(found) <= 64
     assert all(letter.isascii() and (letter.isalnum() or letter in "._-") for letter in found)
@@ -99,7 +99,7 @@ def test_a_line_from_inside_a_request_has_its_id(client):
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "text"),
     [
         ("/gradio_api/file=/tmp/gradio/ab/my-verdicts.jsonl", "/gradio_api/file=…"),
         ("/gradio_api/upload", "/gradio_api/upload…"),
@@ -108,11 +108,11 @@ def test_a_line_from_inside_a_request_has_its_id(client):
         ("/api/board.json", "/api/board.json"),
     ],
 )
-def test_the_path_in_a_log_is_short_on_one_line_and_names_no_file(path, told):
-    assert path_for_log(path) == told
+def test_the_path_in_a_log_is_short_on_one_line_and_names_no_file(path, text):
+    assert path_for_log(path) == text
 
 
-def test_durations_are_kept_by_route_and_not_by_address(client, metrics):
+def test_durations_are_counted_by_route_and_not_by_address(client, metrics):
     for path in ("/things/1", "/things/2", "/nowhere/1", "/nowhere/2"):
         client.get(path)
     client.request("BREW", "/things/1")

@@ -148,7 +148,7 @@ def test_the_policy_names_what_pages_may_not_do():
     assert found["base-uri"] == found["form-action"] == ["'self'"]
 
 
-def test_scripts_are_told_by_their_exact_text():
+def test_scripts_are_allowed_by_their_exact_text():
     # SHA-256 of "x", in Base64
     expected = "'sha256-" + base64.b64encode(hashlib.sha256(b"x").digest()).decode() + "'"
     assert script_hashes("<p></p><script>x</script><script src=a.js></script>") == (expected,)

@@ -48,11 +48,11 @@ def test_marks_are_shown_on_the_leaderboard_the_judge_page_and_in_comparisons(se
     assert "ran it again" not in describe_marks(service.board().rows[1])
 
 
-def test_noise_is_told_with_its_size_and_where_ranks_come_from():
+def test_noise_is_described_with_its_size_and_the_source_of_ranks():
     noisy = {"overall": {"noise": {"tp_sd": 3.0}}, "by_benchmark": {"a": {"noise": {"tp_sd": 6.0}}}}
-    told = describe_noise(noisy)
-    assert "± 3 true positives, ± 6 in each benchmark (standard deviations)" in told
-    assert told.endswith("ranks come from the same noisy figures and their intervals.")
+    text = describe_noise(noisy)
+    assert "± 3 true positives, ± 6 in each benchmark (standard deviations)" in text
+    assert text.endswith("ranks come from the same noisy figures and their intervals.")
     half = describe_noise({**noisy, "by_benchmark": {}, "ranked_by": "a half that is not shown"})
     assert "benchmark" not in half
     assert half.endswith("ranks come from a half that is not shown.")
@@ -66,7 +66,7 @@ def made(judge="GPT-4o", provenance="scored", **changes):
     return row(judge, SUCCESS, provenance, **{"id": f"{judge}-{len(changes)}", **changes})
 
 
-def test_a_name_tells_the_judge_and_what_it_sees():
+def test_a_name_has_the_judge_and_what_it_sees():
     assert short_name(made(inputs="tree")) == "GPT-4o (tree)"
     assert short_name(made(inputs="")) == "GPT-4o"
 
@@ -95,7 +95,7 @@ def test_no_two_names_are_alike(spelled):
     assert len(names) == len(set(names)) == len(rows)
 
 
-def test_choices_tell_submissions_of_one_judge_apart():
+def test_choices_distinguish_submissions_of_one_judge():
     first, second = made(id="aaaaaaaaaaaa"), made(id="bbbbbbbbbbbb", date="2026-03-04T00:00:00")
     other = made("Other", id="cccccccccccc")
     assert choices_of(board(first, second, other)) == [
@@ -119,7 +119,7 @@ def test_a_figure_that_is_undefined_is_a_dash_without_a_number():
     assert metric_cell(None, "precision", "success").hover == "not known"
 
 
-def test_hover_tells_missing_verdicts_notes_and_unknown_counts():
+def test_hover_text_has_missing_verdicts_notes_and_unknown_counts():
     assert metric_cell(cell(6, 2, 4, 18, 5), "precision", "success").hover.endswith("; 5 without a verdict")
     noted = cell(6, 2, 4, 18, note="several counts fit")
     assert metric_cell(noted, "precision", "repetition").hover == (

@@ -88,7 +88,7 @@ def test_a_page_is_sent_packed_to_those_who_take_it(client):
     assert packed.text == plain.text
 
 
-def test_a_page_of_ones_own_is_kept_by_no_cache(client):
+def test_a_page_of_one_reader_is_stored_by_no_cache(client):
     answer = client.get("/private")
     assert answer.headers["cache-control"] == "no-store"
     assert "etag" not in answer.headers
@@ -162,7 +162,7 @@ def test_every_asset_that_a_template_names_is_there():
                     assert [*STATIC.glob(f"{name}.css"), *STATIC.glob(f"{name}.js")], (template.name, name)
 
 
-def test_htmx_is_told_to_make_no_functions_of_texts_and_to_ask_no_other_site():
+def test_htmx_makes_no_functions_of_texts_and_asks_no_other_site():
     head = (FOLDER / "frame/head.html").read_text(encoding="utf-8")
     assert '"allowEval":false' in head
     assert '"selfRequestsOnly":true' in head

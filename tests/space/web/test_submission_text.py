@@ -13,7 +13,7 @@ NEXT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("left", "told"),
+    ("left", "text"),
     [
         (Quota(2, 20, None), "You have left: 2 of 2 files today, 20 of 20 this year."),
         (
@@ -29,8 +29,8 @@ NEXT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
         (Quota(0, 5, datetime.max.replace(tzinfo=UTC)), "This suite accepts no test files now."),
     ],
 )
-def test_it_is_said_with_the_moment_of_the_next(left, told):
-    assert allowance_sentence(left, RULES) == told
+def test_the_sentence_has_the_moment_of_the_next_file(left, text):
+    assert allowance_sentence(left, RULES) == text
 
 
 def test_as_data_it_has_the_rules_too():
@@ -42,7 +42,7 @@ def test_as_data_it_has_the_rules_too():
     assert (nothing["left_today"], nothing["next_at"], nothing["told"]) == (None, None, "")
 
 
-def test_the_rules_are_said_to_everybody():
+def test_the_rules_are_one_sentence():
     assert rules_sentence(RULES).startswith(
         "An account may have 2 files scored on test in 24 hours and 20 in"
     )
