@@ -41,7 +41,7 @@ def show(name: str, taken: dict) -> None:
 
 
 def bench(server: LLMProcess, source: Path, options: argparse.Namespace, with_images: bool) -> bool:
-    """Measure, print, and tell whether every target is met."""
+    """Measure and print; return whether every target is met."""
     shown = "with a screenshot of 150 kB each" if with_images else "text only"
     latency_ms = options.latency * 1000
     print(f"{options.calls:,} calls of {latency_ms:.0f} ms, {options.in_flight} in flight, {shown}")
@@ -63,7 +63,7 @@ def bench(server: LLMProcess, source: Path, options: argparse.Namespace, with_im
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; 1 when a target is missed, which ``--quick`` asks too little to tell."""
+    """Print the figures; 1 when a target is missed; ``--quick`` makes too few calls to judge by."""
     parser = argparse.ArgumentParser(prog="python -m bench.judges", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few calls, no targets")
     parser.add_argument("--calls", type=int, default=1106)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from core.cli import read_settings
 from judges.endpoints.providers import PROVIDERS
 from judges.ensembles.threshold import read_threshold, score_settings
+from judges.run.folder import diff_configurations
 from judges.types import (
     DEFAULT_OUTPUT_TOKENS,
     AnyJudge,
@@ -152,24 +153,6 @@ def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
             f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
             "dev, or choose another:\n" + "\n".join(f"  {each}" for each in differences)
         )
-
-
-def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
-    one, other = dict(_leaves(there)), dict(_leaves(now))
-    return [
-        f"{path}: {one.get(path, 'nothing')} there, {other.get(path, 'nothing')} now"
-        for path in sorted({*one, *other})
-        if one.get(path) != other.get(path)
-    ]
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{path}.{name}" if path else name)
-    elif value is not None:
-        yield path, value
 
 
 def _without_secrets(address: str | None) -> str | None:

@@ -27,7 +27,6 @@ from core.files import atomic_write, atomic_writer
 from core.predictions.write import write_predictions
 from core.vocabulary import PREDICTION_COLUMNS
 from judges.engine.cache import complete_lines, truncate_partial_line
-from judges.run.config import diff_configurations
 from judges.run.progress import Progress, was_generated
 from judges.run.scheduler import Exchange, Judgment
 from judges.types import Answer, Image, Message, Reply
@@ -263,6 +262,24 @@ def totals(records: Iterable[Record]) -> dict[str, Any]:
             value = record.get(name)
             sums[name] = None if value is None or sum_so_far is None else sum_so_far + value
     return {"trajectories": states.total(), "states": dict(sorted(states.items())), "calls": calls, **sums}
+
+
+def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
+    one, other = dict(_leaves(there)), dict(_leaves(now))
+    return [
+        f"{path}: {one.get(path, 'nothing')} there, {other.get(path, 'nothing')} now"
+        for path in sorted({*one, *other})
+        if one.get(path) != other.get(path)
+    ]
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}.{name}" if path else name)
+    elif value is not None:
+        yield path, value
 
 
 class LeadingErrors:

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from core.vocabulary import PREDICTION_COLUMNS
-from judges.run.config import diff_configurations
 from judges.run.folder import (
     RunFolder,
     RunFolderError,
+    diff_configurations,
     judgment_record,
     prediction_row,
     read_judgments,
