@@ -237,5 +237,5 @@ class ModelSettings:
 
 
 def failed(replies: Sequence[Reply]) -> Answer | None:
-    """The answer of a judge whose call failed: the state of the first reply that is none; else None."""
+    """The answer of a judge whose call failed: the state of the first failed reply; None without one."""
     return next((Answer(reply.state) for reply in replies if reply.state != "ok"), None)

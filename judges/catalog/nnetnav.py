@@ -26,7 +26,7 @@ _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class NNetNavJudge:
-    """Executor for a description of every change, all at once, then for the rating.
+    """Asks for a description of every change, all at once, then for the rating.
 
     The change from observation i to i+1 goes with the action of step i, which caused it; ``is_compat`` names
     the action of step i+1, as the released code did. A page that was not recorded, or a change that the

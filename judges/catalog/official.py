@@ -5,7 +5,7 @@ depends on, and its templates are constants, which a parser finds. An installed 
 whatever its version; else the wheel that the labels come from.
 
 Steps are joined as that package joins them: by nothing. It has no words for what is missing: a tree that was
-not recorded reads None, as there; where it would fail for want of a screenshot, our own sentence is used.
+not recorded reads None, as there; where it would fail without a screenshot, our own sentence is used.
 Pictures of the goal are left out, as there.
 """
 

@@ -1,4 +1,4 @@
-"""``judges run``: a judge over a split, into a folder that the same command goes on with."""
+"""``judges run``: a judge over a split, into a folder that the same command continues."""
 
 from __future__ import annotations
 

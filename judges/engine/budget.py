@@ -15,7 +15,7 @@ from judges.types import Message, ModelSettings, OptionsError, Reply
 
 
 class BudgetReached(Exception):
-    """The next call might pass the limit; the message says what was spent and how to go on."""
+    """The next call might pass the limit; the message says what was spent and how to continue."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ class Budget:
     def settle(self, reservation: Reservation, reply: Reply | None, *, maybe_paid: bool = False) -> None:
         """Give a reservation back, less what the attempt cost.
 
-        ``reply`` is None when none came. ``maybe_paid`` says that the endpoint may have made one all the same
+        ``reply`` is None when none came. ``maybe_paid`` says that the endpoint may have made one nevertheless
         (a timeout, a cut connection, an answer that cannot be read): then the most it can cost counts.
         """
         if self.max_usd is None:

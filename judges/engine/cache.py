@@ -2,7 +2,7 @@
 
 The folder holds segments, files of one JSON object a line that only grow. Each is written by one process at a
 time and read by all. A line is there once its end is, so that a process killed at any moment leaves a whole
-cache: a line without an end is not read, and cut off by the next process that goes on with the segment.
+cache: a line without an end is not read, and cut off by the next process that continues the segment.
 Failures are lines too, but never answers. Pictures are in no line: the key, a hash of everything that the
 answer depends on, has theirs. Calls under way are claimed, so that no two processes make one at once.
 """
@@ -271,7 +271,7 @@ class CallCache:
                 self._places[key] = (name, start, len(line))
 
     def _read(self, key: str, name: str, start: int, length: int) -> Reply | None:
-        """The reply at a place; a line that a failing disk has spoilt is no answer, and is asked again."""
+        """The reply at a place; a line that a failing disk has damaged is none, and the call is made again."""
         try:
             with (self.folder / name).open("rb") as file:
                 file.seek(start)

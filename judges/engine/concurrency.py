@@ -1,4 +1,4 @@
-"""How many calls are under way at once: what the endpoint takes, found out as TCP finds a line's capacity.
+"""How many calls are under way at once: what the endpoint takes, found as TCP finds what a connection takes.
 
 It starts with a few calls and doubles them with every round of replies (slow start). When the endpoint wants
 fewer, the limit is halved, once for all calls that were under way then, and grows back in steps. A
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 INITIAL_CONCURRENCY: Final = 32
-"""Calls at the start: half a round is lost on the way to 64, which 1,106 calls hardly feel."""
+"""Calls at the start: half a round is lost on the way to 64, which 1,106 calls hardly notice."""
 
 MIN_CONCURRENCY: Final = 4
 """The limit is not cut below this; calls that failed wait by themselves, longer every time."""

@@ -80,7 +80,7 @@ class CallExecutor:
         }
 
     async def ask(self, call: Call) -> Reply:
-        """The reply to a call, with the key of its answer; its state tells when there is none.
+        """The reply to a call, with the key of its answer; its state says when there is none.
 
         Equal calls under way are made once; all but the first get the reply as from the cache. Raises
         BudgetReached, OSError when the cache cannot be written, asyncio.CancelledError, and nothing else.

@@ -109,7 +109,7 @@ class RoleCaller:
     unsupported_params: set[str] = field(default_factory=set)
 
     async def reply(self, call: Call, key: str, max_tokens: int) -> Reply:
-        """The reply to a call, put into the cache; one in another state than ``ok`` when there is none.
+        """The reply to a call, put into the cache; its state is not ``ok`` when there is none.
 
         What failed tries are known to have cost is in the reply's cost. Raises BudgetReached.
         """

@@ -79,7 +79,7 @@ def with_a_claim(view: View, goals: Goals) -> View:
 
 
 def without_answer(view: View, goals: Goals) -> View:
-    """What the agent told the user last is gone, and its reasoning on it, which repeats the answer."""
+    """The agent's last message to the user is removed, with its reasoning on it, which repeats the answer."""
     spoken = [step.number for step in view.steps if (step.action or "").lstrip().startswith(ANSWERS)]
     if not spoken:
         return view

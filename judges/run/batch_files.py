@@ -54,7 +54,7 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed]:
 
 
 def _not_run(error: Any) -> CallFailed:
-    """A call that was not carried out: the day was over, or the endpoint stumbled."""
+    """A call that was not carried out: the day was over, or the endpoint failed."""
     parsed = error if isinstance(error, dict) else {"message": str(error)}
     return CallFailed("transient", f"{parsed.get('code') or 'no response'}: {parsed.get('message') or ''}")
 
@@ -87,7 +87,7 @@ class BatchEntry:
 class BatchLog:
     """The batches of a run folder. Every change is on the disk when `save` returns.
 
-    Raises RunFolderError for a file that is none.
+    Raises RunFolderError for a file that cannot be read.
     """
 
     def __init__(self, folder: Path):

@@ -1,6 +1,6 @@
 """From the options of a command to what a run is made of: judge, models, views, trajectories.
 
-The configuration is all that the verdicts depend on, as run.json has it: a run goes on in its folder only
+The configuration is all that the verdicts depend on, as run.json has it: a run continues in its folder only
 with the same one.
 """
 

@@ -1,7 +1,7 @@
 """The folder of a run: what it is made of, what came out so far, and the prediction file at its end.
 
     run.json           configuration, versions, hashes, totals; replaced whole
-    judgments.jsonl    a line a judged trajectory, added as each ends; put in order when a session ends
+    judgments.jsonl    a line for each judged trajectory, added as it ends; sorted when a session ends
     predictions.jsonl  the prediction file; replaced whole when a session ends
 
 One process at a time has the folder. Killed at any moment it is whole: a line without its end is not there.

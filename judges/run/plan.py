@@ -117,7 +117,7 @@ def _drawn(key: str) -> float:
 def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
     if purpose in ("caption", "key points"):
         return _filler(words, mark)
-    if purpose == "change":  # only the line at its end goes on to the judge
+    if purpose == "change":  # only the line at its end reaches the judge
         return f"{_filler(words // 2, mark)}\nState change: {_filler(words - words // 2, mark)}"
     if purpose == "rating":
         return f"Reasoning: {_filler(words - 6, mark)}\nScore: {5 if says_yes else 1}"

@@ -207,7 +207,7 @@ class Progress:
         return ", ".join(parts)
 
     def rate(self) -> float | None:
-        """Trajectories a second of late; None before the first."""
+        """Recent trajectories a second; None before the first."""
         now = self._now()
         while self._ended and self._ended[0] < now - WINDOW_S:
             self._ended.popleft()

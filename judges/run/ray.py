@@ -54,7 +54,7 @@ def ray_engine(address: str | None, workers: int | None = None) -> Engine:
 
 @contextmanager
 def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
-    """A connection to a cluster, ended with the block. Raises OptionsError when there is none to be had."""
+    """A connection to a cluster, ended with the block. Raises OptionsError where none can be reached."""
     try:
         import ray
     except ImportError as error:

@@ -1,7 +1,7 @@
 """Stored replies read again, without a call: those of a run folder, or the released judgments.
 
-A run's replies are handed to a stand-in for its judge that asks for nothing but the verdict, put together
-with samples, cascade and threshold as the run was. What a judge made of captions and the like stays as it is.
+A run's replies go to a stand-in for its judge that asks for nothing but the verdict, put together with
+samples, cascade and threshold as the run was. What a judge made of captions and the like stays as it is.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def reparse_record(record: Record, judge: Judge, whole: WholeReply | None = None
 
     ``whole`` gives replies with their log-probabilities, for a run whose scores are made from them.
     A record without any reply for a verdict (a caption that failed, no view) stays as it is. Raises
-    ReparseError when a reply is needed whole and is not to be had.
+    ReparseError when a reply is needed whole and cannot be found.
     """
     stored = {(call["role"], call["sample"]): _reply_of(call, whole) for call in _verdict_calls(record)}
     if not stored:

@@ -27,7 +27,7 @@ MAX_BYTES = 200_000_000
 """No further trajectory is begun while those under way hold more than this in texts and pictures."""
 
 _NO_END = 10_000
-"""More stages than any judge has: one that never answers must not spend money for ever."""
+"""More stages than any judge has: one that never answers must not spend money endlessly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
     """As `drive`, with replies that are there already; None when one is not.
 
-    ``reply_to`` is called for every call of a stage even so: a batch collects all that is missing at once.
+    ``reply_to`` is called for every call of a stage nevertheless: a batch collects all that is missing at once.
     """
     session = judge.ask(view)
     try:
