@@ -31,10 +31,9 @@ def unlabelled_space(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def judged_space(tmp_path_factory, official_settings, shared):
-    """A Space on which the three real judges were submitted."""
-    running = JudgedSpace(
-        tmp_path_factory.mktemp("judged"), shared / "data" / "agent-reward-bench" / "verdicts"
-    )
+    """A Space on which the three real judges were submitted; Grace maintains it."""
+    verdicts = shared / "data" / "agent-reward-bench" / "verdicts"
+    running = JudgedSpace(tmp_path_factory.mktemp("judged"), verdicts, ARB_MAINTAINERS="Grace")
     yield running
     running.kill()
 

@@ -15,7 +15,7 @@ from submissions.intake.declaration import declare
 from submissions.labels.annotation_service import AnnotationService
 from submissions.scoring.rescore import publish_file
 from submissions.service import SubmissionService
-from tests.support.browsing import keep_picture
+from tests.support.browsing import every_form, faults, keep_picture, sign_in
 from tests.support.running_space import RunningSpace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -50,13 +50,6 @@ def space(settings):
     )  # fmt: skip
     yield running
     running.kill()
-
-
-def sign_in(page, space, name: str, path: str) -> None:
-    page.goto(f"{space.url}/sign-in?next={path}")
-    page.get_by_label("Your name").fill(name)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"**{path}")
 
 
 def act(page, summary: str, button: str, **fields: str) -> None:
@@ -142,6 +135,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
         page.locator(".annotate-link").click()
     begin(page)
     keep_picture(page, "annotate")
+    assert [(form, found) for form in every_form(page) if (found := faults(page))] == []
     first, rest = queues["annotator-1"][:5], queues["annotator-1"][5:]
     label_all(page, state, "annotator-1", first, both)
     page.keyboard.press(
@@ -195,6 +189,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     assert shown == ["1", "1", precision_of_yes({}), precision_of_yes(said)]
     assert shown[2] != shown[3]
     keep_picture(page, "discuss")
+    assert [(form, found) for form in every_form(page) if (found := faults(page))] == []
     before, after = (each.get_attribute("data-label-version") for each in versions.all()[::-1])
     boards = [json.loads(space.get(f"/api/boards/{version}")) for version in (before, after)]
     figures = [board["rows"][0]["labels"]["success"]["overall"]["precision"] for board in boards]

@@ -3,20 +3,16 @@
 Whole-page pictures are kept in test-results/screenshots/ for people to look at.
 """
 
-from importlib.resources import files
 from urllib.parse import urljoin, urlsplit
 
 import httpx
 import pytest
 
 from space.web.frame import PAGES
-from tests.support.browsing import keep_picture
+from tests.support.browsing import WIDTHS, every_form, faults, keep_picture, sign_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared, pytest.mark.slow]
 
-AXE = files("axe_playwright_python").joinpath("axe.min.js")
-GRAVE = ("serious", "critical")
-WIDTHS = {"desktop": 1280, "phone": 390}
 ADDRESSES = {
     "Leaderboard": ["/", "/?label=side_effect&figure=recall"],
     "Judge": ["/judge?id=paper/gpt-4o-tree", "/judge"],
@@ -64,17 +60,6 @@ def open_page(page, url: str) -> list[str]:
     return failed
 
 
-def grave_faults(page) -> list[str]:
-    """What axe-core finds serious or critical, with the first element of each."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{fault['id']} ({fault['impact']}): {fault['nodes'][0]['html'][:200]} ({len(fault['nodes'])} places)"
-        for fault in found["violations"]
-        if fault["impact"] in GRAVE
-    ]
-
-
 def test_every_page_of_the_table_is_walked():
     assert set(ADDRESSES) == {page.title for page in PAGES}
 
@@ -84,16 +69,31 @@ def test_every_page_of_the_table_is_walked():
 def test_every_page_stands_without_a_fault(judged_space, page, width, theme):
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": WIDTHS[width], "height": 900})
-    faults = []
-    for address in addresses(judged_space):
-        failed = open_page(page, judged_space.url + address)
-        faults += [f"{address}: {fault}" for fault in (*failed, *grave_faults(page))]
-        if page.evaluate("document.documentElement.scrollWidth") > WIDTHS[width]:
-            faults.append(f"{address}: scrolls sideways")
-        name = address.strip("/").split("?")[0] or "leaderboard"
-        if address in (listed[0] for listed in ADDRESSES.values()):
+    found = []
+
+    def walk(addresses: list[str]) -> None:
+        for address in addresses:
+            failed = open_page(page, judged_space.url + address)
+            found.extend(f"{address}: {fault}" for fault in (*failed, *faults(page)))
+            name = address.strip("/").split("?")[0].replace("/", "-") or "leaderboard"
             keep_picture(page, f"{name}-{width}-{theme}")
-    assert not faults, "\n".join(faults)
+
+    walk(addresses(judged_space))
+    sign_in(page, judged_space, "Grace")  # a maintainer, who has submitted nothing and annotates nothing
+    walk([*OF_AN_ACCOUNT, f"/mine/{judged_space.ids['Scored']}"])
+    sign_in(page, judged_space, "Ada")
+    walk(["/mine", f"/errors?judge={judged_space.ids['Scored']}"])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/judge?id=none", "/trajectories?id=none", "/mine"])
+def test_a_page_that_refuses_stands_without_a_fault(judged_space, browser, path):
+    page = browser.new_context().new_page()  # Chromium writes a 404 into the console
+    for form in every_form(page):
+        page.goto(judged_space.url + path)
+        page.wait_for_selector("h1:visible")
+        assert faults(page) == [], form
+    page.context.close()
 
 
 def leads_somewhere(link: str, status: int) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from submissions.service import SubmissionService
-from tests.support.browsing import keep_picture
+from tests.support.browsing import keep_picture, sign_in
 from tests.support.running_space import RunningSpace
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 
@@ -15,14 +15,17 @@ pytestmark = pytest.mark.browser
 
 
 class SmallSpace(RunningSpace):
-    """A Space with the small suite, where Grace maintains; ``shown`` is on its board, ``held`` waits."""
+    """A Space with the small suite, where Grace maintains: ``shown`` and Ada's ``owned`` are on its board,
+    ``held`` waits."""
 
     def __init__(self, folder: Path) -> None:
         write_suite(folder)
         settings = settings_for(folder, folder / "state")
         service = SubmissionService(settings)
         content = verdicts(service.suite, misses=4, false_alarms=2)
-        self.shown = send(service, content, judge="Alpha").submission_id
+        self.shown = send(service, content, judge="Alpha", account="Cleo").submission_id
+        own = verdicts(service.suite, misses=2, false_alarms=1)
+        self.owned = send(service, own, judge="Delta", account="Ada").submission_id
         held = SubmissionService(settings)
         held.__dict__["suite"] = replace(held.suite, labels_are_public=False)  # fewer than 30 positives
         self.held = send(held, verdicts(held.suite, misses=1), judge="Beta", account="Bob").submission_id
@@ -35,36 +38,29 @@ class SmallSpace(RunningSpace):
             ARB_MAINTAINERS="Grace",
         )
 
-    def judges(self) -> list[str]:
-        return [row["judge"] for row in json.loads(self.get("/api/board.json"))["rows"]]
+    def judges(self) -> set[str]:
+        return {row["judge"] for row in json.loads(self.get("/api/board.json"))["rows"]}
 
 
-@pytest.fixture
-def space(tmp_path):
-    running = SmallSpace(tmp_path)
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    running = SmallSpace(tmp_path_factory.mktemp("small"))
     yield running
     running.kill()
-
-
-def sign_in(page, space, name: str) -> None:
-    page.goto(space.url + "/sign-in?next=/about")
-    page.get_by_label("Your name").fill(name)
-    page.get_by_role("button", name="Sign in").click()
-    page.locator(".signed-in-name", has_text=name).wait_for()
 
 
 def decide(page, space, submission_id: str, decision: str, reason: str) -> None:
     row = page.locator(f"#submission-{submission_id}").last
     row.locator("summary").click()
     row.get_by_label("Decision").select_option(decision)
-    row.get_by_label("Why").fill(reason)
+    row.get_by_label("Reason").fill(reason)
     with page.expect_navigation():  # it is drawn anew
         row.get_by_role("button", name="Decide").click()
     page.locator(".notice.good", has_text="Done.").wait_for()
 
 
 def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, page):
-    assert space.judges() == ["Alpha"]
+    assert "Alpha" in space.judges()
     sign_in(page, space, "Grace")
     page.locator(".account-menu summary").click()
     page.locator(".masthead").get_by_role("link", name="Maintain").click()
@@ -73,9 +69,9 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, p
     keep_picture(page, "maintain")
 
     decide(page, space, space.shown, "hidden", "a test of hiding")
-    assert space.judges() == []
+    assert "Alpha" not in space.judges()
     decide(page, space, space.held, "released", "looked at it")
-    assert space.judges() == ["Beta"]
+    assert "Beta" in space.judges()
     log = page.locator("section[aria-labelledby=log]").inner_text()
     assert "a test of hiding" in log
     assert "looked at it" in log
@@ -85,7 +81,7 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, p
     with page.expect_navigation():
         page.get_by_role("button", name="Re-score all").click()
     page.locator(".notice.good", has_text="Done.").wait_for()
-    page.get_by_text("The last one since the server began: 0 scored").wait_for()
+    page.get_by_text("The last re-scoring since the server started: 0 scored").wait_for()
 
     page.set_viewport_size({"width": 390, "height": 844})
     keep_picture(page, "maintain-on-a-phone")
@@ -104,20 +100,20 @@ def test_an_owner_saves_a_receipt_renames_and_withdraws(space, page, tmp_path):
         page.get_by_role("link", name="Save the receipt").click()
     receipt = json.loads(Path(saved.value.path()).read_text())
     assert (receipt["submission_id"], saved.value.suggested_filename) == (
-        space.shown, f"receipt-{space.shown}.json",
+        space.owned, f"receipt-{space.owned}.json",
     )  # fmt: skip
 
     page.locator("summary", has_text="Rename the judge").click()
     page.get_by_label("New name of the judge").fill("Gamma")
     page.get_by_role("button", name="Rename", exact=True).click()
     page.get_by_role("link", name="Gamma").wait_for()
-    assert space.judges() == ["Gamma"]
+    assert {"Gamma", "Delta"} & space.judges() == {"Gamma"}
 
     page.once("dialog", lambda dialog: dialog.accept())
     page.locator("summary", has_text="Withdraw it").click()
     page.get_by_role("button", name="Withdraw", exact=True).click()
     page.get_by_text("It was withdrawn from the board for good").wait_for()
-    assert space.judges() == []
+    assert "Gamma" not in space.judges()
 
 
 def test_the_submit_page_says_what_is_left_before_submitting(space, page):

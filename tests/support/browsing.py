@@ -3,9 +3,14 @@
 import json
 import re
 import zlib
+from collections.abc import Iterator
+from importlib.resources import files
 
 from tests.support.running_space import REPOSITORY
 
+AXE = files("axe_playwright_python").joinpath("axe.min.js")
+GRAVE = ("serious", "critical")
+WIDTHS = {"desktop": 1280, "phone": 390}
 PICTURES = REPOSITORY / "test-results" / "screenshots"
 ROWS = "#board-table tbody.judges tr"
 PAPER_ROWS = "#board-table tbody.judges tr.published"
@@ -62,3 +67,37 @@ def submit(page) -> None:
 def scored_rows(space) -> dict:
     board = json.loads(space.get("/api/board.json"))
     return {row["judge"]: row for row in board["rows"] if row["provenance"] == "scored"}
+
+
+def sign_in(page, space, name: str, path: str = "/about") -> None:
+    """Sign in by name, as on one's own machine, and wait until the page knows it."""
+    page.goto(f"{space.url}/sign-in?next={path}")
+    page.get_by_label("Your name").fill(name)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"**{path}")
+    page.locator(".signed-in-name", has_text=name).wait_for()
+
+
+def every_form(page) -> Iterator[str]:
+    """Show the page on a desktop and on a phone, light and dark; gives the name of each."""
+    for name, width in WIDTHS.items():
+        for theme in ("light", "dark"):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=theme)
+            yield f"{name}-{theme}"
+    page.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
+    page.emulate_media(color_scheme="light")
+
+
+def faults(page) -> list[str]:
+    """What axe-core finds serious or critical, with the first element of each; and scrolling sideways."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    grave = [
+        f"{fault['id']} ({fault['impact']}): {fault['nodes'][0]['html'][:200]} ({len(fault['nodes'])} places)"
+        for fault in found
+        if fault["impact"] in GRAVE
+    ]
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        grave.append("scrolls sideways")
+    return grave

@@ -77,7 +77,7 @@ JUDGES = {
 class JudgedSpace(RunningSpace):
     """``ids`` maps a judge's name to its submission; ``Scored`` is AER-C with made scores and costs."""
 
-    def __init__(self, folder: Path, verdicts: Path) -> None:
+    def __init__(self, folder: Path, verdicts: Path, **environment: str) -> None:
         state = folder / "state"
         service = SubmissionService(Settings(state_dir=state), clock=one_a_day())
         self.ids = {}
@@ -86,7 +86,7 @@ class JudgedSpace(RunningSpace):
             self.ids[judge] = _submit(service, content, judge, kind, inputs)
         content = _with_scores((verdicts / "aer-c.jsonl").read_bytes())
         self.ids["Scored"] = _submit(service, content, "Scored", "LLM judge", "caption")
-        super().__init__(state)
+        super().__init__(state, **environment)
         self._service = service
 
     def submit(self, content: bytes, judge: str) -> str:
