@@ -271,7 +271,7 @@ class CallCache:
                 self._places[key] = (name, start, len(line))
 
     def _read(self, key: str, name: str, start: int, length: int) -> Reply | None:
-        """The reply at a place; a line that a failing disk has damaged is none, and the call is made again."""
+        """The reply at a place; a damaged line (a failing disk) gives none, and the call is made again."""
         try:
             with (self.folder / name).open("rb") as file:
                 file.seek(start)

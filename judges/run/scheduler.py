@@ -88,7 +88,7 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
     """As `drive`, with replies that are there already; None when one is not.
 
-    ``reply_to`` is called for every call of a stage nevertheless: a batch collects all that is missing at once.
+    ``reply_to`` is called for every call of a stage nevertheless: a batch collects all that is missing.
     """
     session = judge.ask(view)
     try:
