@@ -16,8 +16,8 @@ from space.pages.trajectories.verdicts import SubmittedJudges
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from tests.space.conftest import shown_text
-from tests.space.leaderboard_client import board_html
 from tests.support.clocks import one_a_day
+from tests.support.leaderboard_client import board_html
 from tests.support.space_app import local_client, with_scores
 from tests.support.submissions import send, verdicts, with_rules
 

@@ -1,3 +1,5 @@
+"""The leaderboard's address: what it chooses, sorting, tags of the answer, the form."""
+
 import re
 from urllib.parse import quote
 
@@ -7,8 +9,8 @@ from fastapi.testclient import TestClient
 from space.pages.leaderboard.page import SHORT, address_of_choice, choice_in, controls, options_of
 from space.pages.leaderboard.table import LeaderboardQuery, sorts_of, view_board
 from tests.space.conftest import shown_text
-from tests.space.leaderboard_client import leaderboard_client, table_html
 from tests.support.boards import board, cell, label, row, second_annotator
+from tests.support.leaderboard_client import leaderboard_client, table_html
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
 
 

@@ -1,3 +1,5 @@
+"""Which rows and figures the table shows, and where intervals stand on its axis."""
+
 from dataclasses import replace
 from math import nextafter
 

@@ -1,7 +1,4 @@
-"""Votes are counted from verdicts: those the dataset carries, the rule-based one once, and submitted ones.
-
-The list's entries: order, labels on dev only.
-"""
+"""The list's entries with labels on dev only; votes counted from verdicts, the rule-based one once."""
 
 from itertools import pairwise
 from types import SimpleNamespace

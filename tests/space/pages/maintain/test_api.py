@@ -1,4 +1,4 @@
-"""REST for maintainers: only they act, each act is a record, and the log tells nothing of labels."""
+"""REST for maintainers: only they decide, each decision is an event, and the log shows nothing of labels."""
 
 import pytest
 

@@ -1,3 +1,5 @@
+"""The table over submissions: figures, costs, marks, hostile names, and nothing of the labels."""
+
 import re
 
 import pytest
@@ -5,7 +7,7 @@ import pytest
 from space.pages.leaderboard.table import LeaderboardQuery
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
-from tests.space.leaderboard_client import board_html, page_html
+from tests.support.leaderboard_client import board_html, page_html
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
 
 
