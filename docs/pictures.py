@@ -62,7 +62,7 @@ def submit_real_judges(service: SubmissionService) -> list[str]:
             declaration = declare(
                 account="Released verdicts", judge=judge, kind=kind, inputs=inputs, test_labels_used=False
             )
-            found.append(service.submit(upload, declaration).submission_id)
+            found.append(service.submit(upload, declaration).receipt.submission_id)
     return found
 
 

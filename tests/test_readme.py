@@ -74,3 +74,12 @@ def test_every_setting_of_the_readme_is_one_of_the_class_and_the_other_way_round
 def test_every_make_target_of_the_readme_exists():
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE))
     assert set(re.findall(r"`?make ([a-z]+(?:-[a-z]+)*)", README)) <= targets
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_every_path_that_is_named_exists(name):
+    text = re.sub(r"^```.*?^```", "", (REPOSITORY / name).read_text(), flags=re.MULTILINE | re.DOTALL)
+    folders = "|".join((*PACKAGES, "tools", "bench", "docs", "tests"))
+    named = set(re.findall(rf"[`(]((?:{folders})/[\w./-]*)[`)]", text))
+    assert len(named) > 10
+    assert [path for path in sorted(named) if not (REPOSITORY / path).exists()] == []
