@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Protocol
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -18,10 +19,9 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.published import load_published_rows
 from leaderboard.report import score_report
 from submissions.errors import PermissionDenied, SubmissionError
-from submissions.hub.durability import Durability, ImmediateDurability, durability_problem
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name, remaining_quota
 from submissions.intake.declaration import Declaration
-from submissions.intake.receipts import ServerSecret, Signer
+from submissions.intake.receipts import ServerSecret, Signer, SubmissionView, receipt_of
 from submissions.intake.review import reasons_to_hold
 from submissions.intake.upload import Upload, read_upload
 from submissions.labels.versions import LabelStore, resolved_settings, serves_records
@@ -41,11 +41,52 @@ from submissions.records.queries import (
 from submissions.scoring.board import CurrentBoard, DisclosurePolicy, References
 from submissions.scoring.leak_report import LeakBudget
 from submissions.scoring.scorer import POLICY, Scorer, record_submission, refund_submission
-from submissions.scoring.submission_view import SubmissionView, view_submission
 from submissions.scoring.verdicts import read_stored_verdicts, verdict_cache
 
 DURABLE_WITHIN_SECONDS = 20.0
 """How long an answer waits for the record to be durable before it says ``waiting``."""
+
+
+class Durability(Protocol):
+    """Where records last."""
+
+    def wait(self, sequence: int, timeout_s: float) -> bool:
+        """Whether every record up to ``sequence`` lasts, at the latest after ``timeout_s`` seconds."""
+
+    def waiting(self) -> int:
+        """How many records do not last yet."""
+
+    @property
+    def closed(self) -> str | None:
+        """Why no record may be added now, in words that anyone may read; None where one may."""
+
+    @property
+    def message(self) -> str | None:
+        """A sentence for pages while records do not last yet; None where all do."""
+
+
+class ImmediateDurability:
+    """A database, or a disk that outlives a restart: what is committed there lasts."""
+
+    def wait(self, sequence: int, timeout_s: float) -> bool:
+        return True
+
+    def waiting(self) -> int:
+        return 0
+
+    closed = None
+    message = None
+
+
+def durability_problem(settings: Settings) -> str | None:
+    """Why submissions have to be off: there is no place where records last. None where there is one."""
+    if settings.disk_is_lasting or settings.database_url or settings.records_repo:
+        return None
+    return (
+        "this Space's disk does not last and no other place for records is set; whoever runs it sets "
+        "ARB_RECORDS_REPO (a private dataset repository), DATABASE_URL, or ARB_STATE_LASTS=true for a "
+        "storage that lasts"
+    )
 
 
 class SubmissionService:
@@ -235,9 +276,16 @@ class SubmissionService:
         return self._view(found, actor)
 
     def _view(self, found: RecordedSubmission, actor: Actor, timeout_s: float = 0.0) -> SubmissionView:
+        """What an actor may see of a submission, once its records are durable or the time has passed."""
         audience = "maintainer" if actor.is_maintainer else "owner"
-        return view_submission(
-            found, audience, self.disclosure_policy, self.durability, self.signer, timeout_s
+        is_durable = self.durability.wait(found.last, timeout_s)
+        status = "waiting" if not is_durable else "held" if found.status.is_held else "accepted"
+        return SubmissionView(
+            receipt=receipt_of(found.submitted, found.is_new, status, self.signer),
+            judge=found.judge,
+            status=found.status,
+            report=None if found.score is None else self.disclosure_policy.report(found.score, audience),
+            appears_at=self.disclosure_policy.appears_at(found.status.published_at),
         )
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> None:

@@ -21,8 +21,8 @@ from space.web.submission_text import submission_response
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
+from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload
-from submissions.scoring.submission_view import SubmissionView
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)

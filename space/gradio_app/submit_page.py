@@ -28,9 +28,8 @@ from space.web.submission_text import (
 )
 from submissions.errors import SubmissionError
 from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
-from submissions.intake.receipts import Receipt
+from submissions.intake.receipts import Receipt, SubmissionView
 from submissions.intake.upload import Upload
-from submissions.scoring.submission_view import SubmissionView
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)

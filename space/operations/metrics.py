@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from starlette.concurrency import run_in_threadpool
 
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
+from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload
-from submissions.scoring.submission_view import SubmissionView
 from submissions.service import SubmissionService
 
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)

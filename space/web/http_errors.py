@@ -18,12 +18,11 @@ from starlette.formparsers import MultiPartException
 
 from leaderboard.errors import ErrorTagInvalid
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
-from submissions.hub.durability import durability_problem
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import DeclarationError
 from submissions.records.database import snapshot
 from submissions.records.queries import log_version
-from submissions.service import DURABLE_WITHIN_SECONDS, SubmissionService
+from submissions.service import DURABLE_WITHIN_SECONDS, SubmissionService, durability_problem
 
 RenderError = Callable[[str, str, int], Response]
 """Makes the page of an error from its heading, what is wrong and what to do, and the status."""

@@ -12,9 +12,8 @@ from core.suite import SuiteRules
 from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from space.web.frame import render
 from submissions.intake.accounts import Quota
-from submissions.intake.receipts import Receipt, Status
+from submissions.intake.receipts import Receipt, Status, SubmissionView
 from submissions.records.statuses import SubmissionStatus
-from submissions.scoring.submission_view import SubmissionView
 
 
 def rules_sentence(rules: SuiteRules) -> str:

@@ -258,7 +258,7 @@ class HubSync:
             return max(0, number_of_events(session) - committed_through(session))
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
-        """See `submissions.hub.durability.Durability`."""
+        """See `submissions.service.Durability`."""
         if self._disk_is_durable:
             return True
         start = time.monotonic()

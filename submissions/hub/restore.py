@@ -22,7 +22,6 @@ from submissions.records.event_log import NO_HASH, Event, events_after, insert, 
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
 from submissions.records.models import Commit, EventRow, Submission
-from submissions.records.projection import apply
 
 
 def committed_through(session: Session) -> int:
@@ -94,7 +93,6 @@ class Restorer:
                 raise HubError("records were added here while others were fetched; looking again")
             for record in newer:
                 insert(session, record)
-                apply(session, record)
             note_commit(session, head.last, head.commit, self.clock())
         if newer:
             logger.info("restored from the Hub: the records %d to %d", newer[0].sequence, newer[-1].sequence)

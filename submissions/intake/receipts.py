@@ -1,9 +1,8 @@
-"""Receipts: what a submitter gets, signed, so that anyone can check one without asking the server.
+"""What a submitter gets: a signed receipt, and the submission as it may be seen; the server's secret.
 
-The signature is Ed25519 (RFC 8032) over the receipt's facts as canonical JSON; the private key is made from
-the server's secret, the public one stands on the About page.
-
-The server's secret, and the keys that are made from it: one for each purpose.
+A receipt's signature is Ed25519 (RFC 8032) over its facts as canonical JSON, so that anyone can check one
+without asking the server. The private key is made from the server's secret, as is a key for every other
+purpose; the public one stands on the About page.
 """
 
 import contextlib
@@ -13,13 +12,14 @@ import os
 import secrets
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from core.settings import Settings
 from submissions.records.event_log import Event, canonical
+from submissions.records.statuses import SubmissionStatus
 
 Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half"]
 FILE_NAME: Final = "secret"
@@ -121,6 +121,30 @@ class Receipt:
             "signature": self.signature,
             "is_new": self.is_new,
             "status": self.status,
+        }
+
+
+@dataclass(frozen=True)
+class SubmissionView:
+    """A submission as its owner or a maintainer sees it; ``report`` is None before there is a score."""
+
+    receipt: Receipt
+    judge: str
+    status: SubmissionStatus
+    report: Mapping[str, Any] | None
+    appears_at: datetime | None
+    """When a row made public appears on the board, in a suite with private labels."""
+
+    def to_json(self) -> dict[str, Any]:
+        status = asdict(self.status)
+        if self.status.published_at is not None:
+            status["published_at"] = self.status.published_at.isoformat()
+        return {
+            **self.receipt.to_json(),
+            "judge_name": self.judge,
+            "standing": status,
+            "report": self.report,
+            "appears_at": self.appears_at and self.appears_at.isoformat(),
         }
 
 

@@ -13,9 +13,8 @@ from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import YEAR, Actor, is_same_name
 from submissions.intake.declaration import judge_name
 from submissions.records.database import transaction
-from submissions.records.event_log import Event, Kind, events_after, lock_event_log
+from submissions.records.event_log import Event, Kind, add_event, events_after, find_judge, lock_event_log
 from submissions.records.models import Submission
-from submissions.records.projection import add_event, find_judge
 from submissions.records.queries import current_statuses
 from submissions.records.statuses import SubmissionStatus
 

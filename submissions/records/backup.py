@@ -19,9 +19,16 @@ from typing import Final
 from core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import Event, EventLogBroken, check_event_log, events_after, parse_event
+from submissions.records.event_log import (
+    Event,
+    EventLogBroken,
+    NotEmpty,
+    check_event_log,
+    events_after,
+    parse_event,
+    restore_events,
+)
 from submissions.records.files import FileStore
-from submissions.records.projection import NotEmpty, restore_events
 from submissions.service import SubmissionService
 
 RECORDS: Final = "records.jsonl"

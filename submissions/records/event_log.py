@@ -1,16 +1,20 @@
-"""The event log: append-only, each event holding the hash of the one before. Nothing is edited."""
+"""The event log, and the tables that are looked up: accounts, judges, submissions, scores.
+
+The log is append-only, each event holding the hash of the one before. The rows of the other tables follow
+from an event and are written in its transaction; nothing is edited.
+"""
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from submissions.records.models import EventRow
+from submissions.records.models import Account, EventRow, Judge, Score, Submission
 
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
@@ -39,8 +43,21 @@ _APPENDING: Final = 20261121
 """Of PostgreSQL's advisory locks, the one that is held while a record is added."""
 
 
+DECLARED = ("kind", "inputs", "model", "authors", "link", "test_labels_used")
+FILED = (
+    "suite", "split", "file_sha256", "content_hash", "file_name", "size_bytes", "rows", "coverage",
+    "label_version",
+)  # fmt: skip
+SCORED = ("submission_id", "label_version", "policy", "report", "counts_by_task", "digests", "halves")
+"""Fields of the bodies that are columns of the tables too."""
+
+
 class EventLogBroken(Exception):
     """Events that differ from what was written; the message names the first."""
+
+
+class NotEmpty(Exception):
+    """Records were to be restored into a place that holds some."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +82,17 @@ class Event:
         return canonical({**_hashed(self), "hash": self.hash})
 
 
-def append(session: Session, kind: Kind, actor: str, at: datetime, body: Mapping[str, Any]) -> Event:
-    """Add an event after the last one, in the session's transaction; other writers wait until its end."""
+def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Event:
+    """Add an event after the last one, and the rows that follow from it, in the session's transaction.
+
+    Other writers wait until its end.
+    """
     if kind not in KINDS:
         raise ValueError(f"unknown kind of event {kind!r}")
     lock_event_log(session)
     sequence, previous = head(session)
     record = Event(sequence + 1, kind, at, actor, json.loads(canonical(body)), previous, "")
-    record = Event(**{**vars(record), "hash": hash_of(record)})
+    record = replace(record, hash=hash_of(record))
     insert(session, record)
     return record
 
@@ -84,7 +104,7 @@ def lock_event_log(session: Session) -> None:
 
 
 def insert(session: Session, record: Event) -> None:
-    """Write a record that has its hash already: one from elsewhere, when the records are restored."""
+    """Write an event that has its hash already, and the rows that follow: for records that are restored."""
     session.add(
         EventRow(
             sequence=record.sequence, kind=record.kind, at=record.at, actor=record.actor,
@@ -93,6 +113,34 @@ def insert(session: Session, record: Event) -> None:
         )
     )  # fmt: skip
     session.flush()
+    _apply(session, record)
+
+
+def _apply(session: Session, record: Event) -> None:
+    """Write the rows that follow from an event; most kinds have none, and `statuses` reads them."""
+    body = record.body
+    if record.kind == "submitted":
+        judge = find_or_add_judge(session, body["account"], body["judge"], record.at)
+        values = {name: body[name] for name in (*DECLARED, *FILED)}
+        session.add(Submission(id=body["submission_id"], judge_id=judge.id, submitted_at=record.at, **values))
+    elif record.kind == "scored":
+        session.add(Score(scored_at=record.at, **{name: body[name] for name in SCORED}))
+    session.flush()
+
+
+def restore_events(session: Session, records: Iterable[Event]) -> int:
+    """Write a whole log into an empty database; how many events it has.
+
+    Raises NotEmpty where there are records, ValueError naming every problem of the log.
+    """
+    log = list(records)
+    if number_of_events(session):
+        raise NotEmpty("this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL")
+    if problems := check_event_log(log):
+        raise ValueError("; ".join(problems))
+    for record in log:
+        insert(session, record)
+    return len(log)
 
 
 def head(session: Session) -> tuple[int, str]:
@@ -190,3 +238,24 @@ def _record(entry: EventRow) -> Event:
     return Event(
         entry.sequence, entry.kind, entry.at, entry.actor, json.loads(entry.body), entry.previous, entry.hash
     )
+
+
+def find_judge(session: Session, account: str, judge: str) -> Judge | None:
+    """A judge by its account and the name that it was first submitted under."""
+    found = select(Judge).join(Account).where(Account.name == account, Judge.name == judge)
+    return session.scalar(found)
+
+
+def find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> Judge:
+    """The same, made with its account where it is not there."""
+    owner = session.scalar(select(Account).where(Account.name == account))
+    if owner is None:
+        owner = Account(name=account, created_at=now)
+        session.add(owner)
+        session.flush()
+    found = session.scalar(select(Judge).where(Judge.account_id == owner.id, Judge.name == judge))
+    if found is None:
+        found = Judge(account_id=owner.id, name=judge, created_at=now)
+        session.add(found)
+        session.flush()
+    return found

@@ -11,9 +11,8 @@ from sqlalchemy import select
 
 from submissions.intake.upload import read_upload
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import Event, canonical, check_event_log, events_after
+from submissions.records.event_log import Event, canonical, check_event_log, events_after, restore_events
 from submissions.records.models import Account, Judge, Score, Submission
-from submissions.records.projection import restore_events
 from submissions.scoring.scorer import score_of
 from submissions.service import SubmissionService
 

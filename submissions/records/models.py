@@ -1,6 +1,6 @@
 """The tables: the records (`chain`), and what is looked up of them: accounts, judges, submissions, scores.
 
-The records are the truth; every other row is made from one, in the same transaction (`projection`). A row is
+The records are the truth; every other row is made from one, in the same transaction (`event_log`). A row is
 written once and never edited.
 """
 

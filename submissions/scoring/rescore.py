@@ -23,8 +23,7 @@ from submissions.labels.versions import (
     serves_records,
 )
 from submissions.records.database import snapshot, transaction
-from submissions.records.event_log import Event, events_after, lock_event_log
-from submissions.records.projection import add_event
+from submissions.records.event_log import Event, add_event, events_after, lock_event_log
 from submissions.records.queries import versions_scored
 from submissions.scoring.scorer import POLICY
 from submissions.service import SubmissionService

@@ -25,10 +25,9 @@ from submissions.intake.declaration import Declaration
 from submissions.intake.upload import Upload, read_upload
 from submissions.privacy.ranking_half import digests_of, halves, labels_of, predictions_of
 from submissions.records.database import snapshot, transaction
-from submissions.records.event_log import lock_event_log, number_of_events
+from submissions.records.event_log import DECLARED, add_event, find_judge, lock_event_log, number_of_events
 from submissions.records.files import FileStore
 from submissions.records.models import Score, Submission
-from submissions.records.projection import DECLARED, add_event, find_judge
 from submissions.records.queries import (
     RecordedSubmission,
     counted_submissions,

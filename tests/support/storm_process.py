@@ -11,8 +11,7 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from submissions import service as service_module
-from submissions.scoring import scorer, submission_view
-from submissions.scoring import scorer as scorer_module
+from submissions.scoring import scorer
 from submissions.service import SubmissionService
 from tests.support.submissions import send, settings_for, verdicts
 
@@ -83,7 +82,7 @@ def _before_the_record_is_committed() -> None:
 
 
 def _when_it_is_recorded() -> None:
-    scorer_module.score_report = _kill
+    scorer.score_report = _kill
 
 
 def _before_the_score_is_committed() -> None:
@@ -100,11 +99,11 @@ def _before_the_score_is_committed() -> None:
         scorer.transaction = transaction
         return real(*arguments)
 
-    scorer_module.record_score = record_score
+    scorer.record_score = record_score
 
 
 def _when_it_is_scored() -> None:
-    submission_view.receipt_of = _kill
+    service_module.receipt_of = _kill
 
 
 MOMENTS = {

@@ -13,7 +13,7 @@ from submissions.records.database import open_database, snapshot, transaction
 from submissions.records.event_log import (
     NO_HASH,
     EventLogBroken,
-    append,
+    add_event,
     canonical,
     check_event_log,
     events_after,
@@ -33,7 +33,7 @@ def engine():
 
 def add(engine, *bodies, kind="hidden"):
     with transaction(engine) as session:
-        return [append(session, kind, "ada", NOON + timedelta(n), body) for n, body in enumerate(bodies)]
+        return [add_event(session, kind, "ada", NOON + timedelta(n), body) for n, body in enumerate(bodies)]
 
 
 def test_each_record_names_the_hash_of_the_one_before(engine):
@@ -60,7 +60,7 @@ def test_the_hash_is_the_sha256_of_the_record_without_it(engine):
 
 def test_an_unknown_kind_is_refused(engine):
     with pytest.raises(ValueError, match="unknown kind of event 'edited'"), transaction(engine) as session:
-        append(session, "edited", "ada", NOON, {})
+        add_event(session, "edited", "ada", NOON, {})
 
 
 def test_records_of_a_submission_are_found(engine):
@@ -95,7 +95,7 @@ def test_a_row_edited_in_the_database_is_seen(engine):
 
 def test_a_transaction_that_fails_leaves_no_record(engine):
     with pytest.raises(ZeroDivisionError), transaction(engine) as session:
-        append(session, "hidden", "ada", NOON, {"submission_id": "a"})
+        add_event(session, "hidden", "ada", NOON, {"submission_id": "a"})
         raise ZeroDivisionError
     with snapshot(engine) as session:
         assert head(session) == (0, NO_HASH)
@@ -113,7 +113,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), JSON, max_size=4))
 def test_a_record_comes_back_from_its_line_whatever_it_says(body):
     with transaction(open_database("sqlite://")) as session:
-        record = append(session, "hidden", "ada", NOON, {**body, "submission_id": "a"})
+        record = add_event(session, "hidden", "ada", NOON, {**body, "submission_id": "a"})
     assert b"\n" not in record.line()
     assert parse_event(record.line()) == record
 

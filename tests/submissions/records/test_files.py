@@ -125,7 +125,7 @@ def test_threads_that_keep_the_same_and_other_files_at_once_lose_none(files):
 KILLED_WHILE_WRITING = """
 import os, sys
 from pathlib import Path
-from submissions import store
+from submissions.records.files import FileStore
 
 def sync_and_wait(handle):
     print("writing", flush=True)
@@ -136,7 +136,7 @@ if sys.argv[2] == "rename":
     Path.replace = lambda part, path: sync_and_wait(None)
 folder = Path(sys.argv[1])
 (folder / sys.argv[3]).mkdir(parents=True)
-store.FileStore(folder).keep(b"x" * 1_000_000)
+FileStore(folder).keep(b"x" * 1_000_000)
 """
 
 

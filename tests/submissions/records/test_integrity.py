@@ -5,9 +5,8 @@ from sqlalchemy import text
 
 from submissions.intake.accounts import Actor
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import events_after
+from submissions.records.event_log import NotEmpty, events_after, restore_events
 from submissions.records.integrity import verify
-from submissions.records.projection import NotEmpty, restore_events
 from tests.support.submissions import send, verdicts
 
 
