@@ -6,7 +6,7 @@ Each figure comes from the code that uses it.
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
@@ -19,9 +19,9 @@ from space.services import Services
 from space.web.cells import FEW
 from space.web.frame import PageFrame
 from submissions.intake.receipts import SecretUnavailable
+from submissions.privacy.leak_budget import Leak
 from submissions.records.database import snapshot
 from submissions.records.event_log import head
-from submissions.scoring.leak_report import LeakReport
 from submissions.service import SubmissionService
 
 PATH: Final = "/about"
@@ -46,51 +46,28 @@ class Release:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class AboutFacts:
-    """Everything on the page that is no fixed sentence."""
-
-    suite: str
-    is_official: bool
-    labels_are_public: bool
-    label_version: str | None
-    n_trajectories: int
-    n_test: int
-    n_tasks: int
-    n_agents: int
-    n_benchmarks: int
-    n_resamples: int
-    confidence: int
-    few: int
-    design_effects: dict[str, float]
-    max_upload_bytes: int
-    board_digest: str
-    versions: tuple[tuple[str, str], ...]
-    releases: tuple[Release, ...]
-
-
-def about_facts(service: SubmissionService) -> AboutFacts:
-    """The facts as they are now."""
+def facts_of(service: SubmissionService) -> dict[str, Any]:
+    """Everything about suite, labels and metrics on the page that is no fixed sentence."""
     suite, test = service.suite, service.suite.split("test")
-    return AboutFacts(
-        suite=suite.name,
-        is_official=suite.name == OFFICIAL,
-        labels_are_public=suite.labels_are_public,
-        label_version=service.label_version,
-        n_trajectories=len(suite.trajectories),
-        n_test=len(test),
-        n_tasks=len({(each.benchmark, each.task) for each in test}),
-        n_agents=len({each.agent for each in test}),
-        n_benchmarks=len({each.benchmark for each in test}),
-        n_resamples=N_RESAMPLES,
-        confidence=round(100 * CONFIDENCE),
-        few=FEW,
-        design_effects=dict(DESIGN_EFFECTS),
-        max_upload_bytes=service.settings.max_upload_bytes,
-        board_digest=service.board().digest,
-        versions=tuple(_versions()),
-        releases=read_change_log(),
-    )
+    return {
+        "suite": suite.name,
+        "is_official": suite.name == OFFICIAL,
+        "labels_are_public": suite.labels_are_public,
+        "label_version": service.label_version,
+        "n_trajectories": len(suite.trajectories),
+        "n_test": len(test),
+        "n_tasks": len({(each.benchmark, each.task) for each in test}),
+        "n_agents": len({each.agent for each in test}),
+        "n_benchmarks": len({each.benchmark for each in test}),
+        "n_resamples": N_RESAMPLES,
+        "confidence": round(100 * CONFIDENCE),
+        "few": FEW,
+        "design_effects": dict(DESIGN_EFFECTS),
+        "max_upload_bytes": service.settings.max_upload_bytes,
+        "board_digest": service.board().digest,
+        "versions": tuple(_versions()),
+        "releases": read_change_log(),
+    }
 
 
 def read_change_log(path: Path = CHANGE_LOG) -> tuple[Release, ...]:
@@ -115,55 +92,40 @@ def _versions():
             continue
 
 
-class Rule(NamedTuple):
-    """A rule of the suite: its name in ``suite.toml``, its value, and what it means."""
+def trust_of(service: SubmissionService) -> dict[str, Any]:
+    """Rules, leak budget, key of receipts and head of the event log as they are now.
 
-    name: str
-    value: str
-    meaning: str
-
-
-class LeakLine(NamedTuple):
-    """What was shown under one label version."""
-
-    label_version: str
-    figures: int
-    epsilon: str
-
-
-@dataclass(frozen=True)
-class TrustFacts:
-    """As things are now. ``leak`` is None where the labels are public, ``public_key`` without a secret."""
-
-    rules: tuple[Rule, ...]
-    leak: tuple[LeakLine, ...] | None
-    leak_in_all: LeakLine | None
-    public_key: str | None
-    n_records: int
-    head: str
-
-
-def trust_facts(service: SubmissionService) -> TrustFacts:
-    """The facts of a service."""
+    ``leak`` is None where the labels are public, ``public_key`` without a secret.
+    """
     suite = service.suite
     with snapshot(service.engine) as session:
         n_records, last = head(session)
-    report = _leak_report(service)
-    return TrustFacts(
-        rules=tuple(describe_rules(suite.rules, suite.labels_are_public)),
-        leak=None if suite.labels_are_public else tuple(
-            LeakLine(version, leak.figures, describe_epsilon(leak))
-            for version, leak in (report.by_label_version.items() if report else ())
-        ),
-        leak_in_all=report and LeakLine("", report.total.figures, describe_epsilon(report.total)),
-        public_key=_public_key(service),
-        n_records=n_records,
-        head=last,
-    )  # fmt: skip
+    try:
+        report = service.leak.get()
+    except SecretUnavailable:
+        report = None
+    try:
+        public_key = service.signer.public_key
+    except SecretUnavailable:
+        public_key = None
+    leaks = report.by_label_version.items() if report else ()
+    return {
+        "rules": describe_rules(suite.rules, suite.labels_are_public),
+        "leak": None if suite.labels_are_public else [_leak_line(name, leak) for name, leak in leaks],
+        "leak_in_all": report and _leak_line("In all", report.total),
+        "public_key": public_key,
+        "n_records": n_records,
+        "head": last,
+    }
 
 
-def describe_rules(rules: SuiteRules, labels_are_public: bool) -> list[Rule]:
-    """Every rule that holds, in words; those against probing only where labels are private."""
+def _leak_line(name: str, leak: Leak) -> tuple[str, int, str]:
+    return name, leak.figures, describe_epsilon(leak)
+
+
+def describe_rules(rules: SuiteRules, labels_are_public: bool) -> list[tuple[str, str, str]]:
+    """Every rule that holds, as (name in ``suite.toml``, value, meaning); those against probing only where
+    labels are private."""
     found = [
         (
             "files_a_day",
@@ -183,7 +145,7 @@ def describe_rules(rules: SuiteRules, labels_are_public: bool) -> list[Rule]:
     ]
     if not labels_are_public:
         found += _against_probing(rules)
-    return [Rule(*each) for each in found]
+    return found
 
 
 def _against_probing(rules: SuiteRules) -> list[tuple[str, str, str]]:
@@ -222,20 +184,6 @@ def _against_probing(rules: SuiteRules) -> list[tuple[str, str, str]]:
     ]
 
 
-def _leak_report(service: SubmissionService) -> LeakReport | None:
-    try:
-        return service.leak.get()
-    except SecretUnavailable:
-        return None
-
-
-def _public_key(service: SubmissionService) -> str | None:
-    try:
-        return service.signer.public_key
-    except SecretUnavailable:
-        return None
-
-
 def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
     """The route; the page is the same for every reader."""
     router, service = APIRouter(), services.submissions
@@ -250,5 +198,5 @@ def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def about_values(service: SubmissionService) -> dict[str, Any]:
-    """The facts as they are now."""
-    return {"facts": about_facts(service), "trust": trust_facts(service), "citation": PAPER_BIBTEX}
+    """Everything that the page shows, as it is now."""
+    return {"facts": facts_of(service), "trust": trust_of(service), "citation": PAPER_BIBTEX}
