@@ -61,7 +61,7 @@ submits verdicts is asked whether test labels were used."""
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """What a card tells of a build: trajectories by split and reporting benchmark, and rows by configuration
+    """What a card says of a build: trajectories by split and reporting benchmark, and rows by configuration
     and split, without those that have none. ``about`` is what the suite says of itself, in Markdown.
     """
 
@@ -153,7 +153,7 @@ def _count_table(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _column_tables(facts: CardFacts) -> Iterable[str]:
-    """The columns of every configuration there is, those of the default one told once."""
+    """The columns of every configuration there is, those of the default one once."""
     default = CONFIGURATIONS[DEFAULT].columns
     for name in facts.rows:
         yield f"### {name}"

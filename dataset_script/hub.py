@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -23,34 +23,24 @@ from core.hub import (
     HubRepository,
     Publication,
     PublishError,
+    hub_of,
     is_ours,
     is_repo_name,
     patiently,
     published_files,
 )
-from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION
+from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION, Selection
+from dataset_script.sources.hub import fetch as fetch_released
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+
+    from dataset_script.verify.manifest import VerifyReport
 
 LABELS_IN_REPO: Final = "data/annotations.csv"
 """Where ARB_LABELS=hub:OWNER/REPO looks for the labels."""
 
 MOST_FINDINGS: Final = 20
-
-
-class Verified(Protocol):
-    """What `dataset_script.verify.verify` gives for a folder: findings have a level, a file and a message."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the folder may be published."""
-        ...
-
-    @property
-    def findings(self) -> Iterable[Any]:
-        """What was found, errors and warnings."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,7 @@ class Publisher:
         private_labels: str | None = None,
         labels_file: Path | None = None,
         *,
-        verify: Callable[[Path], Verified],
+        verify: Callable[[Path], VerifyReport],
     ) -> tuple[Publication, ...]:
         """Put the folder into the dataset repository ``repo``; the labels first, where they are named.
 
@@ -82,14 +72,15 @@ class Publisher:
             raise PublishError(f"{labels_file.name}: the labels lie in the folder to publish; move them out")
         if not self.hub.token:
             raise HubError("publishing needs a token with write access; set HF_TOKEN")
-        self._try(self.hub.whoami, "who HF_TOKEN belongs to")
+        patiently(self.hub.whoami, "who HF_TOKEN belongs to", self.sleep, self.say)
         if private_labels is not None:
             self._prepare(private_labels, private=True)
         self._prepare(repo, private=False)
         done = []
         if private_labels is not None and labels_file is not None:
-            done.append(self._put(private_labels, {LABELS_IN_REPO: labels_file}, owned=lambda _path: False))
-        done.append(self._put(repo, files, owned=is_ours))
+            labels = {LABELS_IN_REPO: labels_file}
+            done.append(self._repository(private_labels).put(labels, owned=lambda _path: False))
+        done.append(self._repository(repo).put(files, owned=is_ours))
         return tuple(done)
 
     def _prepare(self, repo: str, private: bool) -> None:
@@ -103,7 +94,7 @@ class Publisher:
                 self.hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
                 return self.hub.repo_info(repo, repo_type="dataset")
 
-        found = self._try(info, repo)
+        found = self._repository(repo).patiently(info)
         if private and not found.private:
             raise PublishError(f"{repo}: is public; test labels go into a private repository only")
         names = {sibling.rfilename for sibling in found.siblings or ()}
@@ -113,11 +104,8 @@ class Publisher:
                 "name another repository, or empty this one"
             )
 
-    def _put(self, repo: str, files: Mapping[str, Path], owned: Callable[[str], bool]) -> Publication:
-        return HubRepository(self.hub, repo, "dataset", self.say, self.sleep).put(files, owned)
-
-    def _try(self, call: Callable[[], Any], what: str) -> Any:
-        return patiently(call, what, self.sleep, self.say)
+    def _repository(self, repo: str) -> HubRepository:
+        return HubRepository(self.hub, repo, "dataset", self.say, self.sleep)
 
 
 def _check_names(repo: str, private_labels: str | None, labels_file: Path | None) -> None:
@@ -131,7 +119,7 @@ def _check_names(repo: str, private_labels: str | None, labels_file: Path | None
         raise PublishError(f"{labels_file.name}: no such file of labels; check the path")
 
 
-def _check_content(folder: Path, verify: Callable[[Path], Verified]) -> None:
+def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None:
     report = verify(folder)
     if not report.ok:
         found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
@@ -158,10 +146,6 @@ def fetch(
 
     Exit code 0: all there; 1: some files could not be had (they are named); 2: it cannot run as given.
     """
-    from core.hub import HubError, hub_of
-    from dataset_script.sources.hub import Selection
-    from dataset_script.sources.hub import fetch as fetch_released
-
     wanted = Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
     hub = hub_of(read_settings())
     try:
@@ -201,7 +185,6 @@ def publish(
     """
     from huggingface_hub.utils import disable_progress_bars
 
-    from core.hub import HubError, PublishError, hub_of
     from dataset_script.verify.check import verify
 
     settings = read_settings()

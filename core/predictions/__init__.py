@@ -11,7 +11,7 @@ from core.predictions.parquet import read_parquet_apart
 from core.predictions.raw import UTF8_MARK, RawTable, ReadingLimits, recognise, to_text, too_large
 from core.predictions.table import Predictions
 
-__all__ = ["ReadingLimits", "read_predictions"]
+__all__ = ["Finding", "Predictions", "ReadingLimits", "read_predictions"]
 
 
 def read_predictions(

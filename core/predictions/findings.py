@@ -113,7 +113,7 @@ def quoted(value: object) -> str:
 
 
 def quoted_id(trajectory_id: str) -> str:
-    """An id, safe to print and long enough to tell its task: released ones have up to 130 characters."""
+    """An id, safe to print and long enough to show its task: released ones have up to 130 characters."""
     cut = repr(trajectory_id[: 2 * MAX_QUOTED_CHARS])
     return cut if len(trajectory_id) <= 2 * MAX_QUOTED_CHARS else f"{cut}…"
 

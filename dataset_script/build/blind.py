@@ -1,7 +1,7 @@
 """A blind dataset: who acted cannot be read off the ids, the columns or the names of the hosts.
 
 The release ran its agents against copies of the sites whose host names end in ``-xl-1`` or ``-xl-2``, and the
-copy tells which agents ran. Blind, every copy is called ``-xl``, the columns agent and model are null, and an
+copy shows which agents ran. Blind, every copy is called ``-xl``, the columns agent and model are null, and an
 id is ``<benchmark>/run-<16 digits>/<task>`` with the task in the spelling that all agents share. The digits
 are a keyed hash of the real id: with the same key they stay the same from build to build, and whoever holds
 the key and the suite maps verdicts back (`restore_ids`); without the key, guessing an agent proves nothing.

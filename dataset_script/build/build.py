@@ -58,7 +58,7 @@ def build(
 
     A file that cannot be used ends nothing: it is in the report. ``out`` is replaced only at the end, by
     renaming, and not at all when nothing was built, or when ``strict`` and something was left out
-    (``report.published`` tells). A build that is stopped goes on from there when it is run again. Raises
+    (see ``report.published``). A build that is stopped goes on from there when it is run again. Raises
     SourceError, SuiteError, OutputError, WorkerError; OSError when the disk is full.
     """
     check_replaceable(out, source)
@@ -191,7 +191,7 @@ class _Job:
             (self.work.staged / file).write_text(text, encoding="utf-8")
 
     def _published_id(self, trajectory_id: str) -> str:
-        """The id in the dataset; rows are in its order, so that the order of a blind one tells nothing."""
+        """The id in the dataset; rows are in its order, so that the order of a blind one reveals nothing."""
         return self.options.blinding.trajectory_id(trajectory_id) if self.options.blinding else trajectory_id
 
 

@@ -336,7 +336,7 @@ class Workers:
         sizes: Sequence[int],
         done: Callable[[Task], None] = lambda task: None,
     ) -> list[Result]:
-        """The results in the order of the tasks; ``done`` is told of each task as it ends.
+        """The results in the order of the tasks; ``done`` is called with each task as it ends.
 
         Large tasks are begun first, and no more at once than `BYTES_AT_ONCE`, but always one. An exception
         of a task ends the rest. Raises WorkerError when a process was killed.

@@ -29,7 +29,7 @@ LEFT_OUT: Final = MappingProxyType(
         **DAMAGED,
         "invalid": "marked as invalid by those who recorded it",
         "duplicate": "another file gives the same trajectory",
-        "failed_judgment": "tells of a failed attempt, and another file has the judgment",
+        "failed_judgment": "a failed attempt, and another file has the judgment",
         "misplaced": "a JSON file that is not at its place in the layout",
         "missing": "in the suite, but not in the source",
     }

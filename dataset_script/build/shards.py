@@ -57,7 +57,7 @@ class ShardTask:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A file that was written, as the manifest tells of it."""
+    """A file that was written, as the manifest describes it."""
 
     name: str
     configuration: str

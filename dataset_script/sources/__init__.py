@@ -1,4 +1,4 @@
-"""Recorded runs, whatever form they lie in: `open_source` tells which kind of source a folder is."""
+"""Recorded runs in any form: `open_source` finds which kind of source a folder is."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -50,7 +50,7 @@ class NoProgress:
 
 
 class _Stopped(Exception):
-    """The download was told to stop."""
+    """The download has to stop."""
 
 
 @dataclass
@@ -424,7 +424,7 @@ def _check_disk(out: Path, needed: int) -> None:
 
 @contextmanager
 def _only_one(out: Path) -> Iterator[None]:
-    """One fetch at a time in a folder: leftovers of a killed one can then be told from another's work."""
+    """One fetch at a time in a folder: leftovers of a killed one are then no other's work."""
     from filelock import FileLock, Timeout
 
     (out / ".cache").mkdir(exist_ok=True)

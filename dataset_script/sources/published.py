@@ -63,7 +63,7 @@ def rows_of(trajectory_id: str, file: IO[bytes], columns: Sequence[str] | None =
 def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
     """The row groups that may hold the trajectory, by the least and the greatest id of each.
 
-    A group whose footer does not tell them may hold it. Raises KeyError without a column trajectory_id.
+    A group whose footer does not have them may hold it. Raises KeyError without a column trajectory_id.
     """
     column = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == _ID), None)
     if column is None:

@@ -126,7 +126,7 @@ class CleanedFile(msgspec.Struct):
 
 
 def read_cleaned(path: Path) -> tuple[CleanedFile, bool]:
-    """Read one cleaned file; the flag tells whether it was strict JSON.
+    """Read one cleaned file; the flag says whether it was strict JSON.
 
     Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory".
     """
@@ -134,7 +134,7 @@ def read_cleaned(path: Path) -> tuple[CleanedFile, bool]:
 
 
 def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
-    """Read a JSON file as ``kind``; the flag tells whether it was strict JSON.
+    """Read a JSON file as ``kind``; the flag says whether it was strict JSON.
 
     Python's own writer puts NaN and halves of surrogate pairs into JSON; those are repaired and read.
     Raises UnusableFileError: "unreadable", "not_json", or ``wrong`` when it is of another form.
@@ -173,7 +173,7 @@ SUCCESS_ABOVE: Final = 0.5
 """A reward above this is a success (paper, section 4)."""
 
 ERROR_ENDING: Final = "_error"
-"""``<task_id>_error.json`` tells of a judgment that failed."""
+"""``<task_id>_error.json`` is a judgment that failed."""
 
 
 class _Message(msgspec.Struct):

@@ -44,7 +44,7 @@ TITLES: Final = MappingProxyType(
         "reward": "speaks of rewards outside the configuration `rewards`",
         "prompt": "holds prompts of an agent or a judge",
         "canary": "holds a planted text",
-        "not_blind": "a blind dataset tells an agent by a name, a model or a copy of a site",
+        "not_blind": "a blind dataset shows an agent by a name, a model or a copy of a site",
         "machine_path": "holds a path of the machine that recorded or built",
         "bad_image": "images that cannot be decoded",
         "suite_unknown": "the suite is not available, so ids and counts were not compared (give --suite)",
@@ -84,7 +84,7 @@ class Findings:
     _counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, code: str, file: str, name: str = "", count: int = 1) -> None:
-        """Note one more of a kind; ``name`` tells where in the file, or what."""
+        """Note one more of a kind; ``name`` is where in the file, or what."""
         key = (code, file)
         self._counts[key] = self._counts.get(key, 0) + count
         names = self._names.setdefault(key, [])

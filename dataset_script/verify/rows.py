@@ -1,7 +1,7 @@
 """One shard, row group by row group: schema, sizes, texts, images, labels, ids. Little of it in memory.
 
 Texts must hold no planted canary, reward, prompt or path of a machine; images can be decoded to their last
-pixel; in a blind dataset no row tells by its id, a column or a site's copy which agent it was. What agents
+pixel; in a blind dataset no id, column or copy of a site shows which agent it was. What agents
 wrote of themselves, and what pictures show, is not looked at.
 """
 
@@ -196,7 +196,7 @@ def _difference(found: pa.Schema, expected: pa.Schema) -> str:
 
 
 def _check_row_groups(file: pq.ParquetFile, shard: Shard, findings: Findings) -> None:
-    """One trajectory a row group, told by the statistics alone, which readers use to find it."""
+    """One trajectory a row group, by the statistics alone, which readers use to find it."""
     for index in range(file.num_row_groups):
         statistics = file.metadata.row_group(index).column(0).statistics
         if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:

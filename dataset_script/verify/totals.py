@@ -33,7 +33,7 @@ KEYS: Final = MappingProxyType(
 _ENDS: Final = MappingProxyType(
     {"final_axtree": "axtree", "final_axtree_pruned": "axtree_pruned", "final_screenshot": "screenshot"}
 )
-"""Columns of a trajectory that tell its last step's, and that step's column."""
+"""Columns of a trajectory that repeat its last step's, and that step's column."""
 
 _OPAQUE: Final = re.compile(r"annotator-\d{1,4}")
 
@@ -117,7 +117,7 @@ class Facts:
                 end[f"{configuration} {column}"] = _hash(batch, images, column, row)
 
     def disagreements(self, trajectory_id: str) -> list[str]:
-        """What the configurations tell differently of one trajectory: the names of columns."""
+        """Columns of one trajectory in which the configurations differ."""
         facts = self.ends[trajectory_id]
         groups = {"the number of steps": ("n_steps", "length", "steps")}
         groups |= {final: (final, step) for final, step in _ENDS.items()}
@@ -159,7 +159,7 @@ EVERY_TRAJECTORY: Final = ("trajectories", "trajectories_with_screenshot", "step
 
 
 def check_agreement(facts: Facts, suite: Suite | None, findings: Findings, *, is_blind: bool = False) -> None:
-    """Compare ids, splits, counts and ends; what belongs to no one file is told of the data as a whole."""
+    """Compare ids, splits, counts and ends; what is of no single file is found in "data"."""
     for (_, task), splits in sorted(facts.task_splits.items()):
         if len(splits) > 1:
             findings.add("task_in_both_splits", "data", task)

@@ -1,21 +1,197 @@
-"""The suite.toml of a new suite holds every rule, and a word on each."""
+"""`new-suite`: a folder of its own from recorded runs, whole or not at all, never over anything."""
 
+import csv
+import gzip
+import json
+import pickle
+import shutil
 import tomllib
 from dataclasses import fields
+from pathlib import Path
 
-from core.suite import SuiteRules, read_rules
+import pytest
+from typer.testing import CliRunner
+
+from core.suite import SuiteRules, load_suite, load_tasks, read_rules
+from dataset_script.__main__ import app
 from dataset_script.new_suite import COMMENTS, render_suite_toml, suggested_rules
+from tests.support.small_suite import SUITE_IDS
+
+GENUINE = Path(__file__).parent / "sources" / "recorded_by_browsergym"
+METADATA = "task_name,sites,eval_types,browsergym_split\nshop.1,shop wiki,url_match,test\n"
+
+
+@pytest.fixture
+def make(full_source, tmp_path):
+    """A function that runs the command on a source with five runs of three tasks."""
+
+    def run(*more, name="ours", share=0.5):
+        out = tmp_path / "made" / name
+        options = ["--source", full_source.path, "--out", out, "--dev-share", share, "--workers", 1, *more]
+        return CliRunner().invoke(app, ["new-suite", *(str(option) for option in options)]), out
+
+    return run
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_folder_is_a_suite_with_hidden_labels_and_every_run(make):
+    done, out = make()
+    assert done.exit_code == 0, done.output
+    suite = load_suite(out)
+    assert {t.trajectory_id for t in suite.trajectories} == set(SUITE_IDS)
+    # half of three tasks, rounded up: one of the shop's two, and one more
+    assert len({t.task for t in suite.split("dev")}) == 2
+    assert (suite.labels_are_public, suite.rules) == (False, SuiteRules(fewest_positives=1))
+    assert names_in(out) == ["suite.toml", "tasks.csv", "trajectories.csv"]
+    assert "left out: nothing" in done.stdout
+
+
+def test_tasks_have_their_goals_and_what_the_metadata_says(make, tmp_path):
+    (tmp_path / "meta.csv").write_text(METADATA)
+    done, out = make("--metadata", tmp_path / "meta.csv")
+    assert done.exit_code == 0, done.output
+    with (out / "tasks.csv").open(newline="") as file:
+        goals = {row["task"]: row["goal"] for row in csv.DictReader(file)}
+    assert goals == dict.fromkeys(("shop.1", "shop.2", "workarena.servicenow.sort-l2"), "Buy a teapot.")
+    first, second, _ = load_tasks(load_suite(out))
+    assert (first.sites, first.evaluation_types) == (("shop", "wiki"), ("url_match",))
+    assert second.sites == ()
+
+
+def test_the_same_command_makes_the_same_files(make):
+    _, first = make(name="one")
+    _, second = make(name="two")
+    for name in names_in(first):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def test_what_was_made_is_never_written_over(make):
+    _, out = make()
+    before = (out / "trajectories.csv").read_bytes()
+    done, _ = make("--seed", 1)
+    assert (done.exit_code, done.stderr) == (
+        2, f"error: {out}: is there already and is never written over; name another folder\n"
+    )  # fmt: skip
+    assert (out / "trajectories.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sample", "a shipped suite has this name"),
+        ("our suite", "use letters, digits"),
+        ("-x", "use letters"),
+    ],
+)
+def test_a_name_that_no_suite_can_have_is_refused_before_anything_is_read(make, name, said):
+    done, out = make(name=name)
+    assert done.exit_code == 2 and said in done.stderr
+    assert not out.exists()
+
+
+def test_a_share_that_leaves_a_split_empty_writes_nothing(make):
+    done, out = make(share=0.1)
+    assert done.exit_code == 2
+    assert "dev would get 0 of the 3 tasks" in done.stderr
+    assert not out.parent.exists() or names_in(out.parent) == []
+
+
+def test_a_broken_run_is_named_and_left_out_and_an_invalid_one_too(make, full_source):
+    full_source.put(SUITE_IDS[0], b"{")
+    full_source.put(SUITE_IDS[1], valid=False)
+    done, out = make()
+    assert done.exit_code == 3
+    assert "not a whole JSON document" in done.stdout and "shop.1.json" in done.stdout
+    assert "marked as invalid" in done.stdout
+    assert {t.trajectory_id for t in load_suite(out).trajectories} == set(SUITE_IDS[2:])
+
+
+def test_two_files_of_one_trajectory_are_one_and_a_broken_one_gives_way(make, full_source):
+    full_source.put(SUITE_IDS[0], b"{", experiment="run-0")
+    full_source.put(SUITE_IDS[2], experiment="run-2")
+    done, out = make()
+    assert len(load_suite(out).trajectories) == 5
+    assert "another file gives the same trajectory" in done.stdout
+
+
+def test_tasks_whose_dev_labels_are_published_stay_dev(make):
+    _, first = make(name="first")
+    dev = {t.trajectory_id for t in load_suite(first).split("dev")}
+    done, second = make("--dev-of", first, "--seed", 1, name="second")
+    assert done.exit_code == 0, done.output
+    assert {t.trajectory_id for t in load_suite(second).split("dev")} == dev
+
+
+def test_a_folder_without_runs_says_what_is_expected(tmp_path):
+    options = ["--source", str(tmp_path), "--out", str(tmp_path / "x"), "--dev-share", "0.2"]
+    done = CliRunner().invoke(app, ["new-suite", *options])
+    assert done.exit_code == 2 and "holds no runs that can be read" in done.stderr
+
+
+def test_agentlabs_results_are_imported_as_they_lie(tmp_path):
+    for agent in ("GenericAgent-a", "GenericAgent-b"):
+        for number in (1, 2):
+            write_agentlab_run(tmp_path / "study" / f"{agent}-{number}", agent, f"browsergym/office.{number}")
+    write_agentlab_run(tmp_path / "study" / "cut-off", "GenericAgent-a", "office.3", is_whole=False)
+    out = tmp_path / "office-suite"
+    options = ["--source", str(tmp_path / "study"), "--out", str(out), "--dev-share", "0.5", "--workers", "1"]
+    done = CliRunner().invoke(app, ["new-suite", *options])
+    assert done.exit_code == 0, done.output
+    assert [t.trajectory_id for t in load_suite(out).trajectories] == [
+        f"office/GenericAgent-{agent}/office.{number}" for agent in "ab" for number in (1, 2)
+    ]
+    assert "cut-off: no summary_info.json: the run was cut off" in done.stdout
+    options = ["--source", str(tmp_path / "study"), "--suite", str(out), "--out", str(tmp_path / "data")]
+    built = CliRunner().invoke(app, ["build", *options, "--workers", "1"])
+    assert built.exit_code == 0 and "dev 2, test 2" in built.stdout, built.output
+
+
+def test_classes_of_ones_own_agents_are_named_and_allowed_by_name(tmp_path):
+    for number in (1, 2):
+        shutil.copytree(GENUINE, tmp_path / "study" / f"run-{number}")
+    arguments = {"agent_args": {"agent_name": "Scripted-both"}, "env_args": {"task_name": "tinyshop.2"}}
+    (path,) = (tmp_path / "study" / "run-2").rglob("exp_args.pkl")
+    path.write_bytes(pickle.dumps(arguments))  # the second run is of another task
+    data, out = tmp_path / "data", tmp_path / "tiny-suite"
+    new = ["new-suite", "--source", str(tmp_path / "study"), "--out", str(out), "--dev-share", "0.5"]
+    build = ["build", "--source", str(tmp_path / "study"), "--out", str(data), "--suite", str(out)]
+    allowed = ["--allow-class", "tiny_agents.ScriptedArgs", "--allow-class", "tiny_agents.ModelArgs"]
+    refused = CliRunner().invoke(app, [*new, "--workers", "1"])
+    assert refused.exit_code == 2 and not out.exists()
+    assert "tiny_agents.ScriptedArgs" in refused.stdout and "--allow-class" in refused.stdout
+    for command, code in (([*new, *allowed], 0), (build, 3), ([*build, *allowed], 0)):
+        done = CliRunner().invoke(app, [*command, "--workers", "1"])
+        assert done.exit_code == code, done.output
+    assert "dev 1, test 1" in done.stdout
+
+
+def write_agentlab_run(run, agent, task, is_whole=True):
+    """A run of one action, in plain dictionaries instead of AgentLab's classes."""
+    run.mkdir(parents=True)
+    arguments = {"agent_args": {"agent_name": agent}, "env_args": {"task_name": task}}
+    (run / "exp_args.pkl").write_bytes(pickle.dumps(arguments))
+    goal = [{"type": "text", "text": f"Do {task}."}]
+    (run / "goal_object.pkl.gz").write_bytes(gzip.compress(pickle.dumps(goal)))
+    for number, action in enumerate(("click('7')", None)):
+        seen = {"url": f"http://office/{number}", "last_action_error": "", "axtree_txt": "[7] button"}
+        step = {"obs": seen, "action": action, "agent_info": {"think": "Because."}}
+        (run / f"step_{number}.pkl.gz").write_bytes(gzip.compress(pickle.dumps(step)))
+    if is_whole:
+        (run / "summary_info.json").write_text(json.dumps({"cum_reward": 1.0}))
 
 
 def test_every_rule_is_written_out_with_what_it_does():
     text = render_suite_toml("Made by a test.", SuiteRules(age_exempt=("ada", "bob"), ranking_half=True))
-    said = tomllib.loads(text)
-    assert said["labels"] == "private"
-    assert list(said["rules"]) == [field.name for field in fields(SuiteRules)] == list(COMMENTS)
-    assert read_rules(said["rules"]) == SuiteRules(age_exempt=("ada", "bob"), ranking_half=True)
+    content = tomllib.loads(text)
+    assert content["labels"] == "private"
+    assert list(content["rules"]) == [field.name for field in fields(SuiteRules)] == list(COMMENTS)
+    assert read_rules(content["rules"]) == SuiteRules(age_exempt=("ada", "bob"), ranking_half=True)
     lines = text.splitlines()
     assert lines[0] == "# Made by a test."
-    for name in said["rules"]:
+    for name in content["rules"]:
         (place,) = (number for number, line in enumerate(lines) if line.startswith(f"{name} = "))
         assert lines[place - 1].startswith("# ")
 
