@@ -1,0 +1,1 @@
+"""What people and programs see: pages, REST, Gradio, MCP. Rules of submitting are in `submissions`."""

@@ -1,7 +1,4 @@
-"""What people see and call: pages, plots, REST. No rule of the game lives here.
-
-``python -m space``: the Space on this machine (``serve``), or on the Hub (``deploy``).
-"""
+"""``python -m space``: the Space on this machine (``serve``), or on the Hub (``deploy``)."""
 
 import errno
 from contextlib import suppress

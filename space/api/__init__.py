@@ -1,0 +1,1 @@
+"""REST for everybody: the board, checking and submitting, and the page ``/api``."""

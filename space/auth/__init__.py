@@ -1,0 +1,1 @@
+"""Who makes a request: sessions, tokens, signing in with Hugging Face."""

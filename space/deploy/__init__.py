@@ -1,0 +1,1 @@
+"""Putting the Space on the Hub."""

@@ -1,0 +1,1 @@
+"""Running the Space: logs, metrics, limits, security headers."""

@@ -18,8 +18,8 @@ from space.web.cells import (
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from tests.space.conftest import shown_text
-from tests.support.leaderboard_client import board_html
 from tests.support.boards import board, cell, label, row
+from tests.support.leaderboard_client import board_html
 from tests.support.space_app import local_client
 from tests.support.submissions import send, verdicts
 
