@@ -1,7 +1,4 @@
-"""What people hand in: prediction files checked, accounts and limits, the record of what was decided.
-
-The command `python -m submissions`: check, fill in and submit files; look after the records.
-"""
+"""The command `python -m submissions`: check, fill in and submit files; look after the records."""
 
 import json
 import sys

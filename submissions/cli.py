@@ -1,9 +1,4 @@
-"""The commands over the records on this machine: verify, rescore, receipt, export, restore.
-
-``python -m submissions export-labels``: a published label set as a file again.
-
-A check's result for a terminal: the findings as a table, then the file in figures.
-"""
+"""The commands over the records on this machine, and the report of a checked file for a terminal."""
 
 from __future__ import annotations
 
@@ -146,16 +141,17 @@ def receipt(
     from submissions.intake.receipts import problem_of
 
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(said, dict):
+        fields = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(fields, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as problem:
         stop(f"{file.name!r} is not a receipt in JSON ({type(problem).__name__}); save it as it was given", 1)
-    if problem := problem_of(said, key):
+    if problem := problem_of(fields, key):
         stop(f"{file.name!r}: {problem}", code=1)
     typer.echo(
-        f"{said['submission_id']}: {said['judge']!r} of {said['account']!r}, file {said['file_sha256']}, "
-        f"submitted {said['submitted_at']}, record {said['record']}: the signature holds"
+        f"{fields['submission_id']}: {fields['judge']!r} of {fields['account']!r}, "
+        f"file {fields['file_sha256']}, submitted {fields['submitted_at']}, "
+        f"record {fields['record']}: the signature holds"
     )
 
 
@@ -216,7 +212,7 @@ def _service() -> SubmissionService:
     read_suite(None, settings)
     service = SubmissionService(settings)
     try:
-        service.engine  # noqa: B018 - opened here, so that its trouble is told here
+        service.engine  # noqa: B018 - opened here, so that its error is reported here
     except DatabaseUnavailable as problem:
         stop(str(problem))
     return service
@@ -377,7 +373,7 @@ def _summary_table(result: CheckResult) -> Table:
 
 def _conclusion(result: CheckResult) -> str:
     levels = Counter(finding.level for finding in result.findings)
-    said = [f"{n} {level}{'' if n == 1 else 's'}" for level, n in sorted(levels.items())]
+    counts = [f"{n} {level}{'' if n == 1 else 's'}" for level, n in sorted(levels.items())]
     verdict = "acceptable" if result.acceptable else "not acceptable"
-    counts = f" ({', '.join(said)})" if said else ""
-    return f"{result.file_name or 'the file'} is {verdict} for {result.suite}, {result.split}{counts}"
+    suffix = f" ({', '.join(counts)})" if counts else ""
+    return f"{result.file_name or 'the file'} is {verdict} for {result.suite}, {result.split}{suffix}"

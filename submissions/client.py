@@ -20,14 +20,14 @@ class SubmissionNotSent(Exception):
 
 
 @dataclass(frozen=True)
-class Sent:
+class SpaceAnswer:
     """What the Space answered: a receipt (``is_accepted``), or every problem that it found."""
 
     is_accepted: bool
     answer: Mapping[str, Any]
 
 
-class _TryAgain(Exception):
+class _Unreachable(Exception):
     pass
 
 
@@ -51,7 +51,7 @@ def send_submission(
     declared: Mapping[str, str],
     client: httpx.Client | None = None,
     token: str | None = None,
-) -> Sent:
+) -> SpaceAnswer:
     """Send a file with its declaration to ``space`` (its address), again when the connection failed.
 
     ``token`` says who sends it, on a Space. Raises SubmissionNotSent when there is no answer, or one that is
@@ -61,16 +61,16 @@ def send_submission(
         raise SubmissionNotSent(f"no token is sent to {space}: it would go there unencrypted; use https://")
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     address = f"{space.rstrip('/')}/api/submissions"
-    trying = Retrying(
+    retry = Retrying(
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_exponential(multiplier=0.5, max=8),
-        retry=retry_if_exception_type(_TryAgain),
+        retry=retry_if_exception_type(_Unreachable),
         reraise=True,
     )
     with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
         try:
-            return trying(_send, opened, address, path, declared, headers)
-        except _TryAgain as problem:
+            return retry(_send, opened, address, path, declared, headers)
+        except _Unreachable as problem:
             raise SubmissionNotSent(
                 f"{space} cannot be reached: {problem}; send the file again later"
             ) from None
@@ -82,17 +82,17 @@ def _send(
     path: Path,
     declared: Mapping[str, str],
     headers: Mapping[str, str],
-) -> Sent:
+) -> SpaceAnswer:
     try:
         with path.open("rb") as file:
             files = {"file": (path.name, file)}
             answer = client.post(address, data=dict(declared), files=files, headers=headers)
     except httpx.TransportError as error:
-        raise _TryAgain(str(error) or type(error).__name__) from None
+        raise _Unreachable(str(error) or type(error).__name__) from None
     except httpx.InvalidURL as error:
         raise SubmissionNotSent(f"{address} is no address: {error}") from None
     if answer.status_code >= 500:
-        raise _TryAgain(f"it answers {answer.status_code}")
+        raise _Unreachable(f"it answers {answer.status_code}")
     try:
         found = answer.json()
     except ValueError:
@@ -102,7 +102,7 @@ def _send(
             f"{address} answers {answer.status_code}, and not an answer of this project's Space; "
             "check the address"
         )
-    return Sent(answer.status_code in (200, 201, 202), found)
+    return SpaceAnswer(answer.status_code in (200, 201, 202), found)
 
 
 def problems_in(answer: Mapping[str, Any]) -> list[str]:
@@ -110,5 +110,5 @@ def problems_in(answer: Mapping[str, Any]) -> list[str]:
     found = [str(field.get("message")) for field in answer.get("fields") or ()]
     check = answer.get("check") or {}
     found += [str(finding.get("message")) for finding in check.get("findings") or ()]
-    said = answer.get("error") or answer.get("detail")
-    return found or [str(said or "the Space refused the file and did not say why")]
+    error = answer.get("error") or answer.get("detail")
+    return found or [str(error or "the Space refused the file and did not say why")]

@@ -1,6 +1,6 @@
-"""Who submits or moderates, and from which day on an account may submit. Pure: no Hub, no clock.
+"""Who submits or moderates; from which day on, and how many test files an account may have scored. Pure.
 
-How many test files an account may have scored: by day and by year, for each label version.
+Files are counted by day and by year, over all judges of an account.
 """
 
 from collections.abc import Sequence

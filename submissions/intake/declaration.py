@@ -1,7 +1,4 @@
-"""What a submitter says of a judge, checked field by field.
-
-A declaration in the name of whoever makes it.
-"""
+"""What a submitter declares of a judge, checked field by field, and in whose name."""
 
 import itertools
 import re
@@ -90,10 +87,10 @@ class Declaration(BaseModel):
     test_labels_used: bool
 
 
-def judge_name(said: str) -> str:
+def judge_name(text: str) -> str:
     """A judge's name as it is kept; raises DeclarationError where it is none."""
     try:
-        return TypeAdapter(Name).validate_python(said if said.strip() else "?")
+        return TypeAdapter(Name).validate_python(text if text.strip() else "?")
     except ValidationError as error:
         raise DeclarationError([("judge", f"Name of the judge: {_message(error.errors()[0])}")]) from None
 
@@ -149,7 +146,7 @@ def _message(detail) -> str:
 def declare_as(actor: Actor | None, **fields) -> tuple[Declaration, Actor]:
     """The declaration and who makes it. The account is the name of the actor, whatever the form says.
 
-    Without an actor (on one's own machine) the form's name is believed. Raises DeclarationError with every
+    Without an actor (on one's own machine) the form's name counts. Raises DeclarationError with every
     problem at once, also where the form names somebody else.
     """
     if actor is None:

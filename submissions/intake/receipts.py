@@ -92,13 +92,13 @@ SIGNED: Final = (
 """The facts that are signed: they never change."""
 
 Status = Literal["accepted", "waiting", "held"]
-"""``accepted``: the record lasts. ``waiting``: it is written here and waits for the place that lasts.
-``held``: it lasts, and a maintainer looks at the file before it is scored."""
+"""``accepted``: the record is durable. ``waiting``: it is written here, and not durable yet.
+``held``: it is durable, and a maintainer looks at the file before it is scored."""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a submitter gets. ``record`` and ``record_hash`` are the place in the chain of records."""
+    """What a submitter gets. ``record`` and ``record_hash`` are its place in the event log."""
 
     submission_id: str
     suite: str
@@ -115,7 +115,7 @@ class Receipt:
     signature: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The receipt as JSON: what is signed, the signature, and how things stand at the moment."""
+        """The receipt as JSON: what is signed, the signature, and the status at the moment."""
         return {
             **_facts(self),
             "signature": self.signature,

@@ -1,13 +1,10 @@
-"""What asks for a maintainer's look: held files, look-alike names, equal verdicts, missing scores. Pure.
+"""What a maintainer should look at: held files, confusable names, equal verdicts, missing scores. Pure.
 
-Names that look alike: a judge may not pass for another account's by letters that only look the same.
-
-Characters are replaced by what stands for all that look like them, from Unicode's table of confusables
-(Unicode Technical Standard 39; the package `confusable_homoglyphs` carries it). What is left out besides:
-what cannot be seen, and spaces, dashes, underscores and quotation marks, but for a dash between digits
-(`v1-1` is not `v11`).
-
-Files whose form alone says that they are no judge's: held for a maintainer. No label is read for it.
+A file is held when its form alone says that it is no judge's; no label is read for it. Names: a judge may
+not pass for another account's by letters that only look the same. Characters are replaced by what stands
+for all that look like them, from Unicode's table of confusables (Unicode Technical Standard 39; the package
+`confusable_homoglyphs` carries it). What is left out besides: what cannot be seen, and spaces, dashes,
+underscores and quotation marks, but for a dash between digits (`v1-1` is not `v11`).
 """
 
 import re
@@ -45,7 +42,7 @@ def skeletons_of(name: str) -> frozenset[str]:
     plain = _without_unseen(unicodedata.normalize("NFKC", _without_unseen(name)))
     plain = _BETWEEN_DIGITS.sub(_KEPT_DASH, _DASHES.sub("-", plain))
     plain = _SEPARATORS.sub("", plain.replace("-", ""))
-    # An I looks like an l and an i does not, so neither of the two alone tells both.
+    # An I looks like an l and an i does not, so neither of the two alone is enough.
     return frozenset((_prototypes(_prototypes(plain).casefold()), _prototypes(plain.casefold())))
 
 
@@ -123,7 +120,7 @@ def flags_of(
     """What asks for a look, held files first. ``submissions`` are in the order they came.
 
     ``looked_at`` is when a maintainer last decided on a submission, ``named_at`` when a judge (account, first
-    name) got the name that it has now. Names and equal verdicts that a maintainer has seen are not told
+    name) got the name that it has now. Names and equal verdicts that a maintainer has seen are not named
     again; withdrawn submissions are nobody's concern.
     """
     alive = [each for each in submissions if not each.status.is_withdrawn]
@@ -146,7 +143,7 @@ def _alike(
     looked_at: Mapping[str, datetime],
     named_at: Mapping[tuple[str, str], datetime],
 ) -> Iterable[Flag]:
-    """Judges whose name looks like one that another account gave before; told of their newest submission."""
+    """Judges whose name looks like another account's earlier one; the flag is on their newest submission."""
     newest = {(each.account, each.first_name): each for each in submissions}
     since: dict[tuple[str, str], datetime] = {}
     for each in submissions:
@@ -178,10 +175,10 @@ def _same_verdicts(
 
 def _without_score(submissions: Iterable[ListedSubmission]) -> Iterable[Flag]:
     for each in submissions:
-        standing = each.status
-        if standing.is_refunded and not standing.is_rejected:
+        status = each.status
+        if status.is_refunded and not status.is_rejected:
             yield Flag(each, "given back", f"does not count towards the account's limits: {_reasons(each)}")
-        elif not (each.is_scored or standing.is_held or standing.is_rejected):
+        elif not (each.is_scored or status.is_held or status.is_rejected):
             yield Flag(each, "unscored", "has no score under the current labels; re-score to make one")
 
 

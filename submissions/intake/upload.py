@@ -1,7 +1,4 @@
-"""An uploaded prediction file: taken in within bounds, fingerprinted, checked. Reads no label.
-
-The format itself is `core.predictions`; this is its face for uploads and for the command.
-"""
+"""An uploaded prediction file: read within limits, hashed, checked. Reads no label."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Annotation of a suite: assignments, answers and decisions, all of them events.
+"""What annotators and maintainers do in annotation, each an event: the newest counts, none is overwritten.
 
-Actions of annotation, each an event. Nothing is overwritten: the newest event counts.
-
-What an annotator sends: answers, partial ones too, checked before they become a record. Pure.
-
-Problems name questions and fields, never what was answered.
+Answers are checked before they become an event, partial ones too. Messages name questions and fields, never
+what was answered.
 """
 
 import math
@@ -189,5 +186,5 @@ class AnnotationActions(Actions):
 
 def _is_same(answers: Mapping[str, str], comment: str, is_done: bool, body: Mapping[str, Any]) -> bool:
     """Whether a record would say nothing new; the seconds alone are not worth one."""
-    said = {question: answer for question, answer in body["answers"].items() if answer}
-    return (dict(answers), comment, is_done) == (said, body["comment"], body["is_done"])
+    answered = {question: answer for question, answer in body["answers"].items() if answer}
+    return (dict(answers), comment, is_done) == (answered, body["comment"], body["is_done"])

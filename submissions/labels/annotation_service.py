@@ -1,8 +1,7 @@
-"""What pages and commands need for annotation: its state, its actions, agreement and publishing.
+"""What pages and commands need for annotation: its state, its actions, agreement, and publishing a label set.
 
-The label set as labelling stands: the annotations of this suite, ready to be published.
-
-Trajectories that nobody has annotated here keep what the label set before says of them.
+A label set holds the annotations of this suite; trajectories that nobody has annotated here keep what the
+label set before says of them.
 """
 
 from collections.abc import Iterable, Sequence

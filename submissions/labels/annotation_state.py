@@ -1,10 +1,6 @@
-"""The state of annotation: people, assignments, answers, decisions. A pure fold over their events.
+"""The state of annotation: annotators, assignments, answers, decisions, open questions. A fold over events.
 
-Answers are in it, so that its parts show none in a repr.
-
-The current state of annotation, folded from the events since the last call.
-
-What there is to talk about: answers that differ, and every Unsure; and what was decided. Pure.
+Answers are in it, so that no repr of its parts shows one.
 """
 
 import threading

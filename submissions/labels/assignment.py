@@ -1,6 +1,6 @@
-"""Who annotates what: dealt out evenly over benchmarks and people, some of it twice. Pure, seeded.
+"""Who annotates what: dealt out evenly over benchmarks and annotators, some of it twice. Pure, seeded.
 
-What is assigned to somebody who is still there, or who has finished it, stays theirs.
+What is assigned to somebody who is still invited, or who has finished it, stays theirs.
 """
 
 import hashlib

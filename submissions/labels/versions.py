@@ -1,9 +1,7 @@
-"""Label sets of a suite, one after another: each is a file with a hash, a version, and a reason for it.
+"""The label sets of a suite, one after another: each is a file with a hash, a version, and a reason for it.
 
-Published sets are records (``labels_published``) and their files lie among the uploaded ones. ``ARB_LABELS``
+Published sets are events (``labels_published``) and their files are among the uploaded ones. ``ARB_LABELS``
 set to ``records`` serves the newest, ``records:VERSION`` an older one: both can be scored at any time.
-
-The labels of a suite, read once: those of test for the scorer, those of dev for rehearsals.
 """
 
 import logging
@@ -80,9 +78,9 @@ def resolved_settings(settings: Settings, suite: str, engine: Engine, files: Fil
     known = published_versions(engine, suite)
     found = [each for each in known if wanted in ("", each.version)]
     if not found:
-        said = f"; there are {', '.join(each.version for each in known)}" if known else ""
+        others = f"; there are {', '.join(each.version for each in known)}" if known else ""
         raise LabelsUnavailable(
-            f"no label set {wanted or 'at all'} was published for {suite}{said}: publish one with "
+            f"no label set {wanted or 'at all'} was published for {suite}{others}: publish one with "
             "`python -m submissions publish-labels FILE --why …`"
         )
     return _naming(settings, files.path(found[-1].file_sha256))

@@ -76,8 +76,8 @@ class SubmissionActions(Actions):
     def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Event:
         """Take a submission off the board for good; its record and its share of the limits stay."""
         with transaction(self.engine) as session:
-            submission, standing = self._of(session, submission_id, owner=actor)
-            if standing.is_withdrawn:
+            submission, status = self._of(session, submission_id, owner=actor)
+            if status.is_withdrawn:
                 raise SubmissionError("this submission is withdrawn already")
             body = {"submission_id": submission.id, "reason": _reason(reason, if_empty=None)}
             return self._add(session, "withdrawn", actor, body)
@@ -105,10 +105,10 @@ class SubmissionActions(Actions):
         if self.suite.labels_are_public:
             raise SubmissionError("rows of this suite are public from the start")
         with transaction(self.engine) as session:
-            submission, standing = self._of(session, submission_id, owner=actor)
-            if standing.published_at is not None:
+            submission, status = self._of(session, submission_id, owner=actor)
+            if status.published_at is not None:
                 raise SubmissionError("this row is already public, or will be in the next round")
-            if not standing.is_on_the_board:
+            if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
             owner, most = submission.judge.account.name, self.suite.rules.public_rows_a_year
             if self._published_this_year(session, owner) >= most:
@@ -119,12 +119,12 @@ class SubmissionActions(Actions):
         """A maintainer's decision on a submission. Rejecting one that was held gives the file back."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
-            submission, standing = self._of(session, submission_id)
-            if problem := _conflict(decision, standing):
+            submission, status = self._of(session, submission_id)
+            if problem := _conflict(decision, status):
                 raise SubmissionError(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
             record = self._add(session, decision, actor, body)
-            if decision == "rejected" and standing.is_held and not standing.is_refunded:
+            if decision == "rejected" and status.is_held and not status.is_refunded:
                 back = {"submission_id": submission.id, "reason": "rejected before it was scored"}
                 self._add(session, "refunded", actor, back)
             return record
@@ -173,19 +173,19 @@ def _require_owner(account: str, actor: Actor) -> None:
         raise PermissionDenied("only its owner and maintainers may do this")
 
 
-def _conflict(decision: Decision, standing: SubmissionStatus) -> str | None:
+def _conflict(decision: Decision, status: SubmissionStatus) -> str | None:
     already = {
-        "hidden": standing.is_hidden,
-        "shown": not standing.is_hidden,
-        "verified": standing.is_verified,
-        "rejected": standing.is_rejected,
-        "label_exposed": standing.is_label_exposed,
+        "hidden": status.is_hidden,
+        "shown": not status.is_hidden,
+        "verified": status.is_verified,
+        "rejected": status.is_rejected,
+        "label_exposed": status.is_label_exposed,
     }
     if decision == "released":
-        return None if standing.is_held else "this submission is not held"
+        return None if status.is_held else "this submission is not held"
     if already[decision]:
         return f"this submission is {decision.replace('_', ' ')} already"
-    if standing.is_withdrawn:
+    if status.is_withdrawn:
         return "this submission is withdrawn"
     return None
 

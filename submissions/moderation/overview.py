@@ -1,6 +1,6 @@
-"""Submissions in lists: an account's own, and all of them for maintainers.
+"""What owners and maintainers read: lists of submissions, what needs a look, decisions, the event log.
 
-The records as maintainers read them: newest first, and nothing of what was made from labels.
+The log is newest first and holds nothing that was made from labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -155,7 +155,7 @@ PUBLIC_FIELDS: Final = MappingProxyType(
         "error_tagged": ("judge", "trajectory_id"),
     }
 )
-"""Kinds of records that hold labels, or what tells them (counts by task): what is told of them is named."""
+"""Kinds that hold labels, or figures that give them away (counts by task): the fields that are shown."""
 
 
 def read_log(
@@ -171,8 +171,7 @@ def read_log(
 
 def event_to_response(record: Event) -> dict[str, Any]:
     """A record as JSON, without anything that labels went into."""
-    told = PUBLIC_FIELDS.get(record.kind, tuple(record.body))
-    body = {name: record.body[name] for name in told}
+    body = {name: record.body[name] for name in PUBLIC_FIELDS.get(record.kind, tuple(record.body))}
     return {
         "sequence": record.sequence,
         "kind": record.kind,

@@ -1,6 +1,4 @@
-"""What a suite with private labels tells of a scored file, so that the labels stay in: pure functions.
-
-What each audience sees of a score where the test labels are private.
+"""What each audience sees of a score where the test labels are private. Pure.
 
 The exact report stays in the records; maintainers see it. Everybody else sees a report of the same shape
 whose true positives carry noise, from which all other figures follow:
@@ -16,18 +14,14 @@ Benchmarks of every private file would be five more figures of as many fewer unk
 
 What is not noisy follows from the file and from constants of the label version: how many trajectories of a
 cell are labelled, and how many are labelled positive. A label that is all positive or all negative in some
-benchmark would be told by that: then its benchmarks are all withheld (the others and the sum would give the
+benchmark would follow from that: then its benchmarks are all withheld (the others and the sum would give the
 missing one away), and a label that is so overall is not shown.
 
-95 % intervals of a cell whose counts carry noise: from the noisy counts alone.
-
-The ends of the bootstrap over tasks move with the exact counts, so they cannot be shown beside noisy ones.
-
-Noise that nobody can average away: drawn from a secret and from what is shown, not from a generator.
-
-A draw is a pure function of the server's key, the label version and the figure, so that the same verdicts
-show the same figure for as long as the labels stay. The label version is part of it: with the same noise
-before and after a correction the difference of two figures would be the exact effect of the correction.
+Nobody can average the noise away: a draw is a pure function of the server's key, the label version and the
+figure, so that the same verdicts show the same figure for as long as the labels stay. The label version is
+part of it: with the same noise before and after a correction the difference of two figures would be the
+exact effect of the correction. 95 % intervals follow from the noisy counts alone: the ends of the bootstrap
+over tasks move with the exact counts.
 """
 
 import hashlib
@@ -115,7 +109,7 @@ def noisy_count(count: int, noise: float, least: int, most: int) -> int:
     """A count with noise, as a whole number from ``least`` to ``most``.
 
     Rounding and clamping look at the noisy count and at bounds that do not depend on the labels of single
-    trajectories: they tell nothing that the noisy count did not.
+    trajectories: they reveal nothing that the noisy count did not.
     """
     return min(max(round(count + noise), least), most)
 
@@ -151,7 +145,7 @@ def disclose(
     A noisy CELL has ``"noise": {"tp_sd": …}`` beside its figures. ``digests`` are those of the report's file,
     ``key`` is the server's for the purpose "noise". Raises ValueError for an unknown audience, and for
     another policy than "strict": elsewhere rows without a verdict change how many positives are counted, so
-    that a count that nobody blurs would tell labels.
+    that a count without noise would reveal labels.
     """
     if audience == "maintainer":
         return dict(report)
@@ -197,13 +191,19 @@ class _Blur:
         }
 
     def _cell(
-        self, label: str, name: str, exact: Mapping[str, Any], said: CellDigest, finest: float, wanted: float
+        self,
+        label: str,
+        name: str,
+        exact: Mapping[str, Any],
+        digest: CellDigest,
+        finest: float,
+        wanted: float,
     ) -> dict[str, Any]:
         n, positives = exact["n"], exact["positives"]
         predicted, no_verdict = (
-            _share_of(n, said[count], said["rows"]) for count in ("positives", "no_verdict")
+            _share_of(n, digest[count], digest["rows"]) for count in ("positives", "no_verdict")
         )
-        figure = (self._label_version, label, name, said["digest"])
+        figure = (self._label_version, label, name, digest["digest"])
         noise = layered_noise(self._key, figure, finest, wanted, self._audience)
         tp = noisy_count(exact["tp"], noise, max(0, predicted + positives - n), min(predicted, positives))
         fp, fn = predicted - tp, positives - tp

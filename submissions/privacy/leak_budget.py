@@ -1,4 +1,4 @@
-"""The leak budget: how many noisy figures were shown, and what they can have told of one label.
+"""The leak budget: how many noisy figures were shown, and what they can reveal of one label.
 
 The account is that of differential privacy for the Gaussian mechanism. Two label sets are neighbours when one
 label differs, or two of one cell that keep its number of positives, which is no secret: a count of true
@@ -40,7 +40,7 @@ class Disclosure(NamedTuple):
 
 @dataclass(frozen=True)
 class Leak:
-    """What disclosures have told: ``figures`` distinct ones, and what they can say of one label.
+    """What disclosures reveal: ``figures`` distinct ones, and what they can say of one label.
 
     ``rho`` and ``epsilon`` are infinite where a figure carried no noise.
     """
@@ -69,15 +69,15 @@ def disclosures_in(
         cells = {OVERALL: shown["overall"]}
         cells |= {benchmark_cell(name): cell for name, cell in shown["by_benchmark"].items()}
         for name, cell in cells.items():
-            said = digests[label][name]
-            if "noise" in cell and 0 < said["positives"] < said["rows"]:
+            digest = digests[label][name]
+            if "noise" in cell and 0 < digest["positives"] < digest["rows"]:
                 version, sd = disclosed["label_version"], cell["noise"]["tp_sd"]
-                found.append(Disclosure(account, judge, version, label, name, said["digest"], sd))
+                found.append(Disclosure(account, judge, version, label, name, digest["digest"], sd))
     return found
 
 
 def leak_of(disclosures: Iterable[Disclosure]) -> Leak:
-    """What all of them together have told.
+    """What all of them together reveal.
 
     A digest counts once for a cell, however often and to whomever it was shown, at the finest noise: the
     coarser figure is a blur of the finer one (`noise.layered_noise`). Figures of several label versions add

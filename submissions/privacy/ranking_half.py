@@ -1,14 +1,12 @@
-"""A hidden half of the tasks: rows are ranked by it, and figures are shown of the other half.
+"""A hidden half of the tasks that ranks, and digests of verdicts from which the noise of a figure is drawn.
 
-For suites that expect many accounts that nobody vetted: whatever figures tell of the shown half, the ranking
-gains nothing from it. Its price is the interval, wider by sqrt(2).
+The half is for suites that expect many accounts that nobody vetted: whatever figures say of the half that is
+shown, the ranking gains nothing from it. Its price is the interval, wider by sqrt(2).
 
-What a file says in each cell, apart from any label: a digest of its positives, and its own counts.
-
-The noise of a figure is drawn from the digest. A figure rests on which trajectories of its cell are called
-positive and on nothing else, so the digest does too: order of rows, spelling of ids, further columns, the
-other labels' columns, and whether a "no" is written false or null change neither digest nor noise. Sending
-the same verdicts again in another dress shows the same figures again.
+A figure rests on which trajectories of its cell are called positive and on nothing else, so the digest does
+too: order of rows, spelling of ids, further columns, the other labels' columns, and whether a "no" is
+written false or null change neither digest nor noise. Sending the same verdicts again in another form shows
+the same figures again.
 """
 
 import hashlib

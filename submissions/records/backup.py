@@ -127,10 +127,9 @@ def _read_records(folder: Path) -> list[Event]:
     try:
         lines = (folder / RECORDS).read_bytes().splitlines()
     except OSError as error:
-        said = error.strerror or type(error).__name__
         raise BackupError(
-            f"{folder.name!r} has no readable {RECORDS} ({said}); use a folder that "
-            "`python -m submissions export` wrote"
+            f"{folder.name!r} has no readable {RECORDS} ({error.strerror or type(error).__name__}); use "
+            "a folder that `python -m submissions export` wrote"
         ) from None
     records, problems = [], []
     for number, line in enumerate(lines, start=1):
@@ -144,9 +143,9 @@ def _read_records(folder: Path) -> list[Event]:
 
 
 def _together(problems: Iterable[str]) -> str:
-    told = list(problems)
-    more = [f"and {len(told) - MAX_PROBLEMS} more"] if len(told) > MAX_PROBLEMS else []
-    return "; ".join([*told[:MAX_PROBLEMS], *more])
+    found = list(problems)
+    more = [f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else []
+    return "; ".join([*found[:MAX_PROBLEMS], *more])
 
 
 def _put(path: Path, content: bytes) -> None:

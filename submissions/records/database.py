@@ -51,7 +51,7 @@ def open_database(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest revision; processes that start together take turns."""
+    """Bring the tables to the newest revision; processes that start together wait for each other."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with engine.begin() as connection:
@@ -82,12 +82,12 @@ class Changes:
     def __init__(self, engine: Engine) -> None:
         self._connection = None
         if engine.dialect.name == "sqlite" and engine.url.database not in (None, "", ":memory:"):
-            # A connection that never writes: what SQLite tells it are the others' changes.
+            # A connection that never writes: what SQLite reports to it are the others' changes.
             self._connection = engine.raw_connection()
             self._connection.detach()
 
     def seen(self) -> int | None:
-        """A number that is another one after any commit, in microseconds; None where it cannot be told.
+        """A number that changes with every commit, in microseconds; None where the database has none.
 
         https://sqlite.org/pragma.html#pragma_data_version. On PostgreSQL one has to ask the tables.
         """

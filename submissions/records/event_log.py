@@ -99,7 +99,9 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
 
 def lock_event_log(session: Session) -> None:
     """Keep others from adding events until the transaction ends, so that what is counted now stays true."""
-    if session.get_bind().dialect.name == "postgresql":  # SQLite's writing transactions take turns anyway
+    if (
+        session.get_bind().dialect.name == "postgresql"
+    ):  # SQLite's writing transactions wait for each other anyway
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
 
@@ -187,10 +189,10 @@ def events_of_submission(session: Session, submission_id: str) -> list[Event]:
 def parse_event(line: bytes) -> Event:
     """The event on a line; raises EventLogBroken where it is none, or its hash does not match."""
     try:
-        said = json.loads(line)
-        if not isinstance(said, dict) or said.keys() != _FIELDS or not isinstance(said["body"], dict):
+        fields = json.loads(line)
+        if not isinstance(fields, dict) or fields.keys() != _FIELDS or not isinstance(fields["body"], dict):
             raise ValueError("not the fields of a record")
-        record = Event(**{**said, "at": datetime.fromisoformat(said["at"])})
+        record = Event(**{**fields, "at": datetime.fromisoformat(fields["at"])})
     except (ValueError, TypeError, RecursionError) as error:
         raise EventLogBroken(f"a line is not a record ({error})") from None
     if hash_of(record) != record.hash:
@@ -219,8 +221,8 @@ def hash_of(record: Event) -> str:
 
 def canonical(value: Mapping[str, Any]) -> bytes:
     """JSON in its one spelling: keys sorted, no spaces, UTF-8."""
-    said = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return said.encode()
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode()
 
 
 def _hashed(record: Event) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Checking the records from the beginning: the chain, the files, every score, and the board.
+"""Checking the records from the beginning: the log, the files, every score, and the board.
 
-Everything is made again from the records, the kept files and the labels, and compared with what is stored.
+Everything is made again from the events, the stored files and the labels, and compared with what is stored.
 """
 
 import json
@@ -110,13 +110,13 @@ def _problems_of_score(service: SubmissionService, scored: Event, submitted: dic
 
 
 def _problems_of_tables(service: SubmissionService, records: Sequence[Event]) -> list[str]:
-    """Restore the records into an empty database and hold its tables against those in use."""
+    """Restore the records into an empty database and compare its tables with those in use."""
     fresh = open_database("sqlite://")
     try:
         with transaction(fresh) as session:
             restore_events(session, records)
     except ValueError:
-        return []  # the chain is broken, and its problems are told
+        return []  # the log is broken, and its problems are named already
     with snapshot(service.engine) as used, snapshot(fresh) as made:
         return [
             f"the table {table.__tablename__} is not what the records say"

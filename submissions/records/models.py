@@ -1,6 +1,6 @@
-"""The tables: the records (`chain`), and what is looked up of them: accounts, judges, submissions, scores.
+"""The tables: events, and what is looked up of them: accounts, judges, submissions, scores.
 
-The records are the truth; every other row is made from one, in the same transaction (`event_log`). A row is
+The events are the truth; every other row is made from one, in the same transaction (`event_log`). A row is
 written once and never edited.
 """
 
@@ -117,7 +117,7 @@ class Score(Base):
     """A submission scored under one label version.
 
     ``counts_by_task`` never leaves the server, nor does ``report`` where the labels are private; ``digests``
-    tell sets of verdicts apart, for the noise; ``halves`` is empty but where a suite ranks by a hidden half
+    identify sets of verdicts, for the noise; ``halves`` is empty but where a suite ranks by a hidden half
     (both: `submissions.privacy.ranking_half`).
     """
 

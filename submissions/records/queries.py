@@ -1,4 +1,4 @@
-"""Questions to the records; what the answers mean is the service's business."""
+"""Lookups in the records."""
 
 import re
 from collections.abc import Sequence
@@ -165,7 +165,7 @@ def scored_record(score: Score, found: SubmissionStatuses) -> ScoredRecord:
     """A score as the board takes it, under the name that its judge has now."""
     submission = score.submission
     account, judge = submission.judge.account.name, submission.judge.name
-    standing = found.of(submission.id)
+    status = found.of(submission.id)
     return ScoredRecord(
         id=submission.id,
         judge=found.name_of(account, judge),
@@ -181,6 +181,6 @@ def scored_record(score: Score, found: SubmissionStatuses) -> ScoredRecord:
         submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
         report=score.report,
         counts_by_task=score.counts_by_task,
-        is_verified=standing.is_verified,
-        is_label_exposed=standing.is_label_exposed,
+        is_verified=status.is_verified,
+        is_label_exposed=status.is_label_exposed,
     )

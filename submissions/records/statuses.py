@@ -1,12 +1,7 @@
-"""Statuses of submissions, names of judges and banned accounts: a pure fold over events.
+"""The status of submissions, disputes and error tags: pure folds over events.
 
-Disputes of labels and the decisions on them. A pure fold over events.
-
-`told` gives what a reader may see. Where labels are private, a dispute of a test
-trajectory shows neither its text nor the reason, nor whether the label was changed: whoever knows what was
-asked for would know the label.
-
-Tags of judges' errors among the records: what people said of which error.
+Where labels are private, a dispute of a test trajectory shows neither its text nor the reason, nor whether
+the label was changed (`view_dispute`): whoever knows what was asked for would know the label.
 """
 
 from collections.abc import Iterable, Mapping

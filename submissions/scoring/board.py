@@ -1,14 +1,9 @@
-"""The board as the records are now: made anew only when they have changed, and told so cheaply.
+"""The current board, made anew only when the records have changed, and which figures each audience sees.
 
-The ceiling on the board: second annotators scored as a judge, from the labels that are served.
-
-Only where the labels are public: the row carries exact counts over single trajectories.
-
-Which figures of a score each audience sees: everybody on the board, its owner, maintainers.
-
-Where a suite's labels are public all three see the exact report. Where they are private a board holds only
+Where a suite's labels are public everybody sees the exact report. Where they are private a board holds only
 the rows that owners made public, in rounds and with noise; an owner sees noisy figures, a maintainer exact
-ones.
+ones. The row of the second annotators is made from the labels, and stands only where these are public: it
+carries exact counts over single trajectories.
 """
 
 import threading
@@ -73,7 +68,7 @@ class CurrentBoard:
             self._lock.release()
 
     def _now(self) -> tuple[int, int] | None:
-        """What is another one after every change; None where only reading the records tells."""
+        """What is another one after every change; None where only the records say so."""
         changes = self._changes.seen()
         return None if changes is None else (changes, self._round_now())
 
@@ -108,11 +103,11 @@ class References:
         if not self._suite.labels_are_public or labels.test is None or labels.test.version != label_version:
             return ()
         known = [found for found in (labels.dev, labels.test) if found is not None]
-        told = self._shipped(published) or (self._published_at(session, label_version), "", "")
-        key = (*(found.version for found in known), *told)
+        source = self._shipped(published) or (self._published_at(session, label_version), "", "")
+        key = (*(found.version for found in known), *source)
         with self._lock:
             if self._made[0] != key:
-                row = ceiling_row(known, *told)
+                row = ceiling_row(known, *source)
                 self._made = (key, () if row is None else (row,))
             return self._made[1]
 
@@ -145,7 +140,7 @@ class DisclosurePolicy:
         return disclose(shown["report"], shown["digests"], self.suite.rules, self.key, audience)
 
     def _public(self, half: Mapping[str, Any]) -> dict[str, Any]:
-        """A half with noise too: the order of two rows that differ in one run would tell its label."""
+        """A half with noise too: the order of two rows that differ in one run would give its label away."""
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, "public")
 
     def board_records(
@@ -158,13 +153,13 @@ class DisclosurePolicy:
             if self.is_on_the_board(found.of(score.submission_id), now)
         ]
 
-    def is_on_the_board(self, standing: SubmissionStatus, now: datetime) -> bool:
-        """Whether a scored submission has a row: by its standing and, in a private suite, its round."""
-        if not standing.is_on_the_board:
+    def is_on_the_board(self, status: SubmissionStatus, now: datetime) -> bool:
+        """Whether a scored submission has a row: by its status and, in a private suite, its round."""
+        if not status.is_on_the_board:
             return False
         if self.key is None:
             return True
-        at = standing.published_at
+        at = status.published_at
         return at is not None and self.round(at) < self.round(now)
 
     def round(self, moment: datetime) -> int:

@@ -1,8 +1,7 @@
-"""Scoring everything again when the labels, or the metric, have another version: ranks before and after.
+"""Publishing a label set, and scoring everything again under it: ranks before and after.
 
-Old scores stay as they are, under the version that they were made with.
-
-Publishing a label set: checked whole, kept by its hash, recorded with its reason; scores follow.
+A set is checked whole, stored by its hash and recorded with its reason. Old scores stay as they are, under
+the version that they were made with.
 """
 
 from collections.abc import Mapping

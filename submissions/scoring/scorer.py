@@ -1,7 +1,4 @@
-"""Scoring recorded submissions, each once for every label version.
-
-Events that an uploaded file causes: submitted, held, scored, refunded.
-"""
+"""Recording a submission, and scoring it once for every label version."""
 
 import hashlib
 import logging
@@ -177,14 +174,14 @@ class Scorer:
         """
         found = unscored_submissions(self.engine, self.suite.name, labels.version, POLICY)
         with snapshot(self.engine) as session:
-            standing = current_statuses(session)
+            status = current_statuses(session)
         wanted = [
             record
             for record in found
             if not (
-                standing.of(record.id).is_held
-                or standing.of(record.id).is_rejected
-                or standing.of(record.id).is_withdrawn
+                status.of(record.id).is_held
+                or status.of(record.id).is_rejected
+                or status.of(record.id).is_withdrawn
             )
         ]
         return sum(self._finish(record, labels) for record in wanted)

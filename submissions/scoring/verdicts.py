@@ -1,4 +1,4 @@
-"""The verdicts of scored submissions, read again from their kept files; the last few stay in memory."""
+"""The verdicts of scored submissions, read again from their stored files."""
 
 import logging
 from dataclasses import fields

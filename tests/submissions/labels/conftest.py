@@ -1,4 +1,4 @@
-"""A labelling desk over the synthetic suite, with two annotators where a test asks for them."""
+"""A labelling annotation over the synthetic suite, with two annotators where a test asks for them."""
 
 import pytest
 
@@ -24,23 +24,23 @@ def said(success="yes", side_effect="no", repetition="no", optimality="4", comme
     return Draft(answers, comment, 12.0, is_done)
 
 
-def queue_of(desk: AnnotationService, actor: Actor) -> list[str]:
+def queue_of(annotation: AnnotationService, actor: Actor) -> list[str]:
     """The trajectories in somebody's queue."""
-    state = desk.now()
+    state = annotation.now()
     return [task.trajectory_id for task in state.queue(state.annotator_of(actor.name) or "")]
 
 
 @pytest.fixture
-def desk(service) -> AnnotationService:
+def annotation(service) -> AnnotationService:
     """Nobody is invited yet."""
     return AnnotationService(service)
 
 
 @pytest.fixture
-def shared_desk(desk) -> AnnotationService:
+def annotating(annotation) -> AnnotationService:
     """Ada and Bob each have all of four trajectories, in either place."""
-    desk.actions.invite("ada", GRACE)
-    desk.actions.invite("bob", GRACE)
-    four = [trajectory.trajectory_id for trajectory in desk.service.suite.split("test")[:4]]
-    assert desk.actions.assign(four, 1.0, 1, GRACE) == 8
-    return desk
+    annotation.actions.invite("ada", GRACE)
+    annotation.actions.invite("bob", GRACE)
+    four = [trajectory.trajectory_id for trajectory in annotation.service.suite.split("test")[:4]]
+    assert annotation.actions.assign(four, 1.0, 1, GRACE) == 8
+    return annotation

@@ -13,13 +13,13 @@ from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
 from tests.support.submissions import SECRET_ANNOTATOR, settings_for
 
 
-def test_decisions_are_applied_to_the_primary_annotation_and_second_ones_stay_as_given(shared_desk):
-    one, two = queue_of(shared_desk, ADA)[:2]
-    shared_desk.actions.save(one, said("yes"), 0, ADA)
-    shared_desk.actions.save(one, said("no"), 0, BOB)
-    shared_desk.actions.save(two, said("no", is_done=False), 0, ADA)  # not finished: not in it
-    shared_desk.actions.resolve(one, "success", "unsure", "nobody can tell", GRACE)
-    state = shared_desk.now()
+def test_decisions_are_applied_to_the_primary_annotation_and_second_ones_stay_as_given(annotating):
+    one, two = queue_of(annotating, ADA)[:2]
+    annotating.actions.save(one, said("yes"), 0, ADA)
+    annotating.actions.save(one, said("no"), 0, BOB)
+    annotating.actions.save(two, said("no", is_done=False), 0, ADA)  # not finished: not in it
+    annotating.actions.resolve(one, "success", "unsure", "nobody can tell", GRACE)
+    state = annotating.now()
     primary, second = label_set(state)
     places = state.assigned[one]
     given = {"annotator-1": "yes", "annotator-2": "no"}
@@ -28,12 +28,12 @@ def test_decisions_are_applied_to_the_primary_annotation_and_second_ones_stay_as
     assert [a.success for a in finished_annotations(state)] == [given[places[1]], given[places[2]]]
 
 
-def test_trajectories_that_nobody_annotated_keep_their_labels_under_nobodys_name(shared_desk):
-    name = queue_of(shared_desk, ADA)[0]
-    before = annotations_before(shared_desk.service)
+def test_trajectories_that_nobody_annotated_keep_their_labels_under_nobodys_name(annotating):
+    name = queue_of(annotating, ADA)[0]
+    before = annotations_before(annotating.service)
     assert len(before) == 38  # 30 of test and 8 of dev
-    shared_desk.actions.save(name, said("unsure"), 0, ADA)
-    found = label_set(shared_desk.now(), before)
+    annotating.actions.save(name, said("unsure"), 0, ADA)
+    found = label_set(annotating.now(), before)
     assert len(found) == 38
     assert {a.trajectory_id: a.success for a in found} == {
         **{a.trajectory_id: a.success for a in before},
@@ -43,13 +43,13 @@ def test_trajectories_that_nobody_annotated_keep_their_labels_under_nobodys_name
     assert SECRET_ANNOTATOR not in repr([a.annotator for a in found])
 
 
-def test_the_set_is_written_and_read_in_the_released_format(shared_desk, tmp_path):
-    for name in queue_of(shared_desk, ADA):
-        shared_desk.actions.save(name, said("unsure", "yes", "no", "2"), 0, ADA)
-    found = label_set(shared_desk.now(), annotations_before(shared_desk.service))
+def test_the_set_is_written_and_read_in_the_released_format(annotating, tmp_path):
+    for name in queue_of(annotating, ADA):
+        annotating.actions.save(name, said("unsure", "yes", "no", "2"), 0, ADA)
+    found = label_set(annotating.now(), annotations_before(annotating.service))
     path = tmp_path / "labels.csv"
     write_annotations(found, path)
-    service = shared_desk.service
+    service = annotating.service
     read = load_annotations(service.suite, service.settings, file=path)
     assert [(a.trajectory_id, a.annotator, a.success) for a in read] == [
         (a.trajectory_id, a.annotator, a.success) for a in found
@@ -61,22 +61,22 @@ def test_publishing_makes_a_version_and_the_next_one_builds_upon_it(suite_folder
 
     settings = settings_for(suite_folder, tmp_path / "state", labels="records")
     service = SubmissionService(settings)
-    desk = AnnotationService(service)
+    annotation = AnnotationService(service)
     assert annotations_before(service) == ()
     with pytest.raises(SubmissionError, match="nothing to publish"):
-        desk.publish(GRACE, "too early")
+        annotation.publish(GRACE, "too early")
     for name in ("ada", "bob"):
-        desk.actions.invite(name, GRACE)
+        annotation.actions.invite(name, GRACE)
     ids = [t.trajectory_id for t in service.suite.split("test")]
-    desk.actions.assign(ids[:4], 1.0, 1, GRACE)
-    for name in queue_of(desk, ADA):
-        desk.actions.save(name, said("yes"), 0, ADA)
-    first = desk.publish(GRACE, "the first four")
+    annotation.actions.assign(ids[:4], 1.0, 1, GRACE)
+    for name in queue_of(annotation, ADA):
+        annotation.actions.save(name, said("yes"), 0, ADA)
+    first = annotation.publish(GRACE, "the first four")
     assert (first.labelled, first.by, service.label_version) == (4, "grace", first.version)
-    name = queue_of(desk, BOB)[0]
-    desk.actions.save(name, said("no"), 0, BOB)
-    desk.actions.resolve(name, "success", "no", "Bob is right", GRACE)
-    second = desk.publish(GRACE, "one was wrong")
+    name = queue_of(annotation, BOB)[0]
+    annotation.actions.save(name, said("no"), 0, BOB)
+    annotation.actions.resolve(name, "success", "no", "Bob is right", GRACE)
+    second = annotation.publish(GRACE, "one was wrong")
     assert (second.labelled, second.changes["success"]) == (4, 1)
     assert [each.version for each in published_versions(service.engine, "small")] == [
         first.version,
@@ -84,20 +84,20 @@ def test_publishing_makes_a_version_and_the_next_one_builds_upon_it(suite_folder
     ]
 
 
-def test_a_label_set_that_cannot_be_read_is_not_replaced_by_less(shared_desk, monkeypatch, tmp_path):
-    shared_desk.actions.save(queue_of(shared_desk, ADA)[0], said(), 0, ADA)
-    gone = shared_desk.service.settings.model_copy(update={"labels": f"csv:{tmp_path / 'gone.csv'}"})
-    monkeypatch.setattr(shared_desk.service, "settings", gone)
+def test_a_label_set_that_cannot_be_read_is_not_replaced_by_less(annotating, monkeypatch, tmp_path):
+    annotating.actions.save(queue_of(annotating, ADA)[0], said(), 0, ADA)
+    gone = annotating.service.settings.model_copy(update={"labels": f"csv:{tmp_path / 'gone.csv'}"})
+    monkeypatch.setattr(annotating.service, "settings", gone)
     with pytest.raises(SubmissionError, match="would lose its labels"):
-        shared_desk.publish(GRACE, "why")
+        annotating.publish(GRACE, "why")
 
 
-def test_the_discussion_shows_each_person_only_what_they_have_done(shared_desk):
-    one, two = queue_of(shared_desk, ADA)[:2]
-    shared_desk.actions.save(one, said("unsure", comment="which shop?"), 0, ADA)
-    shared_desk.actions.save(two, said("unsure"), 0, ADA)
-    shared_desk.actions.save(two, said("yes"), 0, BOB)
-    state = shared_desk.now()
+def test_the_discussion_shows_each_person_only_what_they_have_done(annotating):
+    one, two = queue_of(annotating, ADA)[:2]
+    annotating.actions.save(one, said("unsure", comment="which shop?"), 0, ADA)
+    annotating.actions.save(two, said("unsure"), 0, ADA)
+    annotating.actions.save(two, said("yes"), 0, BOB)
+    state = annotating.now()
 
     def seen(who, is_maintainer=False):
         return {talk.item.trajectory_id for talk in discussion_items(state, who, is_maintainer)}
@@ -109,28 +109,28 @@ def test_the_discussion_shows_each_person_only_what_they_have_done(shared_desk):
     assert seen(None) == set()
     (talk,) = [talk for talk in discussion_items(state, None, True) if talk.item.trajectory_id == one]
     assert (talk.comments, talk.open) == (("which shop?",), ("success",))
-    shared_desk.actions.resolve(one, "success", "yes", "any shop", GRACE)
+    annotating.actions.resolve(one, "success", "yes", "any shop", GRACE)
     (talk,) = [
-        talk for talk in discussion_items(shared_desk.now(), None, True) if talk.item.trajectory_id == one
+        talk for talk in discussion_items(annotating.now(), None, True) if talk.item.trajectory_id == one
     ]
     assert talk.open == ()
     assert "unsure" not in repr(talk)
 
 
-def test_the_log_of_records_tells_no_answer(shared_desk):
-    name = queue_of(shared_desk, ADA)[0]
-    shared_desk.actions.save(name, said("unsure", comment="SECRET"), 0, ADA)
-    shared_desk.actions.resolve(name, "success", "no", "SECRET", GRACE)
-    told = {record["kind"]: record["body"] for record in read_log(shared_desk.service)}
+def test_the_log_of_records_tells_no_answer(annotating):
+    name = queue_of(annotating, ADA)[0]
+    annotating.actions.save(name, said("unsure", comment="SECRET"), 0, ADA)
+    annotating.actions.resolve(name, "success", "no", "SECRET", GRACE)
+    told = {record["kind"]: record["body"] for record in read_log(annotating.service)}
     assert told["annotated"] == {"trajectory_id": name, "annotator": "annotator-1", "is_done": True}
     assert told["resolved"] == {"trajectory_id": name, "question": "success"}
 
 
-def test_agreement_is_that_of_the_answers_before_any_decision(shared_desk):
-    names = queue_of(shared_desk, ADA)
+def test_agreement_is_that_of_the_answers_before_any_decision(annotating):
+    names = queue_of(annotating, ADA)
     for place, name in enumerate(names):
-        shared_desk.actions.save(name, said("yes"), 0, ADA)
-        shared_desk.actions.save(name, said("no" if place == 0 else "yes"), 0, BOB)
-    shared_desk.actions.resolve(names[0], "success", "yes", "Ada is right", GRACE)
-    report = shared_desk.agreement()
+        annotating.actions.save(name, said("yes"), 0, ADA)
+        annotating.actions.save(name, said("no" if place == 0 else "yes"), 0, BOB)
+    annotating.actions.resolve(names[0], "success", "yes", "Ada is right", GRACE)
+    report = annotating.agreement()
     assert (report.doubled, report.questions["success"].overall.percent) == (4, 0.75)  # 3 of 4 equal

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from submissions import client as sending
+from submissions import client
 from submissions.__main__ import app
 from submissions.client import SubmissionNotSent, may_carry_token, problems_in, send_submission
 from tests.support.submissions import verdicts
@@ -21,7 +21,7 @@ def file(tmp_path, service):
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
-    monkeypatch.setattr(sending, "wait_exponential", lambda **_: lambda _: 0)
+    monkeypatch.setattr(client, "wait_exponential", lambda **_: lambda _: 0)
 
 
 def client_that(*answers):
@@ -150,7 +150,7 @@ def test_with_a_token_no_name_is_asked_for_and_the_token_is_never_printed(
         sent.append((declared["account"], token))
         raise SubmissionNotSent("nobody is there")
 
-    monkeypatch.setattr(sending, "send_submission", send)
+    monkeypatch.setattr(client, "send_submission", send)
     options = options_for("https://space.example", suite_folder)
     if way == "option":
         options += ["--token", "hf_mine"]
