@@ -51,6 +51,15 @@ def test_the_board_of_three_judges_is_as_before(space):
     assert_golden("board.txt", "\n".join(lines) + "\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("leaderboard", "/"), ("judge", "/judge?id=<id-0>"), ("compare", "/compare?judges=<id-0>,<id-1>")],
+)
+def test_a_page_has_its_text(space, name, path):
+    client, _ = space
+    assert_golden(f"page_{name}.txt", outside.page_text(client, path))
+
+
 def test_a_receipt_a_status_and_findings_have_their_fields(space):
     client, _ = space
     receipt = outside.submit(client, outside.verdicts(client, misses=3, false_alarms=3), "Fourth", "Bob")

@@ -6,6 +6,7 @@ Where the application and its settings move, only the two imports below follow.
 import ast
 import csv
 import hashlib
+import html
 import io
 import json
 import os
@@ -119,12 +120,36 @@ def submit(client: TestClient, content: bytes, judge: str, account: str = "Ada")
     return answer.json()
 
 
-def board_of(client: TestClient) -> dict[str, Any]:
-    """board.json, board.csv and the judges, with ids and days that differ from run to run written over."""
+def changing_texts(client: TestClient) -> dict[str, str]:
+    """What differs from run to run, by the name that stands for it in golden files."""
     board = client.get("/api/board.json").json()
     changing = {"digest": board["digest"]}
     for number, row in enumerate(each for each in board["rows"] if each["provenance"] == "scored"):
         changing |= {f"id-{number}": row["id"], f"date-{number}": row["date"]}
+    return changing
+
+
+def page_text(client: TestClient, path: str) -> str:
+    """The text of a page, a line for each piece between tags, with ids and days written over."""
+    changing = changing_texts(client)
+    for name, found in changing.items():
+        path = path.replace(f"<{name}>", found)
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    page = re.sub(r"<(script|style|svg)\b.*?</\1>", "", answer.text, flags=re.DOTALL)
+    for name, found in changing.items():
+        page = page.replace(found, f"&lt;{name}&gt;")
+        shortened = rf"{re.escape(found[:10])}[\w:.+-]*"
+        page = re.sub(shortened, f"&lt;{name.split('-')[0]}&gt;", page)
+    page = re.sub(r"\b\d{1,2} [A-Z][a-z]{2} 20\d\d\b", "&lt;day&gt;", page)
+    page = re.sub(r"\b\d\d:\d\d UTC", "&lt;time&gt;", page)
+    pieces = (" ".join(html.unescape(piece).split()) for piece in re.split(r"<[^>]*>", page))
+    return "\n".join(piece for piece in pieces if piece) + "\n"
+
+
+def board_of(client: TestClient) -> dict[str, Any]:
+    """board.json, board.csv and the judges, with ids and days that differ from run to run written over."""
+    changing = changing_texts(client)
     answers = {
         "board.json": client.get("/api/board.json").text,
         "board.csv": client.get("/api/board.csv").text,
@@ -200,7 +225,8 @@ def rest_surface(client: TestClient) -> dict[str, Any]:
     def fields(schema: dict) -> list[str]:
         if "$ref" in schema:
             return fields(schemas[schema["$ref"].rsplit("/", 1)[1]])
-        return sorted(schema.get("properties", {}))
+        inherited = {name for part in schema.get("allOf", ()) for name in fields(part)}
+        return sorted(inherited | set(schema.get("properties", {})))
 
     surface = {}
     for path, methods in described["paths"].items():
