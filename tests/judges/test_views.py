@@ -19,7 +19,7 @@ from dataset_script.sources.base import SourceError
 from judges.prompting import ImageOptions
 from judges.types import Wants
 from judges.views import NoViewError, Views
-from tests.dataset_script.conftest import SourceFolder
+from tests.support.released_layout import SourceFolder
 
 EVERYTHING = Wants("all", "all", goal_images=True)
 SAMPLE = Path(sample.__file__).parent / "data"
