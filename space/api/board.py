@@ -16,7 +16,8 @@ from leaderboard.board.export import board_to_csv
 from space.auth.auth import Auth
 from space.web.responses import CachedResponse
 from submissions.records.database import snapshot
-from submissions.records.queries import log_version, versions_scored
+from submissions.records.event_log import number_of_events
+from submissions.records.queries import versions_scored
 from submissions.scoring.scorer import POLICY
 from submissions.service import SubmissionService
 
@@ -165,7 +166,7 @@ def build_board_versions_router(service: SubmissionService, auth: Auth) -> APIRo
 
     def versions() -> tuple[list[str], int]:
         with snapshot(service.engine) as session:
-            return versions_scored(session, service.suite.name, POLICY), log_version(session)
+            return versions_scored(session, service.suite.name, POLICY), number_of_events(session)
 
     @router.get("/api/boards", summary="The label versions that have a board, oldest first")
     def boards(request: Request) -> JSONResponse:

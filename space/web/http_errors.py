@@ -21,7 +21,7 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import DeclarationError
 from submissions.records.database import snapshot
-from submissions.records.queries import log_version
+from submissions.records.event_log import number_of_events
 from submissions.service import DURABLE_WITHIN_SECONDS, SubmissionService, durability_problem
 
 RenderError = Callable[[str, str, int], Response]
@@ -156,7 +156,7 @@ def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options:
 def wait_until_durable(service: SubmissionService) -> bool:
     """Whether every record up to now is durable, after a wait."""
     with snapshot(service.engine) as session:
-        last = log_version(session)
+        last = number_of_events(session)
     return service.durability.wait(last, DURABLE_WITHIN_SECONDS)
 
 

@@ -122,7 +122,7 @@ def _apply(session: Session, record: Event) -> None:
     """Write the rows that follow from an event; most kinds have none, and `statuses` reads them."""
     body = record.body
     if record.kind == "submitted":
-        judge = find_or_add_judge(session, body["account"], body["judge"], record.at)
+        judge = _find_or_add_judge(session, body["account"], body["judge"], record.at)
         values = {name: body[name] for name in (*DECLARED, *FILED)}
         session.add(Submission(id=body["submission_id"], judge_id=judge.id, submitted_at=record.at, **values))
     elif record.kind == "scored":
@@ -248,7 +248,7 @@ def find_judge(session: Session, account: str, judge: str) -> Judge | None:
     return session.scalar(found)
 
 
-def find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> Judge:
+def _find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> Judge:
     """The same, made with its account where it is not there."""
     owner = session.scalar(select(Account).where(Account.name == account))
     if owner is None:

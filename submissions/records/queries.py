@@ -16,7 +16,6 @@ from submissions.records.event_log import (
     Event,
     events_after,
     events_of_submission,
-    number_of_events,
 )
 from submissions.records.models import Account, EventRow, Judge, Score, Submission
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
@@ -109,13 +108,8 @@ def find_score(session: Session, submission_id: str, label_version: str, policy:
     )
 
 
-def log_version(session: Session) -> int:
-    """What changes with every act: records are only ever added."""
-    return number_of_events(session)
-
-
 def state_of_board(session: Session) -> int:
-    """The same for what a board can depend on: annotators save often, and no board is made anew for it."""
+    """The last event that a board can depend on: annotators save often, and no board is made anew for it."""
     last = select(EventRow.sequence).where(EventRow.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
     return session.scalar(last.order_by(EventRow.sequence.desc()).limit(1)) or 0
 

@@ -20,8 +20,9 @@ from submissions.privacy.leak_budget import (
     leak_of,
 )
 from submissions.records.database import snapshot
+from submissions.records.event_log import number_of_events
 from submissions.records.models import Score
-from submissions.records.queries import current_statuses, log_version, scores_of, versions_scored
+from submissions.records.queries import current_statuses, scores_of, versions_scored
 from submissions.scoring.board import DisclosurePolicy
 from submissions.scoring.scorer import POLICY
 
@@ -46,7 +47,7 @@ class LeakBudget:
     def __init__(
         self, engine: Engine, suite: Suite, disclosure_policy: DisclosurePolicy, clock: Callable[[], datetime]
     ) -> None:
-        self._engine, self._suite, self._discloser, self._clock = engine, suite, disclosure_policy, clock
+        self._engine, self._suite, self._policy, self._clock = engine, suite, disclosure_policy, clock
         self._lock = threading.Lock()
         self._kept: tuple[tuple[int, int], LeakReport] | None = None
         self._seen: dict[tuple[int, Audience], tuple[Disclosure, ...]] = {}
@@ -56,18 +57,18 @@ class LeakBudget:
         if self._suite.labels_are_public:
             return None
         with self._lock, snapshot(self._engine) as session:
-            state = (log_version(session), self._discloser.round(self._clock()))
+            state = (number_of_events(session), self._policy.round(self._clock()))
             if self._kept is None or self._kept[0] != state:
                 self._kept = (state, _report(list(self._disclosures(session))))
             return self._kept[1]
 
     def _disclosures(self, session: Session) -> Iterable[Disclosure]:
-        found, now = current_statuses(session), self._discloser.round(self._clock())
+        found, now = current_statuses(session), self._policy.round(self._clock())
         for version in versions_scored(session, self._suite.name, POLICY):
             for score in scores_of(session, self._suite.name, version, POLICY):
                 yield from self._disclosures_of(score, "owner")
                 published_at = found.of(score.submission_id).published_at
-                if published_at is not None and self._discloser.round(published_at) < now:
+                if published_at is not None and self._policy.round(published_at) < now:
                     yield from self._disclosures_of(score, "public")
 
     def _disclosures_of(self, score: Score, audience: Audience) -> tuple[Disclosure, ...]:
@@ -76,7 +77,7 @@ class LeakBudget:
         if key not in self._seen:
             judge = score.submission.judge
             digests = (score.halves.get("shown") or {"digests": score.digests})["digests"]
-            disclosed = self._discloser.report(score, audience)
+            disclosed = self._policy.report(score, audience)
             self._seen[key] = tuple(disclosures_in(disclosed, digests, judge.account.name, judge.name))
         return self._seen[key]
 
