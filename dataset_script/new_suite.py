@@ -22,8 +22,7 @@ from core.suite import SuiteError, SuiteRules, load_suite, shipped_suites
 from dataset_script.build.parts import Workers, guarded
 from dataset_script.build.report import BuildReport, finding
 from dataset_script.sources.base import SourceFile, TrajectorySource, UnusableFileError
-from dataset_script.task_selection import Task as KnownTask
-from dataset_script.task_selection import split_by_share
+from dataset_script.task_selection import MetadataTask, split_by_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +158,7 @@ class SplitChoice:
 
 
 def suite_texts(
-    runs: Sequence[UsableRun], choice: SplitChoice, metadata: Iterable[KnownTask] = ()
+    runs: Sequence[UsableRun], choice: SplitChoice, metadata: Iterable[MetadataTask] = ()
 ) -> dict[str, str]:
     """The files of the suite by name: trajectories.csv, suite.toml and, where something is known, tasks.csv.
 
@@ -210,7 +209,7 @@ def write_new(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _task_rows(
-    runs: Sequence[UsableRun], splits: Sequence[str], known: Mapping[str, KnownTask]
+    runs: Sequence[UsableRun], splits: Sequence[str], known: Mapping[str, MetadataTask]
 ) -> list[tuple[str, ...]]:
     """A row a task; its goal is that of its first run that has one."""
     rows: dict[tuple[str, str], tuple[str, ...]] = {}

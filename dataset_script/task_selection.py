@@ -25,7 +25,7 @@ class SelectionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class MetadataTask:
     """A task of the metadata: ``sites`` and ``evaluations`` in the order given, ``split`` as given."""
 
     task_id: str
@@ -39,7 +39,7 @@ class Task:
         return tuple((self.sites[0], evaluation) for evaluation in self.evaluations)
 
 
-def read_metadata(path: Path) -> tuple[Task, ...]:
+def read_metadata(path: Path) -> tuple[MetadataTask, ...]:
     """Read BrowserGym's metadata of a benchmark: a CSV file with `METADATA_COLUMNS` (sites and evaluation
     methods separated by spaces). Raises SelectionError naming every bad row.
     """
@@ -56,13 +56,15 @@ def read_metadata(path: Path) -> tuple[Task, ...]:
         elif name in tasks:
             problems.append(f"row {number}, task_name {name[:80]!r}: named twice; keep one row")
         else:
-            tasks[name] = Task(name, tuple(sites.split()), tuple(evaluations.split()), split)
+            tasks[name] = MetadataTask(name, tuple(sites.split()), tuple(evaluations.split()), split)
     if problems:
         raise SelectionError(f"{path.name}: " + "; ".join(problems))
     return tuple(tasks.values())
 
 
-def sample_tasks(tasks: Iterable[Task], per_group: int, seed: int, split: str = "test") -> tuple[Task, ...]:
+def sample_tasks(
+    tasks: Iterable[MetadataTask], per_group: int, seed: int, split: str = "test"
+) -> tuple[MetadataTask, ...]:
     """Draw up to ``per_group`` tasks of ``split`` from every group, each task once, in the order given.
 
     The paper took 8 for WebArena and 9 for VisualWebArena. Raises SelectionError when no task has the split.
@@ -84,7 +86,7 @@ def sample_tasks(tasks: Iterable[Task], per_group: int, seed: int, split: str = 
     return tuple(task for task in tasks if task.task_id in drawn)
 
 
-def count_by_site(tasks: Iterable[Task]) -> dict[str, int]:
+def count_by_site(tasks: Iterable[MetadataTask]) -> dict[str, int]:
     """Tasks for each first site, smallest first, as the paper lists them."""
     counts = Counter(task.sites[0] for task in tasks)
     return dict(sorted(counts.items(), key=lambda item: (item[1], item[0])))

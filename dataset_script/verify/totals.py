@@ -38,7 +38,7 @@ _ENDS: Final = MappingProxyType(
 _OPAQUE: Final = re.compile(r"annotator-\d{1,4}")
 
 Images = dict[str, list[bytes | None]]
-Task = tuple[str, str]
+TaskKey = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Facts:
 
     ids: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     """Configuration, split: the trajectories in it."""
-    task_splits: dict[Task, set[str]] = field(default_factory=lambda: defaultdict(set))
+    task_splits: dict[TaskKey, set[str]] = field(default_factory=lambda: defaultdict(set))
     ends: dict[str, dict[str, bytes | int]] = field(default_factory=lambda: defaultdict(dict))
     """Trajectory: ``<configuration> <column>``, and a hash of it, or the number of steps."""
     _keys: set[tuple[str, ...]] = field(default_factory=set)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from core.suite import load_suite
 from dataset_script.task_selection import (
+    MetadataTask,
     SelectionError,
-    Task,
     count_by_site,
     read_ids,
     read_metadata,
@@ -30,7 +30,7 @@ PAPER_SIZES = {
 
 
 def task(number, sites="shop", evaluations="string_match", split="test"):
-    return Task(f"shop.{number}", tuple(sites.split()), tuple(evaluations.split()), split)
+    return MetadataTask(f"shop.{number}", tuple(sites.split()), tuple(evaluations.split()), split)
 
 
 @pytest.mark.labels
@@ -125,7 +125,7 @@ def test_metadata_is_read_as_browsergym_writes_it(tmp_path):
     )
 
     assert read_metadata(path) == (
-        Task("webarena.7", ("map", "wikipedia"), ("url_match", "program_html"), "test"),
+        MetadataTask("webarena.7", ("map", "wikipedia"), ("url_match", "program_html"), "test"),
     )
 
 
