@@ -69,7 +69,7 @@ class StaticAssets:
         router = APIRouter()
 
         @router.get("/bundles/{name}", include_in_schema=False)
-        def bundle(name: str, request: Request) -> Response:
+        async def bundle(name: str, request: Request) -> Response:  # from memory: needs no thread
             found = self._answers.get(f"/bundles/{name}")
             return found.answer(request, FOR_GOOD) if found else Response(status_code=404)
 
