@@ -20,14 +20,7 @@ from core.cli import read_settings
 from judges.endpoints.providers import PROVIDERS
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.run.folder import diff_configurations
-from judges.types import (
-    DEFAULT_OUTPUT_TOKENS,
-    AnyJudge,
-    Judge,
-    ModelSettings,
-    OptionsError,
-    Wants,
-)
+from judges.types import DEFAULT_OUTPUT_TOKENS, AnyJudge, Judge, ModelSettings, OptionsError, Wants
 
 if TYPE_CHECKING:
     from core.settings import Settings
