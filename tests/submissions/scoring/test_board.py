@@ -135,13 +135,13 @@ def test_where_changes_cannot_be_told_that_is_said():
     assert Changes(open_database("sqlite://")).seen() is None
 
 
-def test_a_board_is_at_hand_once_it_was_made_and_until_something_is_recorded(engine, boards):
+def test_a_board_is_cached_once_it_was_made_and_until_something_is_recorded(engine, boards):
     board, made = boards
-    assert board.at_hand() is None
-    assert board.get() == board.at_hand() == "board 0"
+    assert board.cached() is None
+    assert board.get() == board.cached() == "board 0"
     add_account(engine, "Ada")
-    assert board.at_hand() is None
-    assert board.get() == board.at_hand() == "board 1"
+    assert board.cached() is None
+    assert board.get() == board.cached() == "board 1"
     assert made == [0, 1]
 
 
@@ -154,7 +154,7 @@ def test_a_change_that_a_board_does_not_stand_on_makes_no_new_one(engine, boards
     assert made == [0]
 
 
-def test_nobody_waits_for_a_board_at_hand_while_one_is_made(engine):
+def test_nobody_waits_for_a_cached_board_while_one_is_made(engine):
     making, go_on = threading.Event(), threading.Event()
 
     def make(session, state):
@@ -166,10 +166,10 @@ def test_nobody_waits_for_a_board_at_hand_while_one_is_made(engine):
     thread = threading.Thread(target=board.get)
     thread.start()
     assert making.wait(timeout=20)
-    assert board.at_hand() is None
+    assert board.cached() is None
     go_on.set()
     thread.join(timeout=20)
-    assert board.at_hand() == "made"
+    assert board.cached() == "made"
 
 
 def test_a_board_that_could_not_be_made_is_tried_again(engine):
