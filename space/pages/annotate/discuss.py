@@ -52,11 +52,6 @@ class DiscussionView:
         """Whether a question waits for a decision."""
         return any(row.is_open for row in self.rows)
 
-    @property
-    def open_questions(self) -> tuple[Question, ...]:
-        """The questions that wait for one."""
-        return tuple(row.question for row in self.rows if row.is_open)
-
 
 def view_discussion(discussion: DiscussionItem, goal: str) -> DiscussionView:
     """An item of the discussion with its answers in words."""

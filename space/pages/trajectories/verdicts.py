@@ -130,9 +130,6 @@ def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJud
     return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
 
 
-NO_VERDICT: Final = Labels(None, None, None, None)
-_ANSWERS: Final = (*LABELS, "optimality")
-
 STATES: Final = MappingProxyType(
     {
         "unsure": "was unsure",
@@ -175,7 +172,7 @@ def experts_of(dataset: PublishedDataset, entry: TrajectoryEntry) -> tuple[Exper
     """The annotations of a dev trajectory, the primary one first; none for any other."""
     if entry.split != DEV or entry.labels is None:
         return ()
-    rows = dataset.rows_of("annotations", entry.trajectory_id, ["annotation", *_ANSWERS])
+    rows = dataset.rows_of("annotations", entry.trajectory_id, ["annotation", *ANSWERS])
     found = sorted((Expert(row["annotation"], labels_of(row)) for row in rows), key=lambda e: e.annotation)
     return tuple(found) or (Expert(1, entry.labels),)
 
@@ -190,7 +187,7 @@ def judges_of(
 
     ``rows_of_board`` are the judges that have a page.
     """
-    columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *_ANSWERS]
+    columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *ANSWERS]
     rows = dataset.rows_of("judgments", entry.trajectory_id, columns)
     found = [_published(row, entry) for row in sorted(rows, key=lambda row: row["judge"] != RULE_BASED)]
     if all(row["judge"] != RULE_BASED for row in rows):
@@ -230,7 +227,7 @@ def _rule_based(success: int, entry: TrajectoryEntry) -> JudgeVerdict:
 
 def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
     place = judge.places[entry.trajectory_id]
-    answers = {name: int(judge.answers[name][place]) if name in judge.answers else -1 for name in _ANSWERS}
+    answers = {name: int(judge.answers[name][place]) if name in judge.answers else -1 for name in ANSWERS}
     said = Labels(
         *(None if answers[name] < 0 else bool(answers[name]) for name in LABELS),
         optimality=answers["optimality"] if answers["optimality"] > 0 else None,
