@@ -60,6 +60,7 @@ ABORTED = "net::ERR_ABORTED"
 def page(browser):
     """A page whose console errors, and requests to anywhere but this machine, fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(90_000)  # a busy machine is slow, not wrong
     page = context.new_page()
     errors: list[str] = []
 
