@@ -1,10 +1,19 @@
-"""Readers that open a page in Chromium, each with an empty cache of its own."""
+"""Readers of the Space: what Chromium asks for when it opens a page, recorded once and replayed by many.
+
+A reader over HTTP has connections of its own, as many as a browser opens to one server, and an empty cache. A
+request goes out once all has come that Chromium had when it made the same request. Nothing is drawn or run.
+"""
 
 import asyncio
+import re
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from uuid import uuid4
+
+import httpx
 
 WAIT_SECONDS = 300
 REST_SECONDS = 1.5
@@ -90,3 +99,177 @@ async def read_in_chromium(browser, target: Target) -> FirstLoad:
 def chromium_path() -> str | None:
     """The machine's Chromium; None means Playwright's own."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+MOST_RESTS = 60
+EVENTS = ("requestWillBeSent", "requestWillBeSentExtraInfo", "loadingFinished")
+OF_ITS_CONNECTION = {"host", "connection", "content-length", "cookie"}
+"""Headers that a client sets anew for each connection and reader."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a load.
+
+    ``after`` numbers the requests of the load that had been answered when Chromium made this one.
+    ``before_filled`` says whether it was made before the table stood filled.
+    """
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: str | None
+    after: tuple[int, ...]
+    before_filled: bool
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """All that one reader with an empty cache asks the page's own server for, in the order of asking.
+
+    ``left_out`` are addresses that cannot be asked again: at other servers, or never answered to the end.
+    """
+
+    origin: str
+    requests: tuple[Request, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def to_filled(self) -> tuple[int, int]:
+        """Bytes over the wire, packed bodies and headers, and requests: those made before it was filled."""
+        sizes = [request.n_bytes for request in self.requests if request.before_filled]
+        return sum(sizes), len(sizes)
+
+    @property
+    def in_all(self) -> tuple[int, int]:
+        """Bytes over the wire and requests until the page rests."""
+        return sum(request.n_bytes for request in self.requests), len(self.requests)
+
+
+async def record(browser, target: Target) -> Load:
+    """Open a page in Chromium with an empty cache, until nothing more comes."""
+    events: list[tuple[str, dict]] = []
+    async with fresh_page(browser, target) as page:
+        client = await page.context.new_cdp_session(page)
+        await client.send("Network.enable")
+        for name in EVENTS:
+            client.on(f"Network.{name}", lambda event, name=name: events.append((name, event)))
+        opened, seconds = await open_until_filled(page, target)
+        for _ in range(MOST_RESTS):
+            before = len(events)
+            await asyncio.sleep(REST_SECONDS)
+            if len(events) == before:
+                break
+    return load_of(events, target.url.rstrip("/"), opened + seconds)
+
+
+def load_of(events: Sequence[tuple[str, dict]], origin: str, filled_at: float) -> Load:
+    """The load in events of the DevTools protocol's Network domain, named without the domain.
+
+    ``filled_at`` is in seconds since 1970. Images that lie in the page (``data:``) are not requests.
+    """
+    made, sent, answered = ({event["requestId"]: event for kind, event in events if kind == name}
+                            for name in EVENTS)  # fmt: skip
+    made = {number: event for number, event in made.items() if event["request"]["url"].startswith("http")}
+    again = [number for number, event in made.items()
+             if number in answered and event["request"]["url"].startswith(origin + "/")]  # fmt: skip
+    again.sort(key=lambda number: made[number]["timestamp"])
+    requests = []
+    for number in again:
+        event, asked = made[number], made[number]["request"]
+        headers = sent.get(number, asked)["headers"]
+        requests.append(Request(
+            method=asked["method"],
+            path=asked["url"].removeprefix(origin),
+            headers={name: value for name, value in headers.items() if name.lower() not in OF_ITS_CONNECTION},
+            body=asked.get("postData"),
+            after=tuple(place for place, earlier in enumerate(again)
+                        if answered[earlier]["timestamp"] <= event["timestamp"]),
+            before_filled=event["wallTime"] <= filled_at,
+            n_bytes=int(answered[number]["encodedDataLength"]),
+        ))  # fmt: skip
+    left_out = tuple(event["request"]["url"] for number, event in made.items() if number not in again)
+    return Load(origin, tuple(requests), left_out)
+
+
+CONNECTIONS = 6
+TIMES_AGAIN = 3
+SESSION = re.compile(r"""(?:session_hash["']?\s*[=:]\s*["']?|/heartbeat/)(\w+)""")
+
+
+async def read_at_once(load: Load, n_readers: int) -> list[float]:
+    """Seconds until each of ``n_readers`` has all that Chromium asked for before the table stood filled.
+
+    They start together, and go on to ask for the rest of the load as a browser does. Raises an ExceptionGroup
+    of httpx.HTTPStatusError or httpx.TransportError when an answer is not a success.
+    """
+    clients = [_client(load) for _ in range(n_readers)]
+    try:
+        begun = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            readers = [group.create_task(_read(client, load, begun)) for client in clients]
+        return [reader.result() for reader in readers]
+    finally:
+        for client in clients:
+            await client.aclose()
+
+
+def _client(load: Load) -> httpx.AsyncClient:
+    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+    return httpx.AsyncClient(
+        base_url=load.origin, limits=limits, timeout=WAIT_SECONDS, trust_env=False, verify=False
+    )
+
+
+async def _read(client: httpx.AsyncClient, load: Load, begun: float) -> float:
+    sessions = sessions_of(load)
+    there = [asyncio.Event() for _ in load.requests]
+
+    async def ask(number: int, request: Request) -> float:
+        for earlier in request.after:
+            await there[earlier].wait()
+        await _fetch(client, request, sessions)
+        there[number].set()
+        return time.perf_counter() - begun
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(number, request)) for number, request in enumerate(load.requests)]
+    asked = zip(tasks, load.requests, strict=True)
+    return max(task.result() for task, request in asked if request.before_filled)
+
+
+async def _fetch(client: httpx.AsyncClient, request: Request, sessions: dict[str, str]) -> None:
+    """Read an answer to its end, packed as it comes: unpacking is the browser's work, not the server's."""
+    path, body = (in_session(text, sessions) for text in (request.path, request.body))
+    answer = await _send(
+        client, client.build_request(request.method, path, headers=request.headers, content=body)
+    )
+    try:
+        answer.raise_for_status()
+        async for _ in answer.aiter_raw():
+            pass
+    finally:
+        await answer.aclose()
+
+
+async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """The answer's head; a GET goes out again, as in a browser, where the server closed a kept connection."""
+    for _ in range(TIMES_AGAIN if request.method == "GET" else 0):
+        with suppress(httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            return await client.send(request, stream=True)
+    return await client.send(request, stream=True)
+
+
+def sessions_of(load: Load) -> dict[str, str]:
+    """A new name for each of Gradio's session hashes in the load: two readers do not share a session."""
+    texts = [text for request in load.requests for text in (request.path, request.body) if text]
+    found = {name for text in texts for name in SESSION.findall(text)}
+    return {name: uuid4().hex[: len(name)] for name in found}
+
+
+def in_session(text: str | None, sessions: dict[str, str]) -> str | None:
+    """The path or body with the reader's own session names."""
+    for recorded, own in sessions.items():
+        text = text and text.replace(recorded, own)
+    return text

@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from bench.readers import chromium_path
-from bench.served import free_port, serving
+from bench.space import free_port, serving
 from core.settings import Settings
 from core.suite import load_suite
 from submissions.intake.declaration import declare

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.served import free_port, serving
+from bench.space import free_port, serving
 from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[1]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.judge_corpus import SCREENSHOT_BYTES, make_runs
 from bench.judge_ways import messages_of
+from bench.judges import SCREENSHOT_BYTES, make_runs
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -10,11 +10,8 @@ import httpx
 import pytest
 
 from bench import space
-from bench.readers import FirstLoad, Target
-from bench.recorded_load import Load, Request, load_of, record
-from bench.replay import CONNECTIONS, read_at_once
-from bench.served import requests_a_second
-from bench.space_report import Measured, at_95th, first_load_holds, holds, report
+from bench.readers import CONNECTIONS, FirstLoad, Load, Request, Target, load_of, read_at_once, record
+from bench.space import Measured, at_95th, first_load_holds, holds, report, requests_a_second
 from tests.bench.tiny_server import TinyServer
 
 REPOSITORY = Path(__file__).parents[2]
