@@ -67,7 +67,7 @@
   async function send(is_done = was_done && !missing().length) {
     if (is_closed || stopped) return null;
     clearTimeout(soon);
-    if (sending) { await sending; }
+    while (sending) await sending; // two that wait for the same request go one after the other
     changed = false;
     say("Saving …");
     sending = put(draft(is_done));
