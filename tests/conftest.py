@@ -32,6 +32,14 @@ def _absent(what: str) -> None:
     pytest.skip(what)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `--dist loadgroup` a file's tests run in one process; the browser's all in one, which share Spaces."""
+    for item in items:
+        group = "browser" if item.path.parent.name == "e2e" else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @contextmanager
 def one_worker_at_a_time(tmp_path_factory, name: str) -> Iterator[None]:
     """Run the block in one process of the test run at a time (pytest-xdist starts several)."""

@@ -89,7 +89,7 @@
 
   // Gradio draws its parts one after the other: the form is shown when the last ones are there. Then each outcome
   // is brought into view, and leaves less to the account.
-  const PARTS = ["#outcome", "#prediction-file input", "#inputs input", "#link input", "#test-labels input", "#submit-button"];
+  const PARTS = ["#outcome", "#prediction-file button", "#inputs input", "#link input", "#test-labels input", "#submit-button"];
   const drawn = new MutationObserver(() => {
     if (PARTS.some((part) => !form.querySelector(part))) return;
     drawn.disconnect();

@@ -21,7 +21,7 @@ def rules_sentence(rules: SuiteRules) -> str:
     return (
         f"An account may have {_files(rules.files_a_day)} scored on test in 24 hours and "
         f"{rules.files_a_year} in a year, over all its judges and under each version of the labels. Checking "
-        "and rehearsing on dev are free."
+        "and dry runs on dev are free."
     )
 
 

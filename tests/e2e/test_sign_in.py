@@ -91,6 +91,7 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
     page.get_by_text("to submit. Checking and the dry run on dev need no account.").wait_for()
     assert page.get_by_label("Your name").count() == 0
     assert not page.locator(".account-menu").is_visible()
+    page.locator("#submit-form.is-ready").wait_for()
     page.locator("#prediction-file input[type=file]").set_input_files(file)
     page.wait_for_selector("#check-result .notice.good")
     assert "nobody is signed in" in submit(page)
@@ -103,6 +104,7 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
     keep_picture(page, "signed-in")
     assert page.evaluate("document.cookie") == "arb-signed-in=1"  # the session is not for scripts
 
+    page.locator("#submit-form.is-ready").wait_for()
     page.locator("#prediction-file input[type=file]").set_input_files(file)
     page.wait_for_selector("#check-result .notice.good")
     fill_in(page, "A judge of Ada's")
