@@ -34,7 +34,7 @@ def _absent(what: str) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` a file's tests run in one process; the browser's all in one, which share Spaces."""
+    """With `--dist loadgroup` a file's tests run in one process, and all of the browser's in one."""
     for item in items:
         group = "browser" if item.path.parent.name == "e2e" else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))
