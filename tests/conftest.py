@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings as hypothesis_settings
+from xdist.scheduler import LoadFileScheduling
 
 from core.settings import Settings
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
@@ -32,12 +33,16 @@ def _absent(what: str) -> None:
     pytest.skip(what)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` a file's tests run in one process, and all of the browser's in one."""
-    for item in items:
-        group = "browser" if item.path.parent.name == "e2e" else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+class BrowserTestsTogether(LoadFileScheduling):
+    """A file's tests run in one process, and all of the browser's in one: they share running Spaces."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/e2e" if nodeid.startswith("tests/e2e/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log) -> BrowserTestsTogether:
+    """The scheduler of `pytest -n`."""
+    return BrowserTestsTogether(config, log)
 
 
 @contextmanager
