@@ -22,7 +22,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from bench.processes import watch
 from core.suite import load_suite
@@ -118,24 +118,20 @@ def open_over_http(port: int, ids: Sequence[str]) -> list[float]:
     return taken
 
 
-IN_THE_PAGE = """
+PICTURE_SEEN = """
 async (id) => {
-  const begun = performance.now();
-  history.pushState(null, "", `/trajectories?id=${id}`);
-  await arbTrajectories.show();
   for (;;) {
     const image = document.querySelector(".step:not([hidden]) .picture img");
     const is_there = document.querySelector(".story")?.dataset.trajectory === id;
-    if (is_there && image?.complete && image.naturalWidth) break;
+    if (is_there && image?.complete && image.naturalWidth) return performance.now();
     await new Promise(requestAnimationFrame);
   }
-  return performance.now() - begun;
 }
 """
 
 
 def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
-    """Milliseconds from the wish to the picture on the screen; None where there is no Chromium."""
+    """Milliseconds from following a link to the picture on the screen; None where there is no Chromium."""
     from playwright.sync_api import Error, sync_playwright
 
     path = shutil.which("chromium") or shutil.which("google-chrome")
@@ -145,11 +141,12 @@ def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
         except Error:
             return None
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.goto(f"http://127.0.0.1:{port}/trajectories")
-        page.wait_for_selector(".gradio-container .trajectories")
+        page.goto(f"http://127.0.0.1:{port}/trajectories")  # style and scripts are there from now on
         taken = []
         for trajectory_id in ids:
-            taken.append(page.evaluate(IN_THE_PAGE, trajectory_id))
+            address = f"http://127.0.0.1:{port}/trajectories?id={quote(trajectory_id, safe='')}"
+            page.goto(address, wait_until="commit")
+            taken.append(page.evaluate(PICTURE_SEEN, trajectory_id))
             page.wait_for_timeout(LOOKS_MILLISECONDS)
         browser.close()
     return taken

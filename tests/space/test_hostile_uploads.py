@@ -22,7 +22,7 @@ from space.services import Services
 from submissions.service import SubmissionService
 from tests.conftest import REPOSITORY
 from tests.space.conftest import tags_and_attributes
-from tests.support.hostile import BOMBS, HostileFile, Kind, Row, hostile_files, one_file_form
+from tests.support.hostile import BOMBS, HostileFile, Kind, Row, hostile_files, name_as_sent, one_file_form
 
 REAL = REPOSITORY.parent / "shared" / "data" / "agent-reward-bench" / "verdicts"
 MB = 1 << 20
@@ -122,6 +122,10 @@ def is_answered(served: Served, file: HostileFile, split: str) -> None:
         assert len(file.content) > served.service.settings.max_upload_bytes
         assert "send a smaller file" in answer.json()["detail"]
         served.answers["too large"] += 1
+        return
+    if answer.status_code == 422:  # what a browser sends where no file was chosen
+        assert (name_as_sent(file.name), file.content) == (b"", b"")
+        assert answer.json()["detail"].startswith("no file")
         return
     assert answer.status_code == 200, answer.text
     report = answer.json()
