@@ -40,6 +40,11 @@ class BrowserTestsTogether(LoadFileScheduling):
         return "tests/e2e" if nodeid.startswith("tests/e2e/") else super()._split_scope(nodeid)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes name no test: processes started in different seconds would compress them to different names."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log) -> BrowserTestsTogether:
     """The scheduler of `pytest -n`."""
     return BrowserTestsTogether(config, log)
