@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 from core.replies import Form
@@ -32,6 +31,7 @@ class AerJudge:
     """
 
     form: ClassVar[Form] = "status"
+    wants: ClassVar[Wants] = Wants(screenshots="last", goal_images=True)
 
     name: str
     model: str
@@ -47,14 +47,8 @@ class AerJudge:
         return "2" if self.captioner else "1"
 
     @property
-    def wants(self) -> Wants:
-        return Wants(screenshots="last", goal_images=True)
-
-    @property
     def models(self) -> Mapping[str, str]:
-        """The judge's, and the captioner's where there is one."""
-        captioner = {CAPTIONER: self.captioner} if self.captioner else {}
-        return MappingProxyType({JUDGE_ROLE: self.model} | captioner)
+        return {JUDGE_ROLE: self.model} | ({CAPTIONER: self.captioner} if self.captioner else {})
 
     @property
     def prompts_hash(self) -> str:

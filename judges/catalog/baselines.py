@@ -6,7 +6,7 @@ The constant ones are the floor that every other judge has to leave behind.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import ClassVar
 
 from judges.types import Answer, JudgeSession, View, Wants
 
@@ -43,14 +43,8 @@ class ConstantJudge:
     calls: str = "0"
     source: str = "reference"
     prompts_hash: str = ""
-
-    @property
-    def wants(self) -> Wants:
-        return Wants()
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        return MappingProxyType({})
+    wants: ClassVar[Wants] = Wants()
+    models: ClassVar[Mapping[str, str]] = {}
 
     def ask(self, view: View) -> JudgeSession:
         yield from ()

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 from typing import ClassVar
 
 from core.replies import Form
@@ -35,6 +34,7 @@ class NNetNavJudge:
     """
 
     form: ClassVar[Form] = "rating"
+    wants: ClassVar[Wants] = Wants(axtrees="all")
 
     name: str
     model: str
@@ -45,13 +45,8 @@ class NNetNavJudge:
     source: str = "arXiv 2410.02907"
 
     @property
-    def wants(self) -> Wants:
-        """The trees of all steps; its model takes no pictures."""
-        return Wants(axtrees="all")
-
-    @property
     def models(self) -> Mapping[str, str]:
-        return MappingProxyType({JUDGE_ROLE: self.model, DESCRIBER: self.describer})
+        return {JUDGE_ROLE: self.model, DESCRIBER: self.describer}
 
     @property
     def prompts_hash(self) -> str:

@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import ClassVar
 
 from core.settings import Settings
 from judges.catalog.aer import AerJudge
@@ -208,11 +209,9 @@ class OfficialSimplified(SimplifiedJudge):
 class OfficialAer(AerJudge):
     """AER-C and AER-V in the package's words."""
 
-    templates: Templates
+    wants: ClassVar[Wants] = Wants(screenshots="last")
 
-    @property
-    def wants(self) -> Wants:
-        return Wants(screenshots="last")
+    templates: Templates
 
     @property
     def prompts_hash(self) -> str:

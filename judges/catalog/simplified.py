@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import ClassVar
 
 from core.replies import Form
@@ -53,7 +52,7 @@ class SimplifiedJudge:
 
     @property
     def models(self) -> Mapping[str, str]:
-        return MappingProxyType({JUDGE_ROLE: self.model})
+        return {JUDGE_ROLE: self.model}
 
     @property
     def prompts_hash(self) -> str:

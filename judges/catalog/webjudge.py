@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 from core.replies import Form
@@ -42,6 +41,7 @@ class WebJudge:
     """
 
     form: ClassVar[Form] = "status"
+    wants: ClassVar[Wants] = Wants(screenshots="all", goal_images=True)
 
     name: str
     model: str
@@ -57,12 +57,8 @@ class WebJudge:
         return f"n + 2, n up to {self.most_rated}"
 
     @property
-    def wants(self) -> Wants:
-        return Wants(screenshots="all", goal_images=True)
-
-    @property
     def models(self) -> Mapping[str, str]:
-        return MappingProxyType({JUDGE_ROLE: self.model})
+        return {JUDGE_ROLE: self.model}
 
     @property
     def prompts_hash(self) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from judges.ensembles.base import map_calls
@@ -54,9 +53,8 @@ class Cascade:
     @property
     def models(self) -> Mapping[str, str]:
         """The models of both; roles begin with ``cheap.`` and ``strong.``."""
-        both = {f"{CHEAP}.{role}": model for role, model in self.cheap.models.items()}
-        both |= {f"{STRONG}.{role}": model for role, model in self.strong.models.items()}
-        return MappingProxyType(both)
+        pairs = ((CHEAP, self.cheap), (STRONG, self.strong))
+        return {f"{name}.{role}": model for name, judge in pairs for role, model in judge.models.items()}
 
     @property
     def prompts_hash(self) -> str:

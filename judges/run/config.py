@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ from core.cli import read_settings
 from judges.endpoints.providers import PROVIDERS
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.run.folder import diff_configurations
-from judges.types import DEFAULT_OUTPUT_TOKENS, AnyJudge, Judge, ModelSettings, OptionsError, Wants
+from judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -337,25 +337,16 @@ def _refuse_for_reward_judge(options: RunOptions) -> None:
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:
-    """The settings that every role's model gets; its name is filled in later."""
+    """The settings that every role's model gets; its name is filled in later.
+
+    Options and settings have the same names; what was left out has the default of the settings.
+    """
     if options.provider is not None and options.provider not in PROVIDERS:
         raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
-    is_sampled = options.samples > 1
-    temperature = options.temperature
-    if temperature is None:
-        temperature = SAMPLING_TEMPERATURE if is_sampled else 0.0
-    seed = options.seed if options.seed is not None or is_sampled else 0
-    return ModelSettings(
-        model="",
-        provider=options.provider or "any",
-        base_url=options.base_url,
-        key_variable=options.key_variable,
-        temperature=temperature,
-        seed=seed,
-        max_output_tokens=options.max_output_tokens or DEFAULT_OUTPUT_TOKENS,
-        logprobs=options.logprobs,
-        extra=_extra(options),
-    )
+    sampling = {"temperature": SAMPLING_TEMPERATURE, "seed": None} if options.samples > 1 else {}
+    typed = {each.name: getattr(options, each.name) for each in fields(ModelSettings)}
+    typed = {name: value for name, value in typed.items() if value is not None}
+    return ModelSettings(**{"provider": "any"} | sampling | typed | {"model": "", "extra": _extra(options)})
 
 
 def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:

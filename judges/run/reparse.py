@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from judges.ensembles.cascade import Cascade, parse_band
 from judges.ensembles.voting import SampledJudge, samples_suffix
@@ -46,14 +45,8 @@ class VerdictOnly:
     calls: str = "1"
     source: str = ""
     prompts_hash: str = ""
-
-    @property
-    def wants(self) -> Wants:
-        return Wants()
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        return MappingProxyType({JUDGE_ROLE: ""})
+    wants: ClassVar[Wants] = Wants()
+    models: ClassVar[Mapping[str, str]] = {JUDGE_ROLE: ""}
 
     def ask(self, view: View) -> JudgeSession:
         (reply,) = yield [Call(VERDICT, ())]
