@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Final
 
 from judges.endpoints.batch_client import BatchClient
@@ -24,7 +23,7 @@ from judges.engine.tokens import token_ceiling
 from judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from judges.run.folder import Judgment, ResultWriter, RunFolder, leading_errors_message
 from judges.run.progress import Progress, RunEnd, on_stop_signals
-from judges.run.runner import Job, run_local
+from judges.run.runner import Job, run_local, utc_now
 from judges.run.scheduler import StopRunError, judge_trajectories
 from judges.types import Call, Message, OptionsError, Reply
 
@@ -190,7 +189,7 @@ class _Rounds:
             log.entries.append(entry)
             log.save()
             state = await client.create_batch(file_id, entry.mark)
-            entry.id, entry.status, entry.handed_in_at = state.id, "waiting", _now()
+            entry.id, entry.status, entry.handed_in_at = state.id, "waiting", utc_now()
             log.save()
             self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
 
@@ -242,7 +241,3 @@ async def _clients(access: Mapping[str, Access]) -> AsyncIterator[dict[str, Batc
         yield {role: opened[place] for role, place in access.items()}
     finally:
         await asyncio.gather(*(client.close() for client in opened.values()))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

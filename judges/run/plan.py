@@ -17,15 +17,15 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from judges.engine.cache import CallCache, call_key
-from judges.engine.prices import PriceTable, read_prices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
-from judges.run.config import build_judge, build_models, build_views, cache_folder, select
+from judges.run.config import build_judge, build_models, select
+from judges.run.runner import EngineSettings, engine_settings, open_views
 from judges.run.scheduler import drive_offline
-from judges.types import Call, Image, Judge, Message, ModelSettings, OptionsError, Reply, View
+from judges.types import Call, Image, Judge, ModelSettings, Reply, View
 
 if TYPE_CHECKING:
     from judges.cli.options import RunOptions
-    from judges.views import Views
+    from judges.run.scheduler import RunSource
 
 READERS: Final = 4
 """Threads that read runs, and scale their pictures, while others are counted."""
@@ -57,32 +57,6 @@ _WORDS: Final = """
 the agent opened the page and then looked for the item that was asked for in the list of results so it set the
 filter and went on to the next step while the price and the name of the product were shown at the end
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """The limits of a run, and the seconds a call takes where the user knows them."""
-
-    max_in_flight: int = 64
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    seconds_per_call: float | None = None
-
-    def seconds_of_call(self, output_tokens: float) -> float:
-        if self.seconds_per_call is not None:
-            return self.seconds_per_call
-        return FIRST_TOKEN_S + output_tokens / TOKENS_PER_S
-
-    def seconds_of_run(
-        self, calls: int, tokens: float, seconds_of_calls: float, longest_call: float
-    ) -> float:
-        """How long a run should take: the tightest of its limits decides."""
-        return max(
-            seconds_of_calls / self.max_in_flight,
-            60 * calls / self.requests_per_minute if self.requests_per_minute else 0.0,
-            60 * tokens / self.tokens_per_minute if self.tokens_per_minute else 0.0,
-            longest_call,
-        )
 
 
 def is_reasoning(model: str) -> bool:
@@ -144,11 +118,14 @@ class Range(NamedTuple):
 
 
 class CountingRules(NamedTuple):
-    """How a plan counts. ``is_batch``: at the price of batches."""
+    """How a plan counts: prices and limits of a run, and the seconds a call takes where the user knows them.
 
-    prices: PriceTable
+    ``is_batch``: at the price of batches.
+    """
+
+    settings: EngineSettings
     counters: TokenCounters
-    throughput: Throughput
+    seconds_per_call: float | None = None
     is_batch: bool = False
 
 
@@ -267,17 +244,22 @@ class _Run:
 
     @property
     def seconds(self) -> float:
+        """How long the run should take: the tightest of its limits decides."""
         calls = sum(each["calls"] for each in self.totals.values())
         tokens = sum(each["input_tokens"] + each["output_tokens"] for each in self.totals.values())
-        return self._rules.throughput.seconds_of_run(
-            calls, tokens, self._seconds_of_calls, self._longest_call
+        limits = self._rules.settings
+        return max(
+            self._seconds_of_calls / limits.max_in_flight,
+            60 * calls / limits.requests_per_minute if limits.requests_per_minute else 0.0,
+            60 * tokens / limits.tokens_per_minute if limits.tokens_per_minute else 0.0,
+            self._longest_call,
         )
 
     def _count(self, call: Call, key: str, model: ModelSettings, output_tokens: int) -> None:
         rules = self._rules
         if key not in self._sizes:
-            tokens = rules.counters.expected(model, call.messages)
-            self._sizes[key] = _Size(tokens, _number_of_images(call.messages))
+            images = sum(isinstance(part, Image) for each in call.messages for part in each.parts)
+            self._sizes[key] = _Size(rules.counters.expected(model, call.messages), images)
         size = self._sizes[key]
         input_tokens = size.tokens * self._spread(model)
         totals = self.totals[call.role]
@@ -285,9 +267,11 @@ class _Run:
         totals["images"] += size.images
         totals["input_tokens"] += input_tokens
         totals["output_tokens"] += output_tokens
-        if (price := rules.prices.of(model)) is not None:
+        if (price := rules.settings.prices.of(model)) is not None:
             totals["usd"] += price.cost(input_tokens, output_tokens, is_batch=rules.is_batch)
-        seconds = rules.throughput.seconds_of_call(output_tokens)
+        seconds = rules.seconds_per_call
+        if seconds is None:
+            seconds = FIRST_TOKEN_S + output_tokens / TOKENS_PER_S
         self._seconds_of_calls += seconds
         self._longest_call = max(self._longest_call, seconds)
 
@@ -302,7 +286,7 @@ def _role_plan(
     role: str, model: ModelSettings, rules: CountingRules, runs: Mapping[Scenario, _Run]
 ) -> RolePlan:
     counts = {name: Range(*(run.totals[role][name] for run in runs.values())) for name in NO_CALLS}
-    price = rules.prices.of(model)
+    price = rules.settings.prices.of(model)
     if price is None:
         counts["usd"] = None
     return RolePlan(
@@ -313,10 +297,6 @@ def _role_plan(
         image_rule=image_rule(model.model).name,
         price_source=None if price is None else price.source,
     )
-
-
-def _number_of_images(messages: tuple[Message, ...]) -> int:
-    return sum(isinstance(part, Image) for message in messages for part in message.parts)
 
 
 def _sum(ranges: Iterable[Range]) -> Range:
@@ -336,25 +316,16 @@ def plan_run(
     models = build_models(options, judge)
     if not models:
         return Plan(len(selection.ids), (), Range(0.0, 0.0, 0.0))
-    throughput = Throughput(
-        options.max_in_flight, options.requests_per_minute, options.tokens_per_minute, seconds_per_call
-    )
-    prices = read_prices(options.prices, options.price or ())
-    rules = CountingRules(prices, TokenCounters(tokenizer), throughput, is_batch)
-    views = build_views(options, selection.suite)
-    there = set(views.ids())
+    settings = engine_settings(options, models)
+    rules = CountingRules(settings, TokenCounters(tokenizer), seconds_per_call, is_batch)
+    views, there = open_views(options, selection, judge)
     ids = [each for each in selection.ids if each in there]
-    if not ids:
-        raise OptionsError(
-            f"none of the {len(selection.ids):,} chosen trajectories has a recorded run in the source; see "
-            "--source and --suite"
-        )
-    folder = cache_folder(options.cache)
-    with closing(CallCache(folder)) if folder.is_dir() else nullcontext() as cache:
+    is_there = settings.cache is not None and settings.cache.is_dir()
+    with closing(CallCache(settings.cache)) if is_there else nullcontext() as cache:
         return make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules)
 
 
-def _read_ahead(views: Views, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
+def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
     """Each trajectory with its view, or with why there is none; a few are read before they are needed."""
 
     def read(trajectory_id: str) -> View | str:

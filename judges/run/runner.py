@@ -45,6 +45,7 @@ from judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, Vie
 
 if TYPE_CHECKING:
     from judges.cli.options import RunOptions
+    from judges.views import Views
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +221,7 @@ def run_judge(
         ids = tuple(each for each in selection.ids if each in there)
         todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
         spend = Spend(folder.run.get("spent_usd", 0.0))
-        session = {"started_at": _now(), "ended": "killed"}
+        session = {"started_at": utc_now(), "ended": "killed"}
         earlier = folder.run.get("sessions", [])
         folder.update_run(
             {
@@ -244,7 +245,7 @@ def run_judge(
             order = [each.trajectory_id for each in selection.suite.split(options.split)]
             folder.finalize(order)
             session |= {
-                "ended_at": _now(),
+                "ended_at": utc_now(),
                 "ended": ended.how,
                 "seconds": round(time.monotonic() - begun, 3),
                 "calls_paid": spend.calls,
@@ -305,8 +306,10 @@ def judge_and_views(options: RunOptions) -> tuple[AnyJudge, RunSource]:
     return judge, views
 
 
-def open_views(options: RunOptions, selection: Selection, judge: AnyJudge):
-    """What shows the runs, and the chosen trajectories that it can show."""
+def open_views(
+    options: RunOptions, selection: Selection, judge: AnyJudge
+) -> tuple[Views | NoRecordings, set[str]]:
+    """What shows the runs, and the trajectories that it can show. Raises OptionsError where it is none."""
     try:
         views = build_views(options, selection.suite)
     except OptionsError:
@@ -335,5 +338,5 @@ def _selection_facts(options: RunOptions, selection: Selection, ids: Sequence[st
     }
 
 
-def _now() -> str:
+def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -8,13 +8,15 @@ import pytest
 from judges.engine.prices import ANY_PROVIDER, Price, PriceTable
 from judges.engine.tokens import TokenCounters
 from judges.parsing import parse_answer
-from judges.run.plan import SCENARIOS, CountingRules, Throughput, dummy_reply, is_reasoning, make_plan
+from judges.run.plan import SCENARIOS, CountingRules, dummy_reply, is_reasoning, make_plan
+from judges.run.runner import EngineSettings
 from judges.run.scheduler import drive_offline
 from judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Message, ModelSettings, View, Wants
 from tests.support.judges import judges, view
 
 ASKING = {name: judge for name, judge in judges().items() if getattr(judge, "models", None)}
-RULES = CountingRules(PriceTable({(ANY_PROVIDER, "m"): Price(1.0, 1.0)}), TokenCounters(), Throughput())
+PRICES = PriceTable({(ANY_PROVIDER, "m"): Price(1.0, 1.0)})
+RULES = CountingRules(EngineSettings(cache=None, prices=PRICES), TokenCounters())
 
 
 @pytest.mark.parametrize("name", ASKING)
