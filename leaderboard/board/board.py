@@ -6,6 +6,7 @@ printed figures: their intervals are approximate.
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -89,19 +90,26 @@ def _hull(figure: str, ends: Sequence[tuple[int, int]]) -> list[float] | None:
 RANKED_PROVENANCES = ("scored", "published")
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgeInfo:
+    """A judge as its submitter declares it, or as a paper describes it; empty or None: not known."""
+
+    judge: str
+    account: str = ""
+    kind: str
+    inputs: str = ""
+    model: str = ""
+    authors: str = ""
+    link: str = ""
+    test_labels_used: bool | None = None
+
+
 @dataclass(frozen=True)
 class ScoredRecord:
     """A submission with its score, as the records hold it."""
 
     id: str
-    judge: str
-    account: str
-    kind: str
-    inputs: str
-    model: str
-    authors: str
-    link: str
-    test_labels_used: bool
+    info: JudgeInfo
     file_sha256: str
     submitted_at: str
     report: Mapping[str, Any] = field(repr=False)
@@ -112,8 +120,8 @@ class ScoredRecord:
     """Overall CELLs by label that rank in place of the report's: those of a half that is not shown."""
 
 
-@dataclass(frozen=True)
-class BoardRow:
+@dataclass(frozen=True, kw_only=True)
+class BoardRow(JudgeInfo):
     """A row of the board, without anything that is not public.
 
     ``labels`` maps a label to ``{"rank": {"place", "low", "high"} or None, "best": bool, "overall": CELL,
@@ -123,20 +131,12 @@ class BoardRow:
     """
 
     id: str
-    judge: str
-    account: str
-    kind: str
-    inputs: str
-    model: str
-    authors: str
-    link: str
     date: str
     provenance: str
     source: str
-    attempts: int | None
-    test_labels_used: bool | None
-    file_sha256: str | None
-    note: str
+    attempts: int | None = None
+    file_sha256: str | None = None
+    note: str = ""
     labels: Mapping[str, Any]
     cost: Mapping[str, float | int] | None = None
     marks: tuple[str, ...] = ()
@@ -194,11 +194,8 @@ def make_board(
     elsewhere (`leaderboard.labels.quality`); one takes the place of the published row of its id.
     """
     current = [record for record in records if record.report["label_version"] == label_version]
-    attempts: dict[tuple[str, str], int] = {}
-    for record in current:
-        key = (record.account, record.judge)
-        attempts[key] = attempts.get(key, 0) + 1
-    rows = [_scored_row(record, attempts[record.account, record.judge]) for record in current]
+    attempts = Counter((record.info.account, record.info.judge) for record in current)
+    rows = [_scored_row(record, attempts[record.info.account, record.info.judge]) for record in current]
     replaced = {row.id for row in references}
     rows += [_published_row(row) for row in published if row.row_id not in replaced]
     rows += references
@@ -211,10 +208,8 @@ def make_board(
 
 def _scored_row(record: ScoredRecord, attempts: int) -> BoardRow:
     return BoardRow(
-        id=record.id, judge=record.judge, account=record.account, kind=record.kind, inputs=record.inputs,
-        model=record.model, authors=record.authors, link=record.link, date=record.submitted_at,
-        provenance="scored", source="scored here", attempts=attempts,
-        test_labels_used=record.test_labels_used, file_sha256=record.file_sha256, note="",
+        **vars(record.info), id=record.id, date=record.submitted_at, provenance="scored",
+        source="scored here", attempts=attempts, file_sha256=record.file_sha256,
         labels={
             label: found and {**found, "rank": None, "best": False, "intervals": "tasks", "note": ""}
             for label, found in record.report["labels"].items()
@@ -231,10 +226,9 @@ def _marks(record: ScoredRecord) -> tuple[str, ...]:
 
 def _published_row(row: PublishedRow) -> BoardRow:
     return BoardRow(
-        id=row.row_id, judge=row.judge, account="", kind=row.kind, inputs=", ".join(row.inputs),
-        model=row.model or "", authors=row.authors or "", link=row.source_url, date=row.date.isoformat(),
-        provenance=row.provenance, source=row.source, attempts=None, test_labels_used=None, file_sha256=None,
-        note=row.note,
+        id=row.row_id, judge=row.judge, kind=row.kind, inputs=", ".join(row.inputs), model=row.model or "",
+        authors=row.authors or "", link=row.source_url, date=row.date.isoformat(),
+        provenance=row.provenance, source=row.source, note=row.note,
         labels={label: published_label(row.labels.get(label)) for label in LABELS},
     )  # fmt: skip
 

@@ -78,10 +78,8 @@ def ceiling_row(
     total = sum(counted.values())
     parts = ", ".join(f"{count} {split}" for split, count in counted.items() if count)
     return BoardRow(
-        id=SECOND_ANNOTATOR, judge="Second annotator", account="", kind="Reference", inputs="", model="",
-        authors=authors, link=link, date=date, provenance="reference",
-        source=f"the annotations of {label_sets[0].suite}", attempts=None, test_labels_used=None,
-        file_sha256=None,
+        id=SECOND_ANNOTATOR, judge="Second annotator", kind="Reference", authors=authors, link=link,
+        date=date, provenance="reference", source=f"the annotations of {label_sets[0].suite}",
         note=f"A second annotator evaluated against the first on the {total} trajectories ({parts}) that two "
         "annotated; where one was unsure the trajectory is left out",
         labels={label: _on_board(found) for label, found in scores.items()},

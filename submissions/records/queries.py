@@ -8,9 +8,10 @@ from datetime import datetime
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session, joinedload
 
-from leaderboard.board.board import ScoredRecord
+from leaderboard.board.board import JudgeInfo, ScoredRecord
 from submissions.records.database import snapshot
 from submissions.records.event_log import (
+    DECLARED,
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
     Event,
@@ -160,16 +161,10 @@ def scored_record(score: Score, found: SubmissionStatuses) -> ScoredRecord:
     submission = score.submission
     account, judge = submission.judge.account.name, submission.judge.name
     status = found.of(submission.id)
+    declared = {name: getattr(submission, name) for name in DECLARED}
     return ScoredRecord(
         id=submission.id,
-        judge=found.name_of(account, judge),
-        account=account,
-        kind=submission.kind,
-        inputs=submission.inputs,
-        model=submission.model,
-        authors=submission.authors,
-        link=submission.link,
-        test_labels_used=submission.test_labels_used,
+        info=JudgeInfo(judge=found.name_of(account, judge), account=account, **declared),
         file_sha256=submission.file_sha256,
         # To the microsecond: the earlier of two equal submissions ranks first.
         submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),

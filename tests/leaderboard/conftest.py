@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from core.suite import load_suite
-from leaderboard.board.board import ScoredRecord
+from leaderboard.board.board import JudgeInfo, ScoredRecord
 from leaderboard.judge_precision.scores import judge_scores
 from leaderboard.labels.labels import LabelSet, load_labels
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
@@ -214,8 +214,9 @@ class Judged:
             counts[label] = [[cell["tp"], cell["fp"]] for cell in scores.pop("by_benchmark").values()]
             labels[label] = {"overall": scores, "by_benchmark": {}, "by_agent": {}}
         return ScoredRecord(
-            id=name, judge=judge or name, account=account, kind="Custom", inputs="tree", model="m",
-            authors="A", link="", test_labels_used=False, submitted_at=at,
+            id=name, submitted_at=at,
+            info=JudgeInfo(judge=judge or name, account=account, kind="Custom", inputs="tree", model="m",
+                           authors="A", test_labels_used=False),
             file_sha256=hashlib.sha256(name.encode()).hexdigest(),
             report={"label_version": version, "labels": labels}, counts_by_task=counts,
         )  # fmt: skip

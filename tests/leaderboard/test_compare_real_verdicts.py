@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leaderboard.board.board import ScoredRecord, make_board
+from leaderboard.board.board import JudgeInfo, ScoredRecord, make_board
 from leaderboard.board.ranks import Contender, is_separated, precision_samples
 from leaderboard.compare import Entrant, compare
 from leaderboard.paired import COMPARED_METRICS
@@ -38,8 +38,9 @@ def records(real_verdicts, official_test_labels):
         file = real_verdicts(name)
         found.append(
             ScoredRecord(
-                id=name, judge=name, account="a", kind="Other", inputs="other", model="", authors="", link="",
-                test_labels_used=False, file_sha256="0" * 64, submitted_at=f"2026-01-01T00:00:0{len(found)}",
+                id=name, file_sha256="0" * 64,
+                info=JudgeInfo(judge=name, account="a", kind="Other", inputs="other", test_labels_used=False),
+                submitted_at=f"2026-01-01T00:00:0{len(found)}",
                 report=score_report(file, official_test_labels),
                 counts_by_task=counts_by_task(file, official_test_labels),
             )

@@ -113,7 +113,7 @@ def test_the_digest_changes_with_the_content(records):
         board_of(*records).digest,
         board_of(*records[1:]).digest,
         make_board("other", records, (), VERSION).digest,
-        board_of(replace(records[0], authors="B"), *records[1:]).digest,
+        board_of(replace(records[0], info=replace(records[0].info, authors="B")), *records[1:]).digest,
     }
     assert len(digests) == 4
 
