@@ -16,18 +16,10 @@ from judges.prompting import (
     steps_text,
     text_of,
 )
-from judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, Reply, View, Wants
+from judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, Reply, View, ViewStep, Wants
 
 _SCORE_LINE = re.compile(r"^\W*score\b.*$", re.IGNORECASE | re.MULTILINE)
 _REASONING = re.compile(r"^\W*reasoning\W*", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Shot:
-    """The screenshot of a step."""
-
-    step_number: int
-    screenshot: Image
 
 
 @dataclass(frozen=True)
@@ -70,12 +62,11 @@ class WebJudge:
         points = text_of(listed)
         if points is None:
             return failed_answer(listed)
-        taken = [Shot(step.number, step.screenshot) for step in view.steps if step.screenshot is not None]
-        rated = spread(taken, self.most_rated)
+        rated = spread([step for step in view.steps if step.screenshot is not None], self.most_rated)
         replies: Sequence[Reply] = ()
         if rated:
             replies = yield [
-                self._call("rating", self.rating_messages(view, points, shot.screenshot)) for shot in rated
+                self._call("rating", self.rating_messages(view, points, step.screenshot)) for step in rated
             ]
         if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
             return failed_answer(failed)
@@ -95,15 +86,15 @@ class WebJudge:
         return (Message("system", prompts["rating"]), Message("user", content_of(parts)))
 
     def messages(
-        self, view: View, points: str, chosen: Sequence[tuple[Shot, str]], has_screenshots: bool
+        self, view: View, points: str, chosen: Sequence[tuple[ViewStep, str]], has_screenshots: bool
     ) -> tuple[Message, ...]:
         """The question for the verdict, with the chosen screenshots and the notes on them."""
         prompts = read_prompts("webjudge")
         parts: list[str | Image] = goal_parts(view, "The task:")
         parts.append(prompts["points"].format(points=points.strip()))
         parts.append(prompts["steps"].format(steps=steps_text(view.steps)))
-        for shot, note in chosen:
-            parts += [prompts["shown"].format(number=shot.step_number, note=note), shot.screenshot]
+        for step, note in chosen:
+            parts += [prompts["shown"].format(number=step.number, note=note), step.screenshot]
         if not chosen:
             parts.append(prompts["none shown" if has_screenshots else "none recorded"])
         return (Message("system", prompts["judge"]), Message("user", content_of(parts)))
@@ -111,26 +102,26 @@ class WebJudge:
     def _call(self, purpose: str, messages: tuple[Message, ...]) -> Call:
         return Call(purpose, messages, max_output_tokens=self.max_output_tokens)
 
-    def _chosen(self, rated: Sequence[Shot], replies: Sequence[Reply]) -> list[tuple[Shot, str]]:
-        """The screenshots to show, in order, each with what its rating says of it."""
-        found: list[tuple[float, Shot, str]] = []
-        for shot, reply in zip(rated, replies, strict=True):
+    def _chosen(self, rated: Sequence[ViewStep], replies: Sequence[Reply]) -> list[tuple[ViewStep, str]]:
+        """The steps whose screenshots are sent, in order, each with what its rating says of it."""
+        found: list[tuple[float, ViewStep, str]] = []
+        for step, reply in zip(rated, replies, strict=True):
             text = text_of(reply) or ""
             rating = parse_rating(text)
             if rating is not None and rating >= self.threshold:
-                found.append((rating, shot, _note(text)))
-        found.sort(key=lambda each: (-each[0], -each[1].step_number))
-        best = sorted(found[: self.most_shown], key=lambda each: each[1].step_number)
-        return [(shot, note) for _, shot, note in best]
+                found.append((rating, step, _note(text)))
+        found.sort(key=lambda each: (-each[0], -each[1].number))
+        best = sorted(found[: self.most_shown], key=lambda each: each[1].number)
+        return [(step, note) for _, step, note in best]
 
 
-def spread(shots: Sequence[Shot], most: int) -> list[Shot]:
+def spread(steps: Sequence[ViewStep], most: int) -> list[ViewStep]:
     """At most ``most``, evenly from the first to the last; for one, the last."""
-    if len(shots) <= most:
-        return list(shots)
+    if len(steps) <= most:
+        return list(steps)
     if most <= 1:
-        return list(shots[len(shots) - most :])
-    return [shots[round(place * (len(shots) - 1) / (most - 1))] for place in range(most)]
+        return list(steps[len(steps) - most :])
+    return [steps[round(place * (len(steps) - 1) / (most - 1))] for place in range(most)]
 
 
 def _note(text: str) -> str:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from judges.catalog.webjudge import Shot, WebJudge, spread
-from judges.types import Call, Reply
+from judges.catalog.webjudge import WebJudge, spread
+from judges.types import Call, Reply, ViewStep
 from tests.support.judges import GOAL, by_purpose, image, images, judged, text, view
 
 JUDGE = WebJudge("WebJudge", "a-model")
@@ -70,8 +70,8 @@ def test_of_more_than_may_be_rated_some_are_spread_evenly_with_the_first_and_the
 @pytest.mark.parametrize("there", range(1, 60))
 @pytest.mark.parametrize("most", [1, 2, 7, 50])
 def test_a_bound_holds_and_no_screenshot_is_taken_twice(there, most):
-    shots = [Shot(number, image(0)) for number in range(there)]
-    taken = [shot.step_number for shot in spread(shots, most)]
+    steps = [ViewStep(number, None, None, None, None) for number in range(there)]
+    taken = [step.number for step in spread(steps, most)]
     assert len(set(taken)) == len(taken) == min(there, most)
     assert taken == sorted(taken) and taken[-1] == there - 1
     assert most == 1 or taken[0] == 0
