@@ -19,7 +19,7 @@ from space.auth.auth import Auth
 from space.pages.trajectories.index import Labels
 from space.web.cells import origin, short_name
 from space.web.frame import PageFrame
-from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
+from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from submissions.labels.versions import published_versions
@@ -101,8 +101,7 @@ def build_disputes_router(service: SubmissionService, auth: Auth, actions: Reade
             record = actions.dispute(body.trajectory_id, body.question, body.text, actor)
         except KeyError:
             raise HTTPException(404, NO_TRAJECTORY) from None
-        found = {"dispute_id": record.body["dispute_id"], "lasts": wait_until_durable(service)}
-        return JSONResponse(found, 201, NO_STORE)
+        return recorded(service, 201, dispute_id=record.body["dispute_id"])
 
     @router.get("/api/disputes", summary="The disputes and their decisions, newest first")
     def disputes(
@@ -133,8 +132,7 @@ def build_disputes_router(service: SubmissionService, auth: Auth, actions: Reade
             actions.decide(dispute_id, body.decision, body.reason, actor)
         except KeyError:
             raise HTTPException(404, NO_DISPUTE) from None
-        found = {"dispute_id": dispute_id, "decision": body.decision}
-        return JSONResponse({**found, "lasts": wait_until_durable(service)}, headers=NO_STORE)
+        return recorded(service, dispute_id=dispute_id, decision=body.decision)
 
     return router
 

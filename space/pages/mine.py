@@ -1,6 +1,6 @@
 """``/mine``: an account's submissions, receipts and quota; withdraw, publish and rename, as page and REST."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,9 +15,8 @@ from space.web.http_errors import (
     NO_STORE,
     NOT_YOURS,
     REFUSALS,
-    AccessRefused,
-    HubUnavailable,
     hide_unknown,
+    recorded,
     require_open,
     wait_until_durable,
 )
@@ -77,50 +76,9 @@ def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
     """The routes over a service; ``auth`` says who makes a request."""
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]
+    _add_submission_routes(router, service, Known)
 
-    @router.get(
-        "/api/submissions/{submission_id}",
-        summary="A submission: receipt, status, and the metrics that its owner may see",
-        responses=REFUSALS,
-    )
-    def one(submission_id: str, actor: Known) -> JSONResponse:
-        """For its owner and maintainers. ``report`` is null until it is scored. Where a suite's labels are
-        private, the metrics carry noise."""
-        return _answer(submission_id, actor)
-
-    @router.post(
-        "/api/submissions/{submission_id}/withdraw",
-        summary="Take a submission off the board for good",
-        responses=REFUSALS,
-    )
-    def withdraw(
-        submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
-    ) -> JSONResponse:
-        """Its record stays, and it still counts towards the limits."""
-        require_open(service, even_if_lost=True)
-        hide_unknown(actor, service.actions.withdraw, submission_id, actor, body.reason)
-        wait_until_durable(service)
-        return _answer(submission_id, actor)
-
-    @router.post(
-        "/api/submissions/{submission_id}/publish",
-        summary="Publish a submission's row, where a suite's labels are private",
-        responses=REFUSALS,
-    )
-    def publish(
-        submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
-    ) -> JSONResponse:
-        """It appears with the next round, on the day in ``appears_at``. The rows per year are limited."""
-        require_open(service, even_if_lost=True)
-        hide_unknown(actor, service.actions.publish, submission_id, actor)
-        wait_until_durable(service)
-        return _answer(submission_id, actor)
-
-    @router.post(
-        "/api/judges/rename",
-        summary="Rename a judge",
-        responses=REFUSALS,
-    )
+    @router.post("/api/judges/rename", summary="Rename a judge", responses=REFUSALS)
     def rename(actor: Known, body: Renaming) -> JSONResponse:
         """It keeps its submissions, and the records keep both names."""
         account = body.account or actor.name
@@ -128,11 +86,10 @@ def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
             raise HTTPException(403, NOT_YOURS)
         require_open(service, even_if_lost=True)
         try:
-            record = service.actions.rename(account, body.judge, body.to, actor)
+            event = service.actions.rename(account, body.judge, body.to, actor)
         except KeyError:
             raise HTTPException(404, f"there is no judge {body.judge!r} of {account}") from None
-        found = {"account": account, "judge": record.body["to"], "lasts": wait_until_durable(service)}
-        return JSONResponse(found, headers=NO_STORE)
+        return recorded(service, account=account, judge=event.body["to"])
 
     @router.get("/api/allowance", summary="How many test files you may still submit, and when the next one")
     def left(request: Request, account: Annotated[str, Query(max_length=NAME_LENGTH)] = "") -> JSONResponse:
@@ -144,11 +101,49 @@ def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
         found = allowance_json(service.quota(actor.name), service.suite.rules)
         return JSONResponse({"account": actor.name, **found}, headers=NO_STORE)
 
-    def _answer(submission_id: str, actor: Actor) -> JSONResponse:
+    return router
+
+
+def _add_submission_routes(router: APIRouter, service: SubmissionService, Known: Any) -> None:
+    path = "/api/submissions/{submission_id}"
+
+    def answer(submission_id: str, actor: Actor) -> JSONResponse:
         view = hide_unknown(actor, service.submission, submission_id, actor)
         return JSONResponse(submission_response(view), headers=NO_STORE)
 
-    return router
+    def act(action: Callable[..., object], submission_id: str, actor: Actor, *more: str) -> JSONResponse:
+        require_open(service, even_if_lost=True)
+        hide_unknown(actor, action, submission_id, actor, *more)
+        wait_until_durable(service)
+        return answer(submission_id, actor)
+
+    @router.get(
+        path,
+        summary="A submission: receipt, status, and the metrics that its owner may see",
+        responses=REFUSALS,
+    )
+    def one(submission_id: str, actor: Known) -> JSONResponse:
+        """For its owner and maintainers. ``report`` is null until it is scored. Where a suite's labels are
+        private, the metrics carry noise."""
+        return answer(submission_id, actor)
+
+    @router.post(f"{path}/withdraw", summary="Take a submission off the board for good", responses=REFUSALS)
+    def withdraw(
+        submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
+    ) -> JSONResponse:
+        """Its record stays, and it still counts towards the limits."""
+        return act(service.actions.withdraw, submission_id, actor, body.reason)
+
+    @router.post(
+        f"{path}/publish",
+        summary="Publish a submission's row, where a suite's labels are private",
+        responses=REFUSALS,
+    )
+    def publish(
+        submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
+    ) -> JSONResponse:
+        """It appears with the next round, on the day in ``appears_at``. The rows per year are limited."""
+        return act(service.actions.publish, submission_id, actor)
 
 
 @dataclass(frozen=True)
@@ -208,13 +203,7 @@ def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -
     router = APIRouter()
 
     def known(request: Request) -> Actor | HTMLResponse:
-        try:
-            actor = auth.actor_of(request)
-        except HubUnavailable as silent:
-            return pages.refusal("Your submissions", silent.detail, request.url.path, 503)
-        except AccessRefused:  # a token that is none: as if nobody had signed in
-            actor = None
-        return actor or pages.refusal("Your submissions", SIGN_IN, request.url.path, 401)
+        return pages.reader_or_refusal(request, auth.require_actor, "Your submissions", SIGN_IN)
 
     @router.get(PATH, include_in_schema=False)
     def mine(request: Request, page: Annotated[int, Query(ge=1, le=100_000)] = 1) -> Response:

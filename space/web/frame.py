@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from fastapi import Request, Response
+from fastapi import HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -19,9 +19,11 @@ from core.cache import ByteCache
 from core.console import interval, percent
 from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.assets import StaticAssets
+from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to
 from space.web.responses import CachedResponse
 
+T = TypeVar("T")
 FOLDER = Path(__file__).parents[1] / "templates"
 
 
@@ -135,6 +137,21 @@ class PageFrame:
     def refusal(self, heading: str, message: str, path: str, status: int) -> HTMLResponse:
         """A page that says why there is nothing to see, and how to sign in."""
         return self.answer("frame/refusal.html", heading, path, status, heading=heading, message=message)
+
+    def reader_or_refusal(
+        self, request: Request, ask: Callable[[Request], T], heading: str, sign_in: str, no_access: str = ""
+    ) -> T | HTMLResponse:
+        """Who reads the page, as ``ask`` finds; else the page that says why nobody else may: 401 with
+        ``sign_in``, 403 with ``no_access``, 503 where the Hub does not answer."""
+        path = request.url.path
+        try:
+            return ask(request)
+        except HubUnavailable as error:
+            return self.refusal(heading, error.detail, path, 503)
+        except AccessRefused:  # a token that is none: as if nobody had signed in
+            return self.refusal(heading, sign_in, path, 401)
+        except HTTPException:
+            return self.refusal(heading, no_access, path, 403)
 
     def problem(self, heading: str, message: str, status: int, path: str = "") -> HTMLResponse:
         """A page that says what is wrong (404, 500), with the ways on from there."""

@@ -160,6 +160,11 @@ def wait_until_durable(service: SubmissionService) -> bool:
     return service.durability.wait(last, DURABLE_WITHIN_SECONDS)
 
 
+def recorded(service: SubmissionService, status: int = 200, **fields: Any) -> JSONResponse:
+    """The answer to an action that was recorded: ``lasts`` says whether its record is durable by now."""
+    return JSONResponse({**fields, "lasts": wait_until_durable(service)}, status, NO_STORE)
+
+
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:
     """Whether an error is answered with a page: a browser asked, and not for an address of the API."""
     return not path.startswith(_JSON_ONLY) and "text/html" in headers.get("accept", "")

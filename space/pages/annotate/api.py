@@ -5,7 +5,7 @@ Addresses for annotators give nothing that others said: no label, no verdict, no
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Depends, HTTPException, Request, Response
+from fastapi import APIRouter, Body, Depends, HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,9 +13,9 @@ from leaderboard.labels.annotations import COMMENT_LENGTH
 from space.pages.annotate.access import Access, AnnotatorContext
 from space.pages.annotate.discuss import DISCUSSION_API
 from space.pages.annotate.item import API, address_of, next_of
-from space.pages.trajectories.dataset import Explorer, TreeForm
-from space.pages.trajectories.page import Id, Version, Width, picture_answer, tree_answer
-from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
+from space.pages.trajectories.dataset import Explorer
+from space.pages.trajectories.page import Id, add_story_routes
+from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from submissions.intake.declaration import NAME_LENGTH
 from submissions.labels.annotation_actions import NOT_YOURS, Draft
 from submissions.labels.annotation_service import AnnotationService
@@ -47,11 +47,10 @@ class Answers(BaseModel):
 
 def build_annotating_router(annotations: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
     """The routes, for annotators; screenshots and trees also for maintainers."""
-    router = APIRouter()
+    router = APIRouter(responses=REFUSALS)
     Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
-    Reader = Annotated[AnnotatorContext, Depends(access.reader)]
 
-    @router.get(API, summary="Your queue: what is assigned to you, and your progress", responses=REFUSALS)
+    @router.get(API, summary="Your queue: what is assigned to you, and your progress")
     def queue(reader: Annotator) -> JSONResponse:
         tasks = reader.state.queue(reader.annotator or "")
         found = {
@@ -65,17 +64,13 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
         }
         return JSONResponse(found, headers=NO_STORE)
 
-    @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory", responses=REFUSALS)
+    @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory")
     def own(reader: Annotator, trajectory_id: Id) -> JSONResponse:
         task = _task(reader, trajectory_id)
         is_closed = reader.state.is_closed(trajectory_id, reader.annotator or "")
         return JSONResponse({**_answers_response(task.given), "is_closed": is_closed}, headers=NO_STORE)
 
-    @router.put(
-        ANSWERS_PATH,
-        summary="Save your answers on a trajectory, finished or not",
-        responses=REFUSALS,
-    )
+    @router.put(ANSWERS_PATH, summary="Save your answers on a trajectory, finished or not")
     def save(reader: Annotator, body: Answers) -> JSONResponse:
         """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
         saved in between. ``next`` is the trajectory to continue with."""
@@ -91,32 +86,12 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
         }
         return JSONResponse(found, headers=NO_STORE)
 
-    @router.get(f"{API}/screenshot", summary="A screenshot of a trajectory in your queue", responses=REFUSALS)
-    def screenshot(
-        request: Request, reader: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
-    ) -> Response:
+    def visible_story(reader: Annotated[AnnotatorContext, Depends(access.reader)], trajectory_id: Id) -> str:
         reader.require_story_access(trajectory_id)
-        return picture_answer(explorer, request, "step", trajectory_id, num, width, v, OWN_FOR_GOOD)
+        return trajectory_id
 
-    @router.get(f"{API}/goal_image", summary="A picture of its goal", responses=REFUSALS)
-    def goal_image(
-        request: Request, reader: Reader, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
-    ) -> Response:
-        reader.require_story_access(trajectory_id)
-        return picture_answer(explorer, request, "goal", trajectory_id, num, width, v, OWN_FOR_GOOD)
-
-    @router.get(f"{API}/tree", summary="The accessibility tree of one of its steps", responses=REFUSALS)
-    def tree(
-        request: Request,
-        reader: Reader,
-        trajectory_id: Id,
-        num: int,
-        form: TreeForm = "full",
-        v: Version = "",
-    ) -> Response:
-        reader.require_story_access(trajectory_id)
-        return tree_answer(explorer, request, trajectory_id, num, form, v, OWN_FOR_GOOD)
-
+    StoryId = Annotated[str, Depends(visible_story)]
+    add_story_routes(router, API, explorer, StoryId, "a trajectory in your queue", OWN_FOR_GOOD)
     return router
 
 
@@ -171,44 +146,26 @@ def build_annotation_admin_router(
     annotations: AnnotationService, explorer: Explorer, access: Access
 ) -> APIRouter:
     """The routes, all for maintainers: invite and assign, and publish the label set."""
-    router = APIRouter()
+    router = APIRouter(responses=REFUSALS)
+    service = annotations.service
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
-    _add_annotator_routes(router, annotations, Maintainer)
-    _add_assigning_route(router, annotations, explorer, Maintainer)
-    _add_publishing_route(router, annotations, Maintainer)
-    return router
 
-
-def _add_annotator_routes(router: APIRouter, annotations: AnnotationService, Maintainer) -> None:
-    @router.post(
-        f"{DISCUSSION_API}/invite",
-        summary="Invite an account to annotate; for maintainers",
-        responses=REFUSALS,
-    )
+    @router.post(f"{DISCUSSION_API}/invite", summary="Invite an account to annotate; for maintainers")
     def invite(reader: Maintainer, body: Invitation) -> JSONResponse:
-        require_open(annotations.service)
+        require_open(service)
         annotator = annotations.actions.invite(body.account, reader.actor)
-        return _done(annotations, {"annotator": annotator})
+        return recorded(service, annotator=annotator)
 
-    @router.post(
-        f"{DISCUSSION_API}/uninvite",
-        summary="End an invitation; for maintainers",
-        responses=REFUSALS,
-    )
+    @router.post(f"{DISCUSSION_API}/uninvite", summary="End an invitation; for maintainers")
     def uninvite(reader: Maintainer, body: Invitation) -> JSONResponse:
         """Finished annotations stay; the next assignment gives the rest to others."""
-        require_open(annotations.service)
+        require_open(service)
         annotations.actions.uninvite(body.account, reader.actor)
-        return _done(annotations, {})
+        return recorded(service)
 
-
-def _add_assigning_route(
-    router: APIRouter, annotations: AnnotationService, explorer: Explorer, Maintainer
-) -> None:
     @router.post(
         f"{DISCUSSION_API}/assign",
         summary="Assign trajectories to the invited annotators; for maintainers",
-        responses=REFUSALS,
     )
     def assign(
         reader: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]
@@ -216,22 +173,17 @@ def _add_assigning_route(
         """Assignments made before stay. Trajectories that the dataset does not have are left out."""
         ids = _new(annotations, explorer, reader, body)
         wished = ids if body.most == "" else chosen(ids, max(0, body.most), body.seed)
-        require_open(annotations.service)
+        require_open(service)
         added = annotations.actions.assign(wished, body.percent_twice / 100, body.seed, reader.actor)
-        return _done(annotations, {"assignments": added})
-
-
-def _add_publishing_route(router: APIRouter, annotations: AnnotationService, Maintainer) -> None:
-    service = annotations.service
+        return recorded(service, assignments=added)
 
     @router.post(
         f"{DISCUSSION_API}/publish",
         summary="Publish the current label set as a new version; for maintainers",
-        responses=REFUSALS,
     )
     def publish(reader: Maintainer, body: Publication) -> JSONResponse:
         """Where the Space scores with these labels, every submission is scored again at once."""
-        require_open(annotations.service)
+        require_open(service)
         version = annotations.publish(reader.actor, body.why)
         found = {
             "version": version.version,
@@ -240,7 +192,9 @@ def _add_publishing_route(router: APIRouter, annotations: AnnotationService, Mai
         }
         if serves_records(service.settings) and service.label_version == version.version:
             found["rescored"] = rescore(service, reader.actor).to_json()
-        return _done(annotations, found)
+        return recorded(service, **found)
+
+    return router
 
 
 def _new(
@@ -254,7 +208,3 @@ def _new(
         for trajectory in annotations.service.suite.split(split)
         if trajectory.trajectory_id in shown and trajectory.trajectory_id not in reader.state.assigned
     ]
-
-
-def _done(annotations: AnnotationService, found: dict) -> JSONResponse:
-    return JSONResponse({**found, "lasts": wait_until_durable(annotations.service)}, headers=NO_STORE)

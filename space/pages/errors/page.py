@@ -21,7 +21,7 @@ from space.pages.errors.view import (
     queue_page,
 )
 from space.web.frame import PageFrame
-from space.web.http_errors import NO_STORE, REFUSALS, require_open, wait_until_durable
+from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from submissions.moderation.reader_actions import ReaderActions
@@ -79,7 +79,7 @@ def build_errors_router(
         except KeyError:
             raise HTTPException(404, NO_ERROR) from None
         fields = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
-        return JSONResponse({**fields, "lasts": wait_until_durable(service)}, 201, NO_STORE)
+        return recorded(service, 201, **fields)
 
     @router.get("/api/errors.csv", summary="Every tag of judges' errors, as CSV")
     def as_csv(

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from space.auth.auth import Auth
-from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, require_open, wait_until_durable
+from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, recorded, require_open
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.moderation.actions import REASON_LENGTH, Decision
@@ -112,7 +112,7 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
         """Rejecting a held submission does not count towards the limits of its account."""
         require_open(service, even_if_lost=True)
         hide_unknown(actor, service.decide, body.decision, submission_id, actor, body.reason)
-        return _done(submission_id=submission_id, decision=body.decision)
+        return recorded(service, submission_id=submission_id, decision=body.decision)
 
     @router.post(
         "/api/maintain/accounts/{name:path}",
@@ -129,7 +129,7 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
         (service.actions.ban if body.decision == "banned" else service.actions.unban)(
             name, actor, body.reason
         )
-        return _done(account=name, decision=body.decision)
+        return recorded(service, account=name, decision=body.decision)
 
     @router.post(
         "/api/maintain/rescore",
@@ -158,8 +158,5 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
     ) -> JSONResponse:
         """Of a score, only which submission it belongs to."""
         return JSONResponse({"records": read_log(service, before, kind, most)}, headers=NO_STORE)
-
-    def _done(**fields: str) -> JSONResponse:
-        return JSONResponse({**fields, "lasts": wait_until_durable(service)}, headers=NO_STORE)
 
     return router

@@ -6,7 +6,7 @@ Everything that the page shows follows from its address; ``static/trajectories.j
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -152,25 +152,7 @@ def build_trajectories_router(services: Services, pages: PageFrame) -> APIRouter
 def build_explorer_router(explorer: Explorer) -> APIRouter:
     """Routes over an explorer. Answers about one version of the dataset may be kept for good."""
     router = APIRouter()
-
-    @router.get("/api/screenshot", summary="The screenshot of a step of a published trajectory")
-    def screenshot(
-        request: Request, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
-    ) -> Response:
-        """``num`` is a step's number, or ``last``: that answers 204 where no screenshot was recorded."""
-        return picture_answer(explorer, request, "step", trajectory_id, num, width, v)
-
-    @router.get("/api/goal_image", summary="A picture that belongs to the goal of a published trajectory")
-    def goal_image(
-        request: Request, trajectory_id: Id, num: str, width: Width = None, v: Version = ""
-    ) -> Response:
-        return picture_answer(explorer, request, "goal", trajectory_id, num, width, v)
-
-    @router.get("/api/tree", summary="The accessibility tree of a step of a published trajectory")
-    def tree(
-        request: Request, trajectory_id: Id, num: int, form: TreeForm = "full", v: Version = ""
-    ) -> Response:
-        return tree_answer(explorer, request, trajectory_id, num, form, v)
+    add_story_routes(router, "/api", explorer, Id, "a published trajectory")
 
     @router.get("/trajectories/reasoning", include_in_schema=False)
     def reasoning(request: Request, trajectory_id: Id, judge: Id) -> Response:
@@ -186,6 +168,32 @@ def build_explorer_router(explorer: Explorer) -> APIRouter:
     return router
 
 
+def add_story_routes(
+    router: APIRouter, path: str, explorer: Explorer, StoryId: Any, whose: str, for_good: str = FOR_GOOD
+) -> None:
+    """Pictures and trees under ``path``; ``StoryId`` is the parameter that names the trajectory, and may ask
+    who reads it. ``whose`` says for OpenAPI which trajectories there are."""
+
+    @router.get(f"{path}/screenshot", summary=f"The screenshot of a step of {whose}")
+    def screenshot(
+        request: Request, trajectory_id: StoryId, num: str, width: Width = None, v: Version = ""
+    ) -> Response:
+        """``num`` is a step's number, or ``last``: that answers 204 where no screenshot was recorded."""
+        return picture_answer(explorer, request, "step", trajectory_id, num, width, v, for_good)
+
+    @router.get(f"{path}/goal_image", summary=f"A picture that belongs to the goal of {whose}")
+    def goal_image(
+        request: Request, trajectory_id: StoryId, num: str, width: Width = None, v: Version = ""
+    ) -> Response:
+        return picture_answer(explorer, request, "goal", trajectory_id, num, width, v, for_good)
+
+    @router.get(f"{path}/tree", summary=f"The accessibility tree of a step of {whose}")
+    def tree(
+        request: Request, trajectory_id: StoryId, num: int, form: TreeForm = "full", v: Version = ""
+    ) -> Response:
+        return tree_answer(explorer, request, trajectory_id, num, form, v, for_good)
+
+
 def tree_answer(
     explorer: Explorer,
     request: Request,
@@ -193,7 +201,7 @@ def tree_answer(
     num: int,
     form: TreeForm,
     v: str,
-    for_good: str = FOR_GOOD,
+    for_good: str,
 ) -> Response:
     """A tree as text; ``for_good`` is how long it keeps under an address that names the dataset's version."""
     try:
@@ -215,7 +223,7 @@ def picture_answer(
     num: str,
     width: int | None,
     v: str,
-    for_good: str = FOR_GOOD,
+    for_good: str,
 ) -> Response:
     """A picture, as `tree_answer` gives a tree."""
     is_last = num == "last" and kind == "step"
