@@ -20,12 +20,13 @@ from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES, approximate_interval
 from leaderboard.paper.audit import Counts
 from leaderboard.paper.published import PublishedCell, PublishedLabel, PublishedRow
+from leaderboard.report import complete_labels
 
 DESIGN_EFFECTS: Final = MappingProxyType({"precision": 1.6, "recall": 1.85, "f1": 1.85})
 """Variance over tasks against variance of independent rows: means over AER-C, NNetNav and the rule-based
 judge, whose real test verdicts give 1.5 to 1.8 for precision, 1.6 to 2.2 for recall, 1.7 to 2.1 for F1."""
 
-_UNKNOWN = ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "kappa")
+_UNKNOWN = ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "fpr", "balanced_accuracy", "kappa")
 
 
 def published_label(label: PublishedLabel | None) -> dict[str, Any] | None:
@@ -212,7 +213,7 @@ def _scored_row(record: ScoredRecord, attempts: int) -> BoardRow:
         source="scored here", attempts=attempts, file_sha256=record.file_sha256,
         labels={
             label: found and {**found, "rank": None, "best": False, "intervals": "tasks", "note": ""}
-            for label, found in record.report["labels"].items()
+            for label, found in complete_labels(record.report).items()
         },
         cost=record.report.get("cost"),
         marks=_marks(record),

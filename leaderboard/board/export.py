@@ -46,7 +46,7 @@ DESCRIPTION = (
 RANK = ("place", "low", "high")
 FIGURES = (
     "n", "positives", "tp", "fp", "fn", "tn", "no_verdict", "coverage", "precision", "recall", "f1",
-    "accuracy", "npv", "tnr", "kappa",
+    "accuracy", "npv", "tnr", "kappa", "fpr", "balanced_accuracy",
 )  # fmt: skip
 INTERVALS = ("precision_ci", "recall_ci", "f1_ci")
 

@@ -84,6 +84,12 @@ def f1_from_counts(tp: int, fp: int, fn: int) -> float | None:
     return ratio(2 * tp, 2 * tp + fp + fn)
 
 
+def balanced_accuracy_from_counts(tp: int, fp: int, fn: int, tn: int) -> float | None:
+    """The mean of recall and TNR (Brodersen et al. 2010); None where one of the two classes has no rows."""
+    recall, tnr = ratio(tp, tp + fn), ratio(tn, tn + fp)
+    return None if recall is None or tnr is None else (recall + tnr) / 2
+
+
 def kappa_from_counts(tp: int, fp: int, fn: int, tn: int) -> float | None:
     """Cohen's kappa = (p_o - p_e) / (1 - p_e); None when chance agreement p_e is 1 or there are no rows."""
     n = tp + fp + fn + tn
@@ -115,5 +121,7 @@ def figures(tp: int, fp: int, fn: int, tn: int, no_verdict: int = 0, policy: str
         "accuracy": ratio(tp + tn, n),
         "npv": ratio(tn, tn + fn),
         "tnr": ratio(tn, tn + fp),
+        "fpr": ratio(fp, tn + fp),
+        "balanced_accuracy": balanced_accuracy_from_counts(tp, fp, fn, tn),
         "kappa": kappa_from_counts(tp, fp, fn, tn),
     }

@@ -10,7 +10,8 @@ from .scores import judge_scores
 
 _DESCRIPTION = """
 How far a judge of web agents can be trusted: precision of its positive verdicts against expert labels
-(AgentRewardBench, section 4.2), with recall, F1, accuracy, NPV, TNR, Cohen's kappa, coverage and counts.
+(AgentRewardBench, section 4.2), with recall, F1, accuracy, NPV, TNR, FPR, balanced accuracy, Cohen's kappa,
+coverage and counts.
 Verdicts and labels are 1 (true), 0 (false) or -1 (no verdict; an unsure label).
 """
 
@@ -26,8 +27,9 @@ Args:
     seed: seed of the resampling.
 
 Returns:
-    n, positives, tp, fp, fn, tn, no_verdict, coverage, precision, recall, f1, accuracy, npv, tnr, kappa,
-    and with resampling precision_ci, recall_ci, f1_ci as [low, high]. An undefined figure is None.
+    n, positives, tp, fp, fn, tn, no_verdict, coverage, precision, recall, f1, accuracy, npv, tnr, fpr,
+    balanced_accuracy, kappa, and with resampling precision_ci, recall_ci, f1_ci as [low, high]. An
+    undefined figure is None.
 
 Examples:
     >>> metric = evaluate.load("leaderboard/judge_precision")

@@ -53,7 +53,8 @@ def test_unknown_counts_are_null_and_the_printed_figures_stand():
     found = published_cell(cell(bounds=(Counts(4, 1, 2, 7), Counts(8, 2, 6, 9))))
     assert set(found) == CELL
     assert (found["precision"], found["recall"], found["n"], found["positives"]) == (0.8, None, 20, 10)
-    assert [found[name] for name in ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "kappa")] == [None] * 8
+    counted = ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "fpr", "balanced_accuracy", "kappa")
+    assert [found[name] for name in counted] == [None] * 10
     assert found["coverage"] is None
 
 

@@ -69,6 +69,8 @@ def test_every_figure_on_a_table_made_by_hand():
         "accuracy": 0.7,  # 70 / 100
         "npv": 0.6,  # 30 / 50
         "tnr": 0.75,  # 30 / 40
+        "fpr": 0.25,  # 10 / 40
+        "balanced_accuracy": pytest.approx(17 / 24),  # (2/3 + 3/4) / 2
         "kappa": pytest.approx(0.4),  # p_e = (50 * 60 + 50 * 40) / 100**2 = 0.5; (0.7 - 0.5) / (1 - 0.5)
     }
 
@@ -79,16 +81,22 @@ def test_coverage_of_the_published_policy_counts_the_rows_left_out():
     assert (found["n"], found["coverage"]) == (9, 0.9)
 
 
+WITHOUT_NEGATIVES = {"tnr", "fpr", "balanced_accuracy"}
+
+
 @pytest.mark.parametrize(
     ("counts", "undefined"),
     [
-        ((0, 0, 0, 0), {"coverage", "precision", "recall", "f1", "accuracy", "npv", "tnr", "kappa"}),
+        (
+            (0, 0, 0, 0),
+            {"coverage", "precision", "recall", "f1", "accuracy", *WITHOUT_NEGATIVES, "npv", "kappa"},
+        ),
         ((0, 0, 5, 5), {"precision"}),  # never says yes
         ((5, 5, 0, 0), {"npv"}),  # never says no
-        ((0, 5, 0, 5), {"recall"}),  # no positive label
-        ((5, 0, 5, 0), {"tnr"}),  # no negative label
-        ((0, 0, 0, 9), {"precision", "recall", "f1", "kappa"}),  # p_e is 1
-        ((9, 0, 0, 0), {"npv", "tnr", "kappa"}),
+        ((0, 5, 0, 5), {"recall", "balanced_accuracy"}),  # no positive label
+        ((5, 0, 5, 0), WITHOUT_NEGATIVES),  # no negative label
+        ((0, 0, 0, 9), {"precision", "recall", "f1", "balanced_accuracy", "kappa"}),  # p_e is 1
+        ((9, 0, 0, 0), {"npv", *WITHOUT_NEGATIVES, "kappa"}),
     ],
 )
 def test_an_undefined_figure_is_none_and_never_zero(counts, undefined):
@@ -155,6 +163,10 @@ def test_figures_are_those_of_scikit_learn(pairs):
     }
     for name, value in theirs.items():
         assert found[name] == (None if np.isnan(value) else pytest.approx(value)), name
+    assert found["fpr"] == (None if found["tnr"] is None else pytest.approx(1 - found["tnr"]))
+    if found["balanced_accuracy"] is not None:  # scikit-learn leaves a class without rows out of the mean
+        expected = metrics.balanced_accuracy_score(labels, verdicts)
+        assert found["balanced_accuracy"] == pytest.approx(expected)
     if found["kappa"] is not None:
         expected = metrics.cohen_kappa_score(labels, verdicts)
         assert found["kappa"] == pytest.approx(expected, abs=1e-12)

@@ -56,7 +56,8 @@ def test_a_label_that_the_judge_does_not_answer_has_no_view():
 
 
 def test_printed_metrics_without_counts_say_nothing_of_a_share_of_yes():
-    unknown = dict.fromkeys(("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "kappa"))
+    figures = ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "fpr", "balanced_accuracy", "kappa")
+    unknown = dict.fromkeys(figures)
     printed = row("Paper", label({**cell(1, 1, 1, 1), **unknown}), "published", id="paper/x", account="")
     view = view_judge(board(printed), printed, "success")
     assert view.yes_shares is None
