@@ -135,7 +135,8 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
     split.input(follow, split, followers, **at_once)
     changes = [file.change, split.change]
     gr.on(changes, check, [file, split], findings, trigger_mode="always_last", **quiet, **files)
-    gr.on(changes, lambda: "", None, outcome, **at_once)
+    # In the browser, at once: an answer of the server could arrive after that of the button, and erase it.
+    gr.on(changes, None, None, outcome, js="() => ''", **at_once)
     button.click(submit, [file, split, *declared], [outcome, *declared], **quiet, **files)
 
 

@@ -74,7 +74,10 @@ class DatabaseLease:
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
-                connection.invalidate()  # ends the connection, and with it the lock
+                # At once: the server notices only some time later that a connection was closed.
+                connection.execute(text(f"SELECT pg_advisory_unlock({self._lock})"))
+            with contextlib.suppress(SQLAlchemyError):
+                connection.invalidate()  # ends the connection, and with it the lock where it is still held
                 connection.close()
 
 

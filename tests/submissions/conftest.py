@@ -27,8 +27,11 @@ def suite_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def settings(suite_folder, tmp_path) -> Settings:
-    """Settings of the synthetic suite with a state folder of the test's own."""
-    return settings_for(suite_folder, tmp_path / "state")
+    """Settings of the synthetic suite with a state folder of the test's own.
+
+    One secret in every run: which tasks are hidden, and every noise, follow from it.
+    """
+    return settings_for(suite_folder, tmp_path / "state", secret="the secret of the tests' server, not random")
 
 
 @pytest.fixture

@@ -192,7 +192,6 @@ HANDLERS = {
     "space.gradio_app.submit_page.build_form.<locals>.open_page": "anyone",
     "space.gradio_app.submit_page.build_form.<locals>.follow": "anyone",
     "space.gradio_app.submit_page.build_form.<locals>.check": "anyone",
-    "space.gradio_app.submit_page.build_form.<locals>.<lambda>": "anyone",
     "space.gradio_app.submit_page.build_form.<locals>.submit": "signed in",
 }
 """Functions behind the events of pages. ``signed in`` and ``maintainer`` are called as every actor."""

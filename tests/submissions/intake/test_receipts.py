@@ -34,7 +34,7 @@ def test_a_receipt_with_one_fact_changed_is_refused(service, receipt, fact):
 
 
 def test_another_servers_key_does_not_fit(service, receipt, settings, tmp_path):
-    other = again(service, state_dir=tmp_path / "other")
+    other = again(service, state_dir=tmp_path / "other", secret=None)
     assert other.signer.public_key != service.signer.public_key
     assert "another server's key" in problem_of(receipt.to_json(), other.signer.public_key)
     assert "not a public key" in problem_of(receipt.to_json(), "12")
