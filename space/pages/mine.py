@@ -28,7 +28,6 @@ from space.web.submission_text import (
     receipt_link,
     report_html,
     rules_sentence,
-    submission_response,
 )
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import Actor, age_problem, is_same_name
@@ -109,7 +108,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionService, Known:
 
     def answer(submission_id: str, actor: Actor) -> JSONResponse:
         view = hide_unknown(actor, service.submission, submission_id, actor)
-        return JSONResponse(submission_response(view), headers=NO_STORE)
+        return JSONResponse(view.to_json(), headers=NO_STORE)
 
     def act(action: Callable[..., object], submission_id: str, actor: Actor, *more: str) -> JSONResponse:
         require_open(service, even_if_lost=True)
@@ -183,7 +182,8 @@ def own_submission(
     )
     report = Markup("")
     if found.report is not None:  # its values are escaped already
-        report = Markup(report_html(found.report if is_whole else overall_only(found.report)))
+        of = f"{found.judge}, submission {submission_id}"
+        report = Markup(report_html(found.report if is_whole else overall_only(found.report), of))
     return OwnSubmission(found, text, report, decisions, may_publish(found, is_private))
 
 

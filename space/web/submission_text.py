@@ -1,7 +1,7 @@
 """A submission in words: its status, receipt and metrics, and what is left of the account's limits."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -12,7 +12,7 @@ from core.suite import SuiteRules
 from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from space.web.frame import render
 from submissions.intake.accounts import Quota
-from submissions.intake.receipts import Receipt, Status, SubmissionView
+from submissions.intake.receipts import WAITING, Receipt, status_sentence
 from submissions.records.statuses import SubmissionStatus
 
 
@@ -64,12 +64,14 @@ def receipt_link(receipt: Receipt) -> str:
     return f"data:application/json;charset=utf-8,{quote(text)}"
 
 
-def report_html(report: Mapping[str, Any]) -> str:
-    """The metrics of a score report by benchmark, a table a label."""
+def report_html(report: Mapping[str, Any], of: str = "") -> str:
+    """The metrics of a score report by benchmark, a table a label; ``of`` names the report where a page has
+    several."""
     labels = {label: report["labels"][label] for label in LABELS if label in report["labels"]}
     return render(
         "submit/report.html",
         report={"labels": labels},
+        of=of,
         titles=BENCHMARK_TITLES,
         label_titles=LABEL_TITLES,
         percent=percent,
@@ -77,7 +79,6 @@ def report_html(report: Mapping[str, Any]) -> str:
     )
 
 
-WAITING: Final = "It is recorded here and waits to be stored permanently; its page says when it is accepted."
 UNSCORED: Final = "It is recorded and has no score yet; the maintainers of this Space take care of it."
 
 
@@ -86,18 +87,6 @@ class StatusText(NamedTuple):
 
     word: str
     sentence: str
-
-
-def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
-    """What the status of a receipt means; ``reasons`` are those for holding it."""
-    match status:
-        case "accepted":
-            return "It is accepted and stored permanently."
-        case "waiting":
-            return WAITING
-        case "held":
-            why = "; ".join(reason.rstrip(".") for reason in reasons if reason) or "no reason was recorded"
-            return f"It is held until a maintainer has reviewed it, and is scored after that: {why}."
 
 
 def describe_status(
@@ -141,8 +130,3 @@ def describe_status(
 
 def _why(reasons: Mapping[str, str], kind: str) -> str:
     return f": {reasons[kind].rstrip('.')}" if reasons.get(kind) else ""
-
-
-def submission_response(view: SubmissionView) -> dict[str, Any]:
-    """A submission as REST, MCP and Gradio's clients get it: receipt, status, metrics, and a sentence."""
-    return {**view.to_json(), "told": status_sentence(view.receipt.status, view.status.reasons)}
