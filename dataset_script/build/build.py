@@ -26,12 +26,12 @@ from dataset_script.build.parts import (
 )
 from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
-from dataset_script.build.shards import RowsTask, Shard, plan_shards, render_manifest, write_rows, write_shard
+from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources import open_source
 from dataset_script.sources.base import JudgmentSource, SourceListing, TrajectorySource
-from dataset_script.sources.published import MANIFEST, PublishedRun
+from dataset_script.sources.published import MANIFEST, PublishedRun, Shard
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ whatever order. manifest.json, every file with its hash, size and rows, is a pur
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import Part, table_of
 from dataset_script.build.rows import Row
 from dataset_script.schema import CONFIGURATIONS, Configuration, arrow_schema
-from dataset_script.sources.published import FORMAT
+from dataset_script.sources.published import FORMAT, Shard
 
 TEXT_SHARD_BYTES: Final = 8_000_000
 """Readers that stream fetch a whole shard for its first row, so shards of text stay small.
@@ -53,18 +53,6 @@ class ShardTask:
     def name(self) -> str:
         """The file's path inside the dataset's folder."""
         return f"data/{self.configuration}/{self.split}-{self.index:05d}-of-{self.total:05d}.parquet"
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A file that was written, as the manifest describes it."""
-
-    name: str
-    configuration: str
-    split: str
-    sha256: str
-    bytes: int
-    rows: int
 
 
 def shard_bytes(configuration: Configuration) -> int:
@@ -155,15 +143,7 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def render_manifest(suite: str, source: Mapping[str, Any], shards: Iterable[Shard]) -> str:
     """The manifest: the same shards give the same text. ``source`` says where the runs came from."""
-    files = {
-        shard.name: {
-            "configuration": shard.configuration,
-            "split": shard.split,
-            "sha256": shard.sha256,
-            "bytes": shard.bytes,
-            "rows": shard.rows,
-        }
-        for shard in shards
-    }
+    described = [asdict(shard) for shard in shards]
+    files = {entry.pop("name"): entry for entry in described}
     content = {"format": FORMAT, "suite": suite, "source": dict(source), "files": files}
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -87,6 +87,18 @@ FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """A file of rows, as the manifest describes it."""
+
+    name: str
+    configuration: str
+    split: str
+    sha256: str
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class RowGroup:
     """A row group of a Parquet file of the dataset, the file by its name inside the folder."""
 

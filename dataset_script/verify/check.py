@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from core.console import Progress, no_progress
 from core.hub import BESIDE_THE_DATA, HubError, describe_failure, status_of
 from core.suite import Suite, SuiteError, load_suite, shipped_suites
-from dataset_script.verify.manifest import Findings, Manifest, Shard, VerifyReport, check_files, read_manifest
+from dataset_script.sources.published import Shard
+from dataset_script.verify.manifest import Findings, Manifest, VerifyReport, check_files, read_manifest
 from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
 from dataset_script.verify.totals import Facts, check_agreement
 
@@ -101,7 +102,7 @@ def verify(
         progress(done, len(shards), shard.name)
         of_split = rows[shard.configuration]
         of_split[shard.split] = of_split.get(shard.split, 0) + check_shard(
-            shard, forbidden, facts, findings, is_blind=manifest.is_blind
+            folder, shard, forbidden, facts, findings, is_blind=manifest.is_blind
         )
     progress(len(shards), len(shards), "")
     check_agreement(facts, suite or _suite_of(manifest), findings, is_blind=manifest.is_blind)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from core.hub import BESIDE_THE_DATA
 from core.predictions.findings import Finding
 from dataset_script.schema import CONFIGURATIONS
-from dataset_script.sources.published import FORMAT, MANIFEST
+from dataset_script.sources.published import FORMAT, MANIFEST, Shard
 
 TITLES: Final = MappingProxyType(
     {
@@ -131,17 +131,6 @@ _HUB_CACHE: Final = ".cache"
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
-    """A data file that the manifest lists and that is there."""
-
-    path: Path
-    name: str
-    configuration: str
-    split: str
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class Manifest:
     """What the manifest says: the suite's name, whether agents are hidden, what is known of each file."""
 
@@ -168,7 +157,7 @@ def read_manifest(folder: Path, findings: Findings) -> Manifest | None:
 
 
 def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[Shard, ...]:
-    """The shards, after comparing each file with what the manifest says of it."""
+    """The shards that are there, after comparing each file with what the manifest says of it."""
     listed = manifest.files
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -204,10 +193,11 @@ def _shards(folder: Path, listed: dict[str, Any], findings: Findings) -> Iterato
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != entry.get("sha256"):
             findings.add("other_bytes", name, "SHA-256")
-        if path.stat().st_size != entry.get("bytes"):
+        size, rows = path.stat().st_size, entry.get("rows")
+        if size != entry.get("bytes"):
             findings.add("other_bytes", name, "size")
-        rows = entry.get("rows")
-        yield Shard(path, name, found["configuration"], found["split"], rows if isinstance(rows, int) else -1)
+        rows = rows if isinstance(rows, int) else -1
+        yield Shard(name, found["configuration"], found["split"], digest, size, rows)
 
 
 def _check_sequences(shards: tuple[Shard, ...], findings: Findings) -> None:

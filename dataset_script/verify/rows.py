@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -18,8 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.ids import TrajectoryId
-from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, Configuration, arrow_schema
-from dataset_script.verify.manifest import Findings, Shard
+from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, arrow_schema
+from dataset_script.sources.published import Shard
+from dataset_script.verify.manifest import Findings
 from dataset_script.verify.totals import Facts
 
 FORMATS: Final = ("PNG", "JPEG", "WEBP")
@@ -129,11 +131,17 @@ MAY_HOLD_REWARDS: Final = frozenset({"rewards"})
 
 
 def check_shard(
-    shard: Shard, forbidden: Forbidden, facts: Facts, findings: Findings, *, is_blind: bool = False
+    folder: Path,
+    shard: Shard,
+    forbidden: Forbidden,
+    facts: Facts,
+    findings: Findings,
+    *,
+    is_blind: bool = False,
 ) -> int:
     """Check one shard and take its facts; returns its number of rows."""
     try:
-        with pq.ParquetFile(shard.path, pre_buffer=False) as file:
+        with pq.ParquetFile(folder / shard.name, pre_buffer=False) as file:
             return _check(file, shard, forbidden, facts, findings, is_blind)
     except (pa.ArrowException, OSError) as error:
         findings.add("not_parquet", shard.name, str(error).splitlines()[0][:200])
@@ -151,7 +159,9 @@ def _check(
     configuration = CONFIGURATIONS[shard.configuration]
     if file.metadata.num_rows != shard.rows:
         findings.add("other_bytes", shard.name, "rows")
-    _check_size(shard, configuration, file.metadata, findings)
+    most = IMAGE_SHARD_BYTES if configuration.has_images else TEXT_SHARD_BYTES
+    if shard.bytes > most and file.num_row_groups > 1:  # one row group alone may be one long trajectory
+        findings.add("large_shard", shard.name, f"{shard.bytes:,} bytes; at most {most:,}")
     for value in (file.schema_arrow.metadata or {}).values():
         _report(forbidden.found_in(value, "the file's metadata", may_hold_rewards=True), shard, findings)
     if not file.schema_arrow.equals(arrow_schema(configuration.name)):
@@ -170,15 +180,6 @@ def _check(
             images = dict(_image_columns(batch, shard, findings))
             facts.take(shard, batch, images, findings)
     return file.metadata.num_rows
-
-
-def _check_size(
-    shard: Shard, configuration: Configuration, metadata: pq.FileMetaData, findings: Findings
-) -> None:
-    most = IMAGE_SHARD_BYTES if configuration.has_images else TEXT_SHARD_BYTES
-    size = shard.path.stat().st_size
-    if size > most and metadata.num_row_groups > 1:  # one row group alone may be one long trajectory
-        findings.add("large_shard", shard.name, f"{size:,} bytes; at most {most:,}")
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from core.ids import TrajectoryId, reading_key
 from core.suite import OFFICIAL, Suite
-from dataset_script.verify.manifest import Findings, Shard
+from dataset_script.sources.published import Shard
+from dataset_script.verify.manifest import Findings
 
 KEYS: Final = MappingProxyType(
     {

@@ -7,8 +7,9 @@ import pytest
 from core.suite import Trajectory
 from dataset_script.build import shards
 from dataset_script.build.parts import PartTask, make_part
-from dataset_script.build.shards import RowsTask, Shard, plan_shards, render_manifest, write_rows, write_shard
+from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
+from dataset_script.sources.published import Shard
 from dataset_script.sources.released import ReleasedSource
 
 SHARDS = [
