@@ -26,6 +26,8 @@ from submissions.intake.review import reasons_to_hold
 from submissions.intake.upload import Upload, read_upload
 from submissions.labels.versions import LabelStore, resolved_settings, serves_records
 from submissions.moderation.actions import Decision, SubmissionActions
+from submissions.privacy.disclosure import DisclosurePolicy
+from submissions.privacy.leak_budget import LeakBudget
 from submissions.records.database import open_database, snapshot
 from submissions.records.files import FileStore
 from submissions.records.queries import (
@@ -38,8 +40,7 @@ from submissions.records.queries import (
     scores_of,
     state_of_board,
 )
-from submissions.scoring.board import CurrentBoard, DisclosurePolicy, References
-from submissions.scoring.leak_report import LeakBudget
+from submissions.scoring.board import CurrentBoard, References
 from submissions.scoring.scorer import POLICY, Scorer, record_submission, refund_submission
 from submissions.scoring.verdicts import read_stored_verdicts, verdict_cache
 
@@ -179,7 +180,11 @@ class SubmissionService:
     @property
     def read_only_reason(self) -> str | None:
         """Why nothing can be submitted, as a message for anyone; None when it can."""
-        return durability_problem(self.settings) or self.durability.closed or self.labels.why_none("test")
+        return self._durability_problem or self.durability.closed or self.labels.why_none("test")
+
+    @cached_property
+    def _durability_problem(self) -> str | None:
+        return durability_problem(self.settings)
 
     @property
     def label_version(self) -> str | None:
@@ -192,7 +197,7 @@ class SubmissionService:
         self._notify(upload)
         return upload
 
-    def rehearse(self, upload: Upload) -> dict:
+    def dry_run(self, upload: Upload) -> dict:
         """The full score report of an acceptable dev file; not recorded. Raises SubmissionError."""
         if not upload.check.acceptable or upload.check.split != "dev":
             raise SubmissionError("only an acceptable dev file can be scored here; fix the findings first")

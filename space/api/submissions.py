@@ -17,7 +17,6 @@ from starlette.concurrency import run_in_threadpool
 from core.predictions.write import template
 from space.auth.auth import Auth
 from space.web.body_limits import FORM_LIMITS
-from space.web.submission_text import submission_response
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
@@ -151,4 +150,4 @@ def _submit(
         return JSONResponse({"error": FAILED}, status_code=500)
     receipt = view.receipt
     status = 200 if not receipt.is_new else 201 if receipt.status == "accepted" else 202
-    return JSONResponse(submission_response(view), status_code=status)
+    return JSONResponse(view.to_json(), status_code=status)

@@ -1,25 +1,38 @@
 """Who makes a request, and where it comes from: the one place where routes and page handlers ask.
 
 On a Space: a signed-in account or a confirmed token. Elsewhere the server is for its own machine only, and
-whoever reaches it is believed their name.
+whoever reaches it is believed their name. The session cookie says who signed in, how and when, signed by the
+server; no token is in it.
 """
 
 import ipaddress
+import logging
 import re
+import secrets
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import date
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Request, Response
+from itsdangerous import BadSignature, URLSafeTimedSerializer
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from core.settings import Settings
-from space.auth.session import Mode, SessionCookie, SignedIn, session_key
 from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token
 from space.web.http_errors import AccessRefused, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
+from submissions.intake.receipts import SecretUnavailable, ServerSecret
+
+logger = logging.getLogger(__name__)
+Mode = Literal["local", "hub"]
+SESSION_SECONDS: Final = 480 * 60
+HINT: Final = "arb-signed-in"
+"""A cookie that scripts may read, and that says only that it is worth asking ``/api/me`` who it is."""
+LONGEST_COOKIE: Final = 2_000
 
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 """A path of this site. Browsers drop tabs and line breaks and read ``\\`` as ``/``: such are not taken."""
@@ -45,6 +58,65 @@ def is_same_origin(headers: Mapping[str, str], own_hosts: Collection[str]) -> bo
     if site is not None:
         return site in ("same-origin", "none")
     return urlsplit(headers.get("origin") or "").netloc.lower() in own_hosts
+
+
+def session_key(settings: Settings) -> bytes:
+    """The key that sessions are signed with; of this process only where the server has no secret."""
+    try:
+        return ServerSecret.of(settings).key("session")
+    except SecretUnavailable as reason:
+        logger.warning("sessions end when this process does: %s", reason)
+        return secrets.token_bytes(32)
+
+
+class SessionCookie:
+    """Writes and reads the cookie of one mode; a cookie of the other mode does not count.
+
+    On a Space it goes over HTTPS only and into the frame that huggingface.co shows the Space in, which takes
+    ``SameSite=None``: what a cookie may do is therefore decided by where a request comes from, too.
+    """
+
+    def __init__(self, key: bytes, mode: Mode) -> None:
+        self._serializer = URLSafeTimedSerializer(key, salt=f"arb-session-{mode}")
+        self._is_hub = mode == "hub"
+        self.name = "__Host-arb-session" if self._is_hub else "arb-session"
+
+    def read(self, cookies: Mapping[str, str]) -> Actor | None:
+        """Who signed in; None without a session, with an old one, or with one that we did not sign.
+
+        Whether that is a maintainer is not in it: `Auth.actor_of` asks the settings each time.
+        """
+        text = cookies.get(self.name, "")
+        if not text or len(text) > LONGEST_COOKIE:
+            return None
+        try:
+            name, since, how = self._serializer.loads(text, max_age=SESSION_SECONDS)
+        except (BadSignature, ValueError, TypeError):
+            return None
+        return Actor(name, since=date.fromisoformat(since) if since else None, how=how)
+
+    def write(self, response: Response, actor: Actor) -> None:
+        """Put the session into an answer."""
+        since = actor.since.isoformat() if actor.since else None
+        text = self._serializer.dumps([actor.name, since, actor.how])
+        self._set(response, self.name, text, SESSION_SECONDS, is_for_scripts=False)
+        self._set(response, HINT, "1", SESSION_SECONDS, is_for_scripts=True)
+
+    def clear(self, response: Response) -> None:
+        """End the session in this browser."""
+        self._set(response, self.name, "", 0, is_for_scripts=False)
+        self._set(response, HINT, "", 0, is_for_scripts=True)
+
+    def _set(self, response: Response, name: str, value: str, seconds: int, is_for_scripts: bool) -> None:
+        response.set_cookie(
+            name,
+            value,
+            max_age=seconds,
+            path="/",
+            secure=self._is_hub,
+            httponly=not is_for_scripts,
+            samesite="none" if self._is_hub else "lax",
+        )
 
 
 class Auth:
@@ -77,11 +149,11 @@ class Auth:
         """Who makes the request; None for a reader whom nobody knows. Raises InvalidToken, HubUnavailable."""
         inner: Any = getattr(request, "request", None) or request  # what a gr.Request holds
         if self.mode == "hub" and (token := bearer_token(inner.headers)) is not None:
-            return self._actor(self.tokens.holder(token))
+            return self._with_role(self.tokens.holder(token))
         signed_in = self.cookie.read(inner.cookies)
         if signed_in is None or not (inner.method in SAFE_METHODS or self.is_own_page(inner)):
             return None
-        return self._actor(signed_in)
+        return self._with_role(signed_in)
 
     def require_actor(self, request: Request) -> Actor:
         """Who makes the request. Raises NotSignedIn where nobody is known, and what ``actor_of`` raises."""
@@ -114,10 +186,9 @@ class Auth:
         hosts = {request.headers.get("host", "").lower(), *self.space_hosts}
         return is_same_origin(request.headers, hosts)
 
-    def _actor(self, signed_in: SignedIn) -> Actor:
+    def _with_role(self, actor: Actor) -> Actor:
         names = self.settings.maintainer_names
-        is_maintainer = any(is_same_name(signed_in.name, name) for name in names)
-        return Actor(signed_in.name, is_maintainer, signed_in.since, signed_in.how)
+        return replace(actor, is_maintainer=any(is_same_name(actor.name, name) for name in names))
 
 
 def is_loopback(host: str) -> bool:

@@ -24,8 +24,7 @@ from starlette.middleware.sessions import SessionMiddleware
 from starlette.routing import Route
 
 from core.suite import SuiteRules
-from space.auth.auth import Auth, is_loopback, local_path
-from space.auth.session import SignedIn, session_key
+from space.auth.auth import Auth, is_loopback, local_path, session_key
 from space.web.frame import PageFrame
 from space.web.http_errors import AccessRefused
 from submissions.intake.accounts import Actor, age_problem, qualifies_on
@@ -142,7 +141,7 @@ class _Login:
             return self._page.problem(NOT_UNDERSTOOD, next_path, 502)
         since = await run_in_threadpool(self._auth.tokens.made_on, name)
         response = RedirectResponse(next_path, 303, headers={"Cache-Control": "no-store"})
-        self._auth.cookie.write(response, SignedIn(name, since, "session"))
+        self._auth.cookie.write(response, Actor(name, since=since, how="session"))
         return response
 
     async def _name(self, request: Request) -> str:
@@ -188,7 +187,7 @@ def build_auth_router(
         if not found:
             return page.form(local_path(next_path), "Fill in your name.", 422)
         response = RedirectResponse(local_path(next_path), 303, NO_STORE)
-        auth.cookie.write(response, SignedIn(found, None, "local"))
+        auth.cookie.write(response, Actor(found))
         return response
 
     @router.post("/sign-out", include_in_schema=False)

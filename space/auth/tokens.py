@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import httpx2
 
-from space.auth.session import SignedIn
 from space.web.http_errors import HubUnavailable, InvalidToken
+from submissions.intake.accounts import Actor
 
 logger = logging.getLogger(__name__)
 TRY_LATER: Final = "the Hub cannot confirm the token at the moment; nothing was done, try again in a minute"
@@ -108,10 +108,10 @@ class ConfirmedTokens:
         self._accounts, self._clock = accounts, clock
         self._key = secrets.token_bytes(32)
         self._lock = threading.Lock()
-        self._remembered: OrderedDict[bytes, tuple[float, SignedIn | str]] = OrderedDict()
+        self._remembered: OrderedDict[bytes, tuple[float, Actor | str]] = OrderedDict()
         self._made_on: OrderedDict[str, date] = OrderedDict()
 
-    def holder(self, token: str) -> SignedIn:
+    def holder(self, token: str) -> Actor:
         """Who holds it. Raises InvalidToken, HubUnavailable; an answer of the Hub holds for a minute."""
         digest = hmac.new(self._key, token.encode(), hashlib.sha256).digest()
         with self._lock:
@@ -127,9 +127,9 @@ class ConfirmedTokens:
             raise InvalidToken(found)
         return found
 
-    def _ask(self, token: str) -> SignedIn:
+    def _ask(self, token: str) -> Actor:
         name = self._accounts.name_of(token)
-        return SignedIn(name, self.made_on(name), "token")
+        return Actor(name, since=self.made_on(name), how="token")
 
     def made_on(self, name: str) -> date | None:
         """The day on which an account was made: it never changes, so that it is asked once."""

@@ -19,7 +19,6 @@ from space.api.submissions import submit_upload
 from space.operations.rate_limit import TooManyChecks
 from space.services import Services
 from space.web.http_errors import AccessRefused
-from space.web.submission_text import submission_response
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import INPUTS, KINDS, DeclarationError
@@ -98,7 +97,7 @@ class Endpoints:
         if not upload.check.acceptable:
             raise CallRefused(_findings_text(upload))
         try:
-            return submission_response(submit_upload(self.service, upload, fields, submitter))
+            return submit_upload(self.service, upload, fields, submitter).to_json()
         except DeclarationError as error:
             raise CallRefused("\n".join(message for _, message in error.problems)) from None
         except SubmissionError as error:

@@ -24,11 +24,10 @@ from space.web.submission_text import (
     receipt_link,
     report_html,
     rules_sentence,
-    status_sentence,
 )
 from submissions.errors import SubmissionError
 from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
-from submissions.intake.receipts import Receipt, SubmissionView
+from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
 from submissions.intake.upload import Upload
 from submissions.service import SubmissionService
 
@@ -219,7 +218,7 @@ def submission_html(
             return problems_html("Nothing was submitted.", problems), by_field
         service = endpoints.service
         if split == "dev":
-            return render("submit/dry_run.html") + report_html(service.rehearse(upload)), {}
+            return render("submit/dry_run.html") + report_html(service.dry_run(upload)), {}
         view = service.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except (CallRefused, SubmissionError) as refused:

@@ -11,7 +11,7 @@ import hmac
 import os
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -94,6 +94,19 @@ SIGNED: Final = (
 Status = Literal["accepted", "waiting", "held"]
 """``accepted``: the record is durable. ``waiting``: it is written here, and not durable yet.
 ``held``: it is durable, and a maintainer looks at the file before it is scored."""
+WAITING: Final = "It is recorded here and waits to be stored permanently; its page says when it is accepted."
+
+
+def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
+    """What the status of a receipt means; ``reasons`` are those for holding it."""
+    match status:
+        case "accepted":
+            return "It is accepted and stored permanently."
+        case "waiting":
+            return WAITING
+        case "held":
+            why = "; ".join(reason.rstrip(".") for reason in reasons if reason) or "no reason was recorded"
+            return f"It is held until a maintainer has reviewed it, and is scored after that: {why}."
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,7 @@ class SubmissionView:
     """When a row made public appears on the board, in a suite with private labels."""
 
     def to_json(self) -> dict[str, Any]:
+        """The submission as REST, MCP and Gradio's clients get it: receipt, status, metrics, a sentence."""
         status = asdict(self.status)
         if self.status.published_at is not None:
             status["published_at"] = self.status.published_at.isoformat()
@@ -145,6 +159,7 @@ class SubmissionView:
             "standing": status,
             "report": self.report,
             "appears_at": self.appears_at and self.appears_at.isoformat(),
+            "told": status_sentence(self.receipt.status, self.status.reasons),
         }
 
 

@@ -1,4 +1,7 @@
-"""What each audience sees of a score where the test labels are private. Pure.
+"""What each audience sees of a score, and which rows stand on the board now. Pure.
+
+Where the labels are public everybody sees the exact report. Where they are private a board holds only the
+rows that owners made public, in rounds and with noise.
 
 The exact report stays in the records; maintainers see it. Everybody else sees a report of the same shape
 whose true positives carry noise, from which all other figures follow:
@@ -18,7 +21,10 @@ benchmark would follow from that: then its benchmarks are all withheld (the othe
 missing one away), and a label that is so overall is not shown.
 
 Nobody can average the noise away: a draw is a pure function of the server's key, the label version and the
-figure, so that the same verdicts show the same figure for as long as the labels stay. The label version is
+figure, so that the same verdicts show the same figure for as long as the labels stay. A figure rests on which
+trajectories of its cell are called positive and on nothing else, so the digest that it is drawn from does
+too: order of rows, spelling of ids, further columns, the other labels' columns, and whether a "no" is
+written false or null change neither digest nor noise. The label version is
 part of it: with the same noise before and after a correction the difference of two figures would be the
 exact effect of the correction. 95 % intervals follow from the noisy counts alone: the ends of the bootstrap
 over tasks move with the exact counts.
@@ -27,15 +33,80 @@ over tasks move with the exact counts.
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from math import hypot, sqrt
 from statistics import NormalDist
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypedDict
 
-from leaderboard.board.board import DESIGN_EFFECTS
+from core.suite import Suite, Trajectory
+from core.vocabulary import LABELS
+from leaderboard.board.board import DESIGN_EFFECTS, ScoredRecord
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
-from submissions.privacy.ranking_half import OVERALL, CellDigest, Digests, benchmark_cell
+from leaderboard.report import Verdicts, verdicts_of
+from submissions.records.models import Score
+from submissions.records.queries import scored_record
+from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
+
+OVERALL: Final = "overall"
+
+
+class CellDigest(TypedDict):
+    """One cell of one label. Everything in it is known to whoever has the file.
+
+    ``digest`` is the SHA-256 (hex) of the ids of the positives; ``rows``, ``positives`` (called positive by
+    the file) and ``no_verdict`` count the cell's trajectories, those with an unsure label too.
+    """
+
+    digest: str
+    rows: int
+    positives: int
+    no_verdict: int
+
+
+Digests = Mapping[str, Mapping[str, CellDigest]]
+"""Label, then cell name (see `benchmark_cell`); a label that the file does not answer is not there."""
+
+
+def benchmark_cell(benchmark: str) -> str:
+    """The name of a benchmark's cell; OVERALL is that of the whole split."""
+    return f"benchmark/{benchmark}"
+
+
+def digests_of(verdicts: Verdicts, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
+    """The cells of every label that the file answers: plain dicts, ready for the records.
+
+    ``trajectories`` are those of the split, in the order of the verdicts' columns. Raises ValueError where
+    their number differs.
+    """
+    benchmarks = sorted({trajectory.benchmark for trajectory in trajectories})
+    found = {}
+    for label in LABELS:
+        column = verdicts_of(verdicts, label)
+        if column is None:
+            continue
+        if len(column) != len(trajectories):
+            raise ValueError(f"{label}: {len(column)} verdicts for {len(trajectories)} trajectories")
+        rows: dict[str, list[tuple[str, int]]] = {benchmark: [] for benchmark in benchmarks}
+        for trajectory, verdict in zip(trajectories, column.tolist(), strict=True):
+            rows[trajectory.benchmark].append((trajectory.trajectory_id, verdict))
+        found[label] = {OVERALL: _cell([row for inside in rows.values() for row in inside])}
+        found[label] |= {benchmark_cell(benchmark): _cell(inside) for benchmark, inside in rows.items()}
+    return found
+
+
+def _cell(rows: Sequence[tuple[str, int]]) -> CellDigest:
+    """The cell of (trajectory id, verdict) pairs."""
+    positives = sorted(trajectory_id for trajectory_id, verdict in rows if verdict == 1)
+    return {
+        "digest": hashlib.sha256("\n".join(positives).encode()).hexdigest(),
+        "rows": len(rows),
+        "positives": len(positives),
+        "no_verdict": sum(verdict < 0 for _, verdict in rows),
+    }
+
 
 _NORMAL_QUANTILE = 1.959963984540054
 
@@ -225,3 +296,76 @@ def _share_of(n: int, count: int, rows: int) -> int:
     The exact count over labelled rows would say of a single trajectory whether its label is "unsure".
     """
     return (2 * count * n + rows) // (2 * rows)
+
+
+EPOCH_YEAR = 2025
+
+
+@dataclass(frozen=True)
+class DisclosurePolicy:
+    """What is shown of the scores of one suite; ``key`` draws the noise, None where the labels are public."""
+
+    suite: Suite
+    key: bytes | None
+
+    def report(self, score: Score, audience: Audience) -> Mapping[str, Any]:
+        """The score report that an audience may see."""
+        if self.key is None or audience == "maintainer":
+            return score.report
+        shown = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
+        return disclose(shown["report"], shown["digests"], self.suite.rules, self.key, audience)
+
+    def _public(self, half: Mapping[str, Any]) -> dict[str, Any]:
+        """A half with noise too: the order of two rows that differ in one run would give its label away."""
+        return disclose(half["report"], half["digests"], self.suite.rules, self.key, "public")
+
+    def board_records(
+        self, scores: Sequence[Score], found: SubmissionStatuses, now: datetime
+    ) -> list[ScoredRecord]:
+        """The submissions that stand on the board now, as everybody may see them."""
+        return [
+            self._board_record(score, found)
+            for score in scores
+            if self.is_on_the_board(found.of(score.submission_id), now)
+        ]
+
+    def is_on_the_board(self, status: SubmissionStatus, now: datetime) -> bool:
+        """Whether a scored submission has a row: by its status and, in a private suite, its round."""
+        if not status.is_on_the_board:
+            return False
+        if self.key is None:
+            return True
+        at = status.published_at
+        return at is not None and self.round(at) < self.round(now)
+
+    def round(self, moment: datetime) -> int:
+        """The number of the round that a moment lies in; rows made public in it appear after its end."""
+        return (moment - _start(moment)) // timedelta(days=max(1, self.suite.rules.round_days))
+
+    def appears_at(self, published_at: datetime | None) -> datetime | None:
+        """When a row appears that was made public at a moment; None where there are no rounds."""
+        if self.key is None or published_at is None:
+            return None
+        days = max(1, self.suite.rules.round_days)
+        return _start(published_at) + (self.round(published_at) + 1) * timedelta(days=days)
+
+    def _board_record(self, score: Score, found: SubmissionStatuses) -> ScoredRecord:
+        record = scored_record(score, found)
+        if self.key is None:
+            return record
+        # Without counts by task: ties come from the intervals, which hold the noise.
+        ranked = score.halves.get("ranked")
+        return replace(
+            record,
+            report=self.report(score, "public"),
+            counts_by_task={},
+            ranking=ranked and _overall_cells(self._public(ranked)),
+        )
+
+
+def _overall_cells(report: Mapping[str, Any]) -> dict[str, Any]:
+    return {label: found["overall"] for label, found in report["labels"].items() if found}
+
+
+def _start(moment: datetime) -> datetime:
+    return datetime(EPOCH_YEAR, 1, 1, tzinfo=moment.tzinfo)

@@ -1,14 +1,15 @@
-"""The database of records: connection, transactions, migrations. SQLite by default, PostgreSQL by URL."""
+"""The database of records: connection, transactions, migrations, moments. SQLite, or PostgreSQL by URL."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import OperationalError as SQLiteBusy
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import DateTime, Engine, TypeDecorator, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session
@@ -74,6 +75,21 @@ def snapshot(engine: Engine) -> Iterator[Session]:
     options = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with transaction(engine.execution_options(**{_READS_ONLY: True}, **options)) as session:
         yield session
+
+
+class Moment(TypeDecorator[datetime]):
+    """A moment in UTC on every database; SQLite keeps no zone and would give it back without one."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect) -> datetime | None:
+        return value if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Changes:

@@ -1,31 +1,22 @@
-"""The current board, made anew only when the records have changed, and which figures each audience sees.
+"""The current board, made anew only when the records have changed, and its reference rows.
 
-Where a suite's labels are public everybody sees the exact report. Where they are private a board holds only
-the rows that owners made public, in rounds and with noise; an owner sees noisy figures, a maintainer exact
-ones. The row of the second annotators is made from the labels, and stands only where these are public: it
-carries exact counts over single trajectories.
+The row of the second annotators is made from the labels, and stands only where these are public: it carries
+exact counts over single trajectories.
 """
 
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from core.suite import OFFICIAL, Suite
-from leaderboard.board.board import Board, BoardRow, ScoredRecord
+from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.quality import ceiling_row
 from leaderboard.paper.published import SECOND_ANNOTATOR, PublishedRow
 from submissions.labels.versions import LabelStore, versions_in
-from submissions.privacy.disclosure import Audience, disclose
 from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import events_after
-from submissions.records.models import Score
-from submissions.records.queries import scored_record
-from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 
 
 class CurrentBoard:
@@ -120,76 +111,3 @@ class References:
     def _published_at(self, session: Session, label_version: str) -> str:
         versions = versions_in(events_after(session, kinds=["labels_published"]), self._suite.name)
         return next((each.at.isoformat() for each in versions if each.version == label_version), "")
-
-
-EPOCH_YEAR = 2025
-
-
-@dataclass(frozen=True)
-class DisclosurePolicy:
-    """What is shown of the scores of one suite; ``key`` draws the noise, None where the labels are public."""
-
-    suite: Suite
-    key: bytes | None
-
-    def report(self, score: Score, audience: Audience) -> Mapping[str, Any]:
-        """The score report that an audience may see."""
-        if self.key is None or audience == "maintainer":
-            return score.report
-        shown = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
-        return disclose(shown["report"], shown["digests"], self.suite.rules, self.key, audience)
-
-    def _public(self, half: Mapping[str, Any]) -> dict[str, Any]:
-        """A half with noise too: the order of two rows that differ in one run would give its label away."""
-        return disclose(half["report"], half["digests"], self.suite.rules, self.key, "public")
-
-    def board_records(
-        self, scores: Sequence[Score], found: SubmissionStatuses, now: datetime
-    ) -> list[ScoredRecord]:
-        """The submissions that stand on the board now, as everybody may see them."""
-        return [
-            self._board_record(score, found)
-            for score in scores
-            if self.is_on_the_board(found.of(score.submission_id), now)
-        ]
-
-    def is_on_the_board(self, status: SubmissionStatus, now: datetime) -> bool:
-        """Whether a scored submission has a row: by its status and, in a private suite, its round."""
-        if not status.is_on_the_board:
-            return False
-        if self.key is None:
-            return True
-        at = status.published_at
-        return at is not None and self.round(at) < self.round(now)
-
-    def round(self, moment: datetime) -> int:
-        """The number of the round that a moment lies in; rows made public in it appear after its end."""
-        return (moment - _start(moment)) // timedelta(days=max(1, self.suite.rules.round_days))
-
-    def appears_at(self, published_at: datetime | None) -> datetime | None:
-        """When a row appears that was made public at a moment; None where there are no rounds."""
-        if self.key is None or published_at is None:
-            return None
-        days = max(1, self.suite.rules.round_days)
-        return _start(published_at) + (self.round(published_at) + 1) * timedelta(days=days)
-
-    def _board_record(self, score: Score, found: SubmissionStatuses) -> ScoredRecord:
-        record = scored_record(score, found)
-        if self.key is None:
-            return record
-        # Without counts by task: ties come from the intervals, which hold the noise.
-        ranked = score.halves.get("ranked")
-        return replace(
-            record,
-            report=self.report(score, "public"),
-            counts_by_task={},
-            ranking=ranked and _overall_cells(self._public(ranked)),
-        )
-
-
-def _overall_cells(report: Mapping[str, Any]) -> dict[str, Any]:
-    return {label: found["overall"] for label, found in report["labels"].items() if found}
-
-
-def _start(moment: datetime) -> datetime:
-    return datetime(EPOCH_YEAR, 1, 1, tzinfo=moment.tzinfo)

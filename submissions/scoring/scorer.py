@@ -20,7 +20,8 @@ from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import limit_message, remaining_quota
 from submissions.intake.declaration import Declaration
 from submissions.intake.upload import Upload, read_upload
-from submissions.privacy.ranking_half import digests_of, halves, labels_of, predictions_of
+from submissions.privacy.disclosure import POLICY, digests_of
+from submissions.privacy.ranking_half import halves, labels_of, predictions_of
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import DECLARED, add_event, find_judge, lock_event_log, number_of_events
 from submissions.records.files import FileStore
@@ -144,7 +145,6 @@ def _body(
     }
 
 
-POLICY = "strict"
 FILE_WAIT: Final = timedelta(minutes=10)
 """So young a submission may have its file at another replica, which scores it."""
 

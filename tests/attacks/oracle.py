@@ -13,9 +13,8 @@ import numpy as np
 from core.suite import SuiteRules
 from leaderboard.judge_precision.confusion import confusion_counts, figures
 from submissions.intake.review import reasons_to_hold
-from submissions.privacy.disclosure import disclose
+from submissions.privacy.disclosure import digests_of, disclose
 from submissions.privacy.leak_budget import Disclosure, Leak, disclosures_in, leak_of
-from submissions.privacy.ranking_half import digests_of
 from tests.attacks.world import World
 
 ACCOUNTS = 5

@@ -5,8 +5,7 @@ import pytest
 
 from core.suite import SuiteRules
 from leaderboard.report import score_report
-from submissions.privacy.disclosure import disclose
-from submissions.privacy.ranking_half import digests_of
+from submissions.privacy.disclosure import digests_of, disclose
 from tests.attacks.findings import Notebook, likely_negatives
 from tests.attacks.oracle import KEY, BudgetSpent, FileHeld, GeneratedOracle, SuccessColumn
 from tests.attacks.world import POSITIVES, make_world, precision_of

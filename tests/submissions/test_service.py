@@ -183,7 +183,7 @@ def test_a_refused_file_is_refused_before_a_label_counts(service, monkeypatch):
 def test_a_rehearsal_gives_the_full_report_of_dev_and_records_nothing(service):
     # Dev: 8 trajectories, successes at places 0, 3, 6: TP 3, FP 1, FN 0, TN 4.
     upload = service.check(verdicts(service.suite, "dev", false_alarms=1), "a.jsonl", "dev")
-    report = service.rehearse(upload)
+    report = service.dry_run(upload)
     overall = report["labels"]["success"]["overall"]
     assert [overall[name] for name in ("tp", "fp", "fn", "tn")] == [3, 1, 0, 4]
     assert report["split"] == "dev"
@@ -191,17 +191,17 @@ def test_a_rehearsal_gives_the_full_report_of_dev_and_records_nothing(service):
     assert_nothing_was_written(service)
 
 
-def test_a_test_file_is_not_rehearsed(service):
+def test_a_test_file_has_no_dry_run(service):
     with pytest.raises(SubmissionError, match="dev"):
-        service.rehearse(service.check(verdicts(service.suite), "a.jsonl", "test"))
+        service.dry_run(service.check(verdicts(service.suite), "a.jsonl", "test"))
 
 
-def test_a_dev_file_with_errors_is_not_rehearsed(service):
+def test_a_dev_file_with_errors_has_no_dry_run(service):
     with pytest.raises(SubmissionError, match="fix the findings"):
-        service.rehearse(service.check(b"{}\n", "a.jsonl", "dev"))
+        service.dry_run(service.check(b"{}\n", "a.jsonl", "dev"))
 
 
 def test_a_rehearsal_without_dev_labels_is_refused_in_words(settings):
     service = SubmissionService(settings.model_copy(update={"labels": "none"}))
     with pytest.raises(SubmissionError, match="scoring dev files is off: no labels are configured"):
-        service.rehearse(service.check(verdicts(service.suite, "dev"), "a.jsonl", "dev"))
+        service.dry_run(service.check(verdicts(service.suite, "dev"), "a.jsonl", "dev"))

@@ -19,10 +19,9 @@ from space.web.frame import PageFrame
 from space.web.submission_text import describe_status
 from submissions.intake.review import TITLES, Flag, ListedSubmission
 from submissions.moderation.overview import Overview, exact_figures, overview, read_log
-from submissions.privacy.leak_budget import Leak
+from submissions.privacy.leak_budget import Leak, LeakReport
 from submissions.records.event_log import KINDS
 from submissions.records.statuses import SubmissionStatus
-from submissions.scoring.leak_report import LeakReport
 from submissions.scoring.rescore import rescorings
 from submissions.service import SubmissionService
 

@@ -10,7 +10,6 @@ from core.settings import Settings
 from core.suite import SuiteRules
 from space.auth.auth import Auth
 from space.auth.oauth import SignInPage, build_auth_router, build_login
-from space.auth.session import SignedIn
 from space.web.assets import StaticAssets
 from space.web.frame import PageFrame
 from submissions.intake.accounts import Actor
@@ -95,5 +94,5 @@ def local_client(tmp_path) -> TestClient:
 def session_cookie(auth: Auth, name: str = "ada") -> str:
     """The Cookie header of somebody who signed in."""
     response = Response()
-    auth.cookie.write(response, SignedIn(name, date(2024, 5, 6), "session"))
+    auth.cookie.write(response, Actor(name, since=date(2024, 5, 6), how="session"))
     return "; ".join(text.split(";")[0] for text in response.headers.getlist("set-cookie"))

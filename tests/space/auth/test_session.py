@@ -4,10 +4,11 @@ import pytest
 from fastapi import Response
 
 from core.settings import Settings
-from space.auth import session
-from space.auth.session import SESSION_SECONDS, SessionCookie, SignedIn, session_key
+from space.auth import auth
+from space.auth.auth import SESSION_SECONDS, SessionCookie, session_key
+from submissions.intake.accounts import Actor
 
-ADA = SignedIn("ada", date(2024, 5, 6), "session")
+ADA = Actor("ada", since=date(2024, 5, 6), how="session")
 KEY = b"k" * 32
 
 
@@ -16,17 +17,17 @@ def cookies_of(response: Response) -> dict[str, str]:
     return {name: value.strip('"') for name, _, value in found}
 
 
-def written(cookie: SessionCookie, signed_in: SignedIn = ADA) -> dict[str, str]:
+def written(cookie: SessionCookie, actor: Actor = ADA) -> dict[str, str]:
     response = Response()
-    cookie.write(response, signed_in)
+    cookie.write(response, actor)
     return cookies_of(response)
 
 
-@pytest.mark.parametrize("signed_in", [ADA, SignedIn("Ada Lovelace, née B.", None, "local")])
+@pytest.mark.parametrize("actor", [ADA, Actor("Ada Lovelace, née B.")])
 @pytest.mark.parametrize("mode", ["local", "hub"])
-def test_what_was_written_is_read(mode, signed_in):
+def test_what_was_written_is_read(mode, actor):
     cookie = SessionCookie(KEY, mode)
-    assert cookie.read(written(cookie, signed_in)) == signed_in
+    assert cookie.read(written(cookie, actor)) == actor
 
 
 def test_a_changed_cookie_is_no_session():
@@ -53,7 +54,7 @@ def test_another_key_or_mode_does_not_open_it():
 def test_a_session_ends_after_480_minutes(monkeypatch):
     cookie = SessionCookie(KEY, "hub")
     cookies = written(cookie)
-    monkeypatch.setattr(session, "SESSION_SECONDS", SESSION_SECONDS - 28_801)  # as if 480 minutes had passed
+    monkeypatch.setattr(auth, "SESSION_SECONDS", SESSION_SECONDS - 28_801)  # as if 480 minutes had passed
     assert cookie.read(cookies) is None
 
 

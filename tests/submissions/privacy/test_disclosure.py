@@ -24,13 +24,13 @@ from leaderboard.report import score_report
 from submissions.privacy.disclosure import (
     LARGEST_DRAW,
     cell_noise,
+    digests_of,
     disclose,
     keyed_normal,
     layered_noise,
     noisy_count,
     noisy_intervals,
 )
-from submissions.privacy.ranking_half import digests_of
 
 
 def test_without_noise_they_are_those_of_published_rows():

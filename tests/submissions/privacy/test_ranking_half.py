@@ -17,15 +17,8 @@ from core.predictions.table import Predictions
 from core.suite import load_suite
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
-from submissions.privacy.ranking_half import (
-    OVERALL,
-    benchmark_cell,
-    digests_of,
-    halves,
-    labels_of,
-    predictions_of,
-    trajectories_of,
-)
+from submissions.privacy.disclosure import OVERALL, benchmark_cell, digests_of
+from submissions.privacy.ranking_half import halves, labels_of, predictions_of, trajectories_of
 
 TEST = load_suite().split("test")
 KEY = b"k" * 32
