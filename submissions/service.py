@@ -1,7 +1,7 @@
 """What the Space and the commands do with a prediction file: check, submit, score, show the board."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -42,7 +42,7 @@ from submissions.records.queries import (
 )
 from submissions.scoring.board import CurrentBoard, References
 from submissions.scoring.scorer import POLICY, Scorer, record_submission, refund_submission
-from submissions.scoring.verdicts import read_stored_verdicts, verdict_cache
+from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
 
 DURABLE_WITHIN_SECONDS = 20.0
 """How long an answer waits for the record to be durable before it says ``waiting``."""
@@ -358,20 +358,29 @@ class SubmissionService:
         """The same where it takes microseconds, so that an event loop may ask; else None: call `board`."""
         return self._current.cached()
 
-    def verdicts(self, submission_id: str) -> Predictions:
-        """The verdicts of a submission: columns in the order of ``suite.split("test")``.
+    @cached_property
+    def paper_verdicts(self) -> Mapping[str, Predictions]:
+        """The verdicts in ARB_PAPER_VERDICTS by the id of the judge's row; read once."""
+        with self._setup_lock:
+            return read_paper_verdicts(self.settings, self.suite)
 
-        Where the suite's labels are private no page shows them. Raises KeyError for a submission that is not
-        in the records of this suite, VerdictsUnavailable where its kept file cannot be read.
+    def verdicts(self, row_id: str) -> Predictions:
+        """The verdicts of a submission, or of a paper's judge whose file is in ARB_PAPER_VERDICTS: columns in
+        the order of ``suite.split("test")``.
+
+        Where the suite's labels are private no page shows them. Raises KeyError for a row without a file
+        here, VerdictsUnavailable where the stored file cannot be read.
         """
-        return self._verdict_cache.get(submission_id, lambda: self._read_verdicts(submission_id))
+        if (of_paper := self.paper_verdicts.get(row_id)) is not None:
+            return of_paper
+        return self._verdict_cache.get(row_id, lambda: self._read_verdicts(row_id))
 
     def _read_verdicts(self, submission_id: str) -> Predictions:
         with snapshot(self.engine) as session:
-            record = find_submission(session, self.suite.name, submission_id)
-        if record is None:
+            submission = find_submission(session, self.suite.name, submission_id)
+        if submission is None:
             raise KeyError(submission_id)
-        return read_stored_verdicts(self.files, record.file_sha256, self.suite, record.split)
+        return read_stored_verdicts(self.files, submission.file_sha256, self.suite, submission.split)
 
     def labels_for_public_figures(self) -> LabelSet | None:
         """The test labels, for figures over many trajectories, where the suite's labels are public.

@@ -1,7 +1,10 @@
-"""The verdicts of scored submissions, read again from their stored files."""
+"""Verdicts that are read again: of submissions from their stored files, of paper judges from a folder."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -11,11 +14,13 @@ from core.predictions import read_predictions
 from core.predictions.check import check
 from core.predictions.raw import ReadingLimits
 from core.predictions.table import Predictions
-from core.suite import Suite
+from core.settings import Settings
+from core.suite import OFFICIAL, Suite
 from submissions.records.files import FileStore
 
 logger = logging.getLogger(__name__)
 
+VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet")
 CACHE_BYTES: Final = 48_000_000
 """Of verdicts and texts that stay in memory: over a thousand plain files, or one of the longest texts."""
 
@@ -46,6 +51,34 @@ def read_verdicts(content: bytes, suite: Suite, split: str) -> Predictions:
         if checked.aligned is not None:
             return checked.aligned
     raise VerdictsUnavailable("the submitted file does not fit the current suite")
+
+
+def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
+    """The files in ARB_PAPER_VERDICTS by the row of the judge that a file is named for, on test.
+
+    A file that cannot be used is named in the log. Empty without such a folder, and on other suites.
+    """
+    from leaderboard.paper.evidence import gather
+    from leaderboard.report import VerdictFileError, read_verdict_file
+
+    found: dict[str, Predictions] = {}
+    if settings.paper_verdicts is None or suite.name != OFFICIAL:
+        return found
+    for path in _files_in(settings.paper_verdicts):
+        try:
+            verdicts = read_verdict_file(path, suite, "test", settings.max_upload_bytes)
+            found |= gather(None, {path.stem: verdicts}).verdicts
+        except (VerdictFileError, ValueError) as problem:
+            logger.warning("a file of ARB_PAPER_VERDICTS cannot be used: %s", problem)
+    return MappingProxyType(found)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix in VERDICT_FILES)
+    except OSError as error:
+        logger.warning("ARB_PAPER_VERDICTS cannot be read: %s", error)
+        return []
 
 
 def verdict_cache() -> ByteCache[Predictions]:
