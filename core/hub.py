@@ -64,7 +64,8 @@ def patiently(
     from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
     def wait(state: RetryCallState) -> float:  # called after the last attempt too
-        return pause_after(state.outcome.exception(), (*PAUSES, 0.0)[state.attempt_number - 1])
+        pause = asked_pause(state.outcome.exception()) or (*PAUSES, 0.0)[state.attempt_number - 1]
+        return min(pause, LONGEST_PAUSE)
 
     def announce(state: RetryCallState) -> None:
         failure = describe_failure(state.outcome.exception())
@@ -96,11 +97,6 @@ def status_of(error: BaseException) -> int | None:
     """The status that the Hub answered; None when no answer came."""
     response = getattr(error, "response", None)
     return response.status_code if response is not None else None
-
-
-def pause_after(error: BaseException, pause: float) -> float:
-    """How many seconds to wait: as long as the Hub asks for (at most its window), else ``pause``."""
-    return min(asked_pause(error) or pause, LONGEST_PAUSE)
 
 
 def asked_pause(error: BaseException) -> float | None:
@@ -204,28 +200,20 @@ def difference(
     return Changes(tuple(sorted(write)), tuple(sorted(remove)))
 
 
-def changed_by_others(
-    before: Mapping[str, RepoFile], now: Mapping[str, RepoFile], changes: Changes
-) -> tuple[str, ...]:
-    """Files about to be written or removed that are not what they were when the work began."""
-    about = (*changes.write, *changes.remove)
-    return tuple(path for path in about if _version(before.get(path)) != _version(now.get(path)))
-
-
-def _version(file: RepoFile | None) -> str | None:
-    return file.blob_id if file is not None else None
+def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
+    return files[path].blob_id if path in files else None
 
 
 def _same(local: Path, remote: RepoFile) -> bool:
     """Whether the repository's file has the local one's bytes: by SHA-256 in LFS, by git's hash otherwise."""
-    size = local.stat().st_size
-    if remote.size != size:
+    from huggingface_hub.utils.sha import git_hash
+
+    if remote.size != local.stat().st_size:
         return False
-    if remote.lfs is not None:
-        with local.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == remote.lfs.sha256
-    git = hashlib.sha1(b"blob %d\0" % size + local.read_bytes(), usedforsecurity=False)
-    return git.hexdigest() == remote.blob_id
+    if remote.lfs is None:
+        return git_hash(local.read_bytes()) == remote.blob_id
+    with local.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == remote.lfs.sha256
 
 
 RepoType = Literal["dataset", "space"]
@@ -245,7 +233,6 @@ class Publication:
 
     @property
     def committed(self) -> bool:
-        """Whether this run made a commit."""
         return bool(self.written or self.removed)
 
 
@@ -278,7 +265,8 @@ class HubRepository:
             changes = difference(files, now, owned)
             if not (changes.write or changes.remove):
                 return Publication(self.repo, head, perhaps_made.write, perhaps_made.remove)
-            if before is not None and (names := changed_by_others(before, now, changes)):
+            touched = (*changes.write, *changes.remove)
+            if before is not None and (names := [p for p in touched if _blob(before, p) != _blob(now, p)]):
                 raise PublishError(
                     f"{self.repo}: somebody changed {', '.join(names[:5])} while this was published; "
                     "look at it and run again to replace it"
