@@ -30,7 +30,7 @@ OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="The fol
 
 
 def verify(as_json: JsonOption = False) -> None:
-    """Check every record: the chain, the kept files, each score made again, and the board.
+    """Check every record: the event log, the stored files, each score made again, and the board.
 
     Exit code 1 when anything is not as it was written. Changes nothing.
     """
@@ -200,7 +200,9 @@ def restore(
 
 def _name_missing(missing: tuple[str, ...]) -> None:
     for sha256 in missing:
-        typer.echo(f"missing: the kept file {sha256}; what was submitted with it cannot be scored", err=True)
+        typer.echo(
+            f"missing: the stored file {sha256}; what was submitted with it cannot be scored", err=True
+        )
 
 
 def _service() -> SubmissionService:

@@ -63,19 +63,19 @@ def file_path(sha256: str) -> str:
     return f"files/{sha256[:2]}/{sha256}"
 
 
-def to_lines(records: Sequence[Event]) -> bytes:
-    return b"".join(record.line() + b"\n" for record in records)
+def to_lines(events: Sequence[Event]) -> bytes:
+    return b"".join(event.line() + b"\n" for event in events)
 
 
 def read_lines(content: bytes, span: Span) -> list[Event]:
     """The records of a file. Raises EventFilesDamaged where they are not those of its span, unchanged."""
     try:
-        records = [parse_event(line) for line in content.splitlines()]
+        events = [parse_event(line) for line in content.splitlines()]
     except EventLogBroken as problem:
         raise EventFilesDamaged(f"{span.path}: {problem}") from None
-    if [record.sequence for record in records] != list(range(span.first, span.last + 1)):
+    if [event.sequence for event in events] != list(range(span.first, span.last + 1)):
         raise EventFilesDamaged(f"{span.path}: it does not hold the records that its name says")
-    return records
+    return events
 
 
 def writer_file(writer: str) -> bytes:

@@ -44,7 +44,7 @@ WAIT_FOR_A_FILE: Final = timedelta(minutes=10)
 """A file that is not here may be at another process, which then commits it; after so long it is lost."""
 
 
-def next_batch(records: Sequence[Event], files: FileStore, now: datetime) -> tuple[int, dict[str, bytes]]:
+def next_batch(events: Sequence[Event], files: FileStore, now: datetime) -> tuple[int, dict[str, bytes]]:
     """How many of the records go into one commit, and the content of it by path; 0 where none can go.
 
     A record and its file are never in two commits. It ends before a record whose file is not here.
@@ -52,19 +52,19 @@ def next_batch(records: Sequence[Event], files: FileStore, now: datetime) -> tup
     taken: list[Event] = []
     contents: dict[str, bytes] = {}
     size = 0
-    for record in records[:MOST_RECORDS]:
+    for event in events[:MOST_RECORDS]:
         content = b""
-        if sha256 := record.file_sha256:
+        if sha256 := event.file_sha256:
             try:
                 content = files.read(sha256)
             except (OSError, ValueError):
-                if now - record.at < WAIT_FOR_A_FILE:
+                if now - event.at < WAIT_FOR_A_FILE:
                     break
-                logger.error("record %d goes to the Hub without its file %s", record.sequence, sha256)
-        size += len(content) + len(record.line())
+                logger.error("record %d goes to the Hub without its file %s", event.sequence, sha256)
+        size += len(content) + len(event.line())
         if taken and size > MOST_BYTES:
             break
-        taken.append(record)
+        taken.append(event)
         if content:
             contents[file_path(sha256)] = content
     if taken:
@@ -135,19 +135,19 @@ class Committer:
     def has_pending(self) -> bool:
         """Whether records wait that can go to the Hub from here, without asking the Hub."""
         with snapshot(self._engine()) as session:
-            records = events_after(session, committed_through(session), most=1)
-        return next_batch(records, self._restorer.files, self._clock())[0] > 0
+            events = events_after(session, committed_through(session), most=1)
+        return next_batch(events, self._restorer.files, self._clock())[0] > 0
 
     def commit_some(self) -> int:
         """One commit of records that wait; how many they were, 0 where none can go. Raises as `connect`."""
         self.connect()
         head = self._head
         with snapshot(self._engine()) as session:
-            records = events_after(session, head.last, most=MOST_RECORDS)
-        number, contents = next_batch(records, self._restorer.files, self._clock())
+            events = events_after(session, head.last, most=MOST_RECORDS)
+        number, contents = next_batch(events, self._restorer.files, self._clock())
         if not number:
             return 0
-        span = Span(records[0].sequence, records[number - 1].sequence)
+        span = Span(events[0].sequence, events[number - 1].sequence)
         commit = self._commit(head, contents, f"Records {span.first} to {span.last}")
         self._head = Head(commit, (*head.spans, span), self._name)
         with transaction(self._engine()) as session:

@@ -45,7 +45,7 @@ def stored_files(session: Session) -> set[str]:
     """The SHA-256 of every file that was submitted, and of every label set that was published."""
     published = events_after(session, kinds=["labels_published"])
     submitted = session.scalars(select(Submission.file_sha256).distinct())
-    return {*submitted, *(record.file_sha256 for record in published)}
+    return {*submitted, *(event.file_sha256 for event in published)}
 
 
 logger = logging.getLogger(__name__)
@@ -84,15 +84,15 @@ class Restorer:
             shared_hash = hash_of_event(session, common) if common else NO_HASH
             wanted = stored_files(session)
         newer = self._newer_records(head, common, shared_hash)
-        newer = [record for record in newer if record.sequence > ours]
-        wanted |= {record.file_sha256 for record in newer if record.file_sha256}
+        newer = [event for event in newer if event.sequence > ours]
+        wanted |= {event.file_sha256 for event in newer if event.file_sha256}
         self._pull_files(wanted, head.commit)
         with transaction(self.engine()) as session:
             lock_event_log(session)
             if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, hash_here)):
                 raise HubError("records were added here while others were fetched; looking again")
-            for record in newer:
-                insert(session, record)
+            for event in newer:
+                insert(session, event)
             note_commit(session, head.last, head.commit, self.clock())
         if newer:
             logger.info("restored from the Hub: the records %d to %d", newer[0].sequence, newer[-1].sequence)
@@ -103,15 +103,15 @@ class Restorer:
         """The Hub's records from the last one that should be the same on both sides."""
         spans = [span for span in head.spans if span.last >= max(common, 1)]
         paths = self.repository.read({span.path: span.size for span in spans}, head.commit, self._progress)
-        records = [r for span in spans for r in read_lines(paths[span.path].read_bytes(), span)]
-        previous = records[0].previous if common and records else NO_HASH
-        for record in records:
-            if record.previous != previous:
-                raise EventFilesDamaged(f"record {record.sequence} on the Hub does not follow the one before")
-            previous = record.hash
-            if record.sequence == common and record.hash != shared_hash:
+        events = [r for span in spans for r in read_lines(paths[span.path].read_bytes(), span)]
+        previous = events[0].previous if common and events else NO_HASH
+        for event in events:
+            if event.previous != previous:
+                raise EventFilesDamaged(f"record {event.sequence} on the Hub does not follow the one before")
+            previous = event.hash
+            if event.sequence == common and event.hash != shared_hash:
                 raise Forked(f"record {common} here and on the Hub ({self.repository.repo}) are different")
-        return records
+        return events
 
     def _pull_files(self, wanted: Iterable[str], commit: str) -> None:
         absent = sorted(sha256 for sha256 in wanted if not self.files.path(sha256).is_file())

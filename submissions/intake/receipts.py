@@ -182,7 +182,7 @@ class Signer:
 
 
 def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -> Receipt:
-    """The receipt of a submission, from the record by which it came."""
+    """The receipt of a submission, from the event by which it came."""
     body = submitted.body
     facts = {name: body[name] for name in SIGNED if name in body}
     receipt = Receipt(

@@ -44,7 +44,7 @@ class Draft:
         return "Draft()"  # without its answers: it may stand in a log
 
     def body(self) -> dict[str, Any]:
-        """What a record keeps of it. Raises SubmissionError with every problem."""
+        """What an event holds of it. Raises SubmissionError with every problem."""
         if problems := self._problems():
             raise SubmissionError("; ".join(problems))
         return {
@@ -134,7 +134,7 @@ class AnnotationActions(Actions):
             return len(assignments)
 
     def save(self, trajectory_id: str, draft: Draft, seen: int, actor: Actor) -> int:
-        """Keep somebody's answers on a trajectory of theirs; gives the sequence of the record that stands.
+        """Keep somebody's answers on a trajectory of theirs; gives the sequence of the event that stands.
 
         ``seen`` is the sequence of the answers that the draft was made from, 0 where there were none. Raises
         SavedElsewhere where others came between. Saving what stands already adds nothing.
@@ -159,7 +159,7 @@ class AnnotationActions(Actions):
             return self._add(session, "annotated", actor, whole).sequence
 
     def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
-        """Decide a question of a trajectory; an earlier decision stays in the records.
+        """Decide a question of a trajectory; an earlier decision stays in the log.
 
         For those who may see the answers; annotators decide what is open, maintainers whatever was annotated.
         """
@@ -185,6 +185,6 @@ class AnnotationActions(Actions):
 
 
 def _is_same(answers: Mapping[str, str], comment: str, is_done: bool, body: Mapping[str, Any]) -> bool:
-    """Whether a record would say nothing new; the seconds alone are not worth one."""
+    """Whether an event would say nothing new; the seconds alone are not worth one."""
     answered = {question: answer for question, answer in body["answers"].items() if answer}
     return (dict(answers), comment, is_done) == (answered, body["comment"], body["is_done"])

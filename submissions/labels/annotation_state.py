@@ -28,7 +28,7 @@ class SavedAnswers:
     """The answers of one annotator on one trajectory, as saved last.
 
     ``answers`` has the questions that are answered so far, ``seconds`` how long it took in all, ``sequence``
-    the number of the record: whoever saves names the one that they saw last.
+    the number of the event: whoever saves names the one that they saw last.
     """
 
     answers: Mapping[str, str]
@@ -144,18 +144,18 @@ class AnnotationState:
 
 def fold_annotations(
     before: AnnotationState,
-    records: Iterable[Event],
+    events: Iterable[Event],
     knows: Callable[[str], bool] = lambda trajectory_id: True,
 ) -> AnnotationState:
-    """What follows from a state and the records behind it, in their order; other kinds are passed by.
+    """What follows from a state and the events behind it, in their order; other kinds are passed by.
 
     ``knows`` says whether a trajectory is one of the suite's: the rest belongs to another suite.
     """
     accounts, active = dict(before.accounts), set(before.active)
     assigned, given, decisions = dict(before.assigned), dict(before.given), dict(before.decisions)
-    for record in records:
-        body = record.body
-        match record.kind:
+    for event in events:
+        body = event.body
+        match event.kind:
             case "invited":
                 accounts[body["annotator"]] = body["account"]
                 active.add(body["annotator"])
@@ -166,24 +166,24 @@ def fold_annotations(
                     if knows(trajectory_id):
                         assigned[trajectory_id] = {**assigned.get(trajectory_id, {}), place: annotator}
             case "annotated" if knows(body["trajectory_id"]):
-                given[body["trajectory_id"], body["annotator"]] = _saved_answers(record)
+                given[body["trajectory_id"], body["annotator"]] = _saved_answers(event)
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
-                decision = Decision(body["answer"], body["reason"], record.actor, record.at)
+                decision = Decision(body["answer"], body["reason"], event.actor, event.at)
                 decisions[key] = (*decisions.get(key, ()), decision)
     return AnnotationState(accounts, frozenset(active), assigned, given, decisions)
 
 
-def _saved_answers(record: Event) -> SavedAnswers:
-    body = record.body
+def _saved_answers(event: Event) -> SavedAnswers:
+    body = event.body
     answers = {question: body["answers"][question] for question in QUESTIONS if body["answers"].get(question)}
     return SavedAnswers(
         answers=MappingProxyType(answers),
         comment=body["comment"],
         seconds=body["seconds"],
         is_done=body["is_done"],
-        at=record.at,
-        sequence=record.sequence,
+        at=event.at,
+        sequence=event.sequence,
     )
 
 
@@ -201,7 +201,7 @@ class AnnotationStateCache:
             return self.within(session)
 
     def within(self, session: Session) -> AnnotationState:
-        """The state at the session's moment, or a later one; in a transaction: before it adds a record."""
+        """The state at the session's moment, or a later one; in a transaction: before it adds an event."""
         last = number_of_events(session)
         with self._lock:
             sequence, state = self._known

@@ -50,20 +50,20 @@ def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
         return versions_in(events_after(session, kinds=["labels_published"]), suite)
 
 
-def versions_in(records: Sequence[Event], suite: str) -> list[LabelVersion]:
-    """The same from the records."""
+def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
+    """The same from the event log."""
     return [
         LabelVersion(
-            version=record.body["version"],
-            file_sha256=record.body["file_sha256"],
-            at=record.at,
-            by=record.actor,
-            why=record.body["why"],
-            labelled=record.body["labelled"],
-            changes=MappingProxyType(record.body["changes"]),
+            version=event.body["version"],
+            file_sha256=event.body["file_sha256"],
+            at=event.at,
+            by=event.actor,
+            why=event.body["why"],
+            labelled=event.body["labelled"],
+            changes=MappingProxyType(event.body["changes"]),
         )
-        for record in records
-        if record.body["suite"] == suite
+        for event in events
+        if event.body["suite"] == suite
     ]
 
 
@@ -109,7 +109,7 @@ def _column(before: LabelSet | None, after: LabelSet, question: str) -> np.ndarr
 def publication_body(
     suite: str, found: LabelSet, before: LabelSet | None, file_sha256: str, why: str
 ) -> dict[str, Any]:
-    """The body of the record by which a set is published."""
+    """The body of the event by which a set is published."""
     return {
         "suite": suite,
         "version": found.version,

@@ -123,11 +123,11 @@ class SubmissionActions(Actions):
             if problem := _conflict(decision, status):
                 raise SubmissionError(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
-            record = self._add(session, decision, actor, body)
+            event = self._add(session, decision, actor, body)
             if decision == "rejected" and status.is_held and not status.is_refunded:
                 back = {"submission_id": submission.id, "reason": "rejected before it was scored"}
                 self._add(session, "refunded", actor, back)
-            return record
+            return event
 
     def ban(self, account: str, actor: Actor, reason: str) -> Event:
         """Close an account to submissions; what it submitted stays as it is."""
@@ -150,7 +150,7 @@ class SubmissionActions(Actions):
     def _of(
         self, session: Session, submission_id: str, owner: Actor | None = None
     ) -> tuple[Submission, SubmissionStatus]:
-        """A submission and where it stands; nobody else adds a record until the transaction ends."""
+        """A submission and where it stands; nobody else adds an event until the transaction ends."""
         lock_event_log(session)
         submission = session.get(Submission, submission_id)
         if submission is None or submission.suite != self.suite.name:
@@ -161,10 +161,10 @@ class SubmissionActions(Actions):
 
     def _published_this_year(self, session: Session, account: str) -> int:
         since, count = self.clock() - YEAR, 0
-        for record in events_after(session, kinds=["published"]):
-            submission = session.get_one(Submission, record.body["submission_id"])
+        for event in events_after(session, kinds=["published"]):
+            submission = session.get_one(Submission, event.body["submission_id"])
             is_of_the_account = is_same_name(submission.judge.account.name, account)
-            count += is_of_the_account and submission.suite == self.suite.name and record.at > since
+            count += is_of_the_account and submission.suite == self.suite.name and event.at > since
         return count
 
 

@@ -29,7 +29,7 @@ from submissions.scoring.scorer import POLICY
 from submissions.service import SubmissionService
 
 DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_exposed")
-"""Kinds of records by which a maintainer has looked at a submission."""
+"""Kinds of events by which a maintainer has looked at a submission."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,10 @@ def overview(service: SubmissionService) -> Overview:
     with snapshot(service.engine) as session:
         found = current_statuses(session)
         listed = _listed(service, session, found)
-        looked_at = {
-            record.body["submission_id"]: record.at for record in events_after(session, kinds=DECIDED)
-        }
+        looked_at = {event.body["submission_id"]: event.at for event in events_after(session, kinds=DECIDED)}
         named_at = {
-            (record.body["account"], record.body["judge"]): record.at
-            for record in events_after(session, kinds=["renamed"])
+            (event.body["account"], event.body["judge"]): event.at
+            for event in events_after(session, kinds=["renamed"])
         }
     return Overview(tuple(listed), tuple(flags_of(listed, looked_at, named_at)), found.banned)
 
@@ -76,11 +74,11 @@ def overview(service: SubmissionService) -> Overview:
 def actions_on(service: SubmissionService, submission_id: str) -> list[ModerationAction]:
     """Everything that was decided of a submission since it came, in order."""
     with snapshot(service.engine) as session:
-        records = events_of_submission(session, submission_id)
+        events = events_of_submission(session, submission_id)
     return [
-        ModerationAction(record.kind, record.at, record.actor, _reason(record.body))
-        for record in records
-        if record.kind in STATUS_KINDS
+        ModerationAction(event.kind, event.at, event.actor, _reason(event.body))
+        for event in events
+        if event.kind in STATUS_KINDS
     ]
 
 
@@ -161,22 +159,20 @@ PUBLIC_FIELDS: Final = MappingProxyType(
 def read_log(
     service: SubmissionService, before: int | None = None, kind: str | None = None, most: int = 50
 ) -> list[dict[str, Any]]:
-    """At most ``most`` records before a sequence, newest first; of one kind, where that is said."""
+    """At most ``most`` events before a sequence, newest first; of one kind, where that is said."""
     kinds = None if kind is None else [kind]
     with snapshot(service.engine) as session:
-        return [
-            event_to_response(record) for record in events_before(session, before, kinds, min(most, MOST))
-        ]
+        return [event_to_response(event) for event in events_before(session, before, kinds, min(most, MOST))]
 
 
-def event_to_response(record: Event) -> dict[str, Any]:
-    """A record as JSON, without anything that labels went into."""
-    body = {name: record.body[name] for name in PUBLIC_FIELDS.get(record.kind, tuple(record.body))}
+def event_to_response(event: Event) -> dict[str, Any]:
+    """An event as JSON, without anything that labels went into."""
+    body = {name: event.body[name] for name in PUBLIC_FIELDS.get(event.kind, tuple(event.body))}
     return {
-        "sequence": record.sequence,
-        "kind": record.kind,
-        "at": record.at.isoformat(timespec="microseconds"),
-        "actor": record.actor,
+        "sequence": event.sequence,
+        "kind": event.kind,
+        "at": event.at.isoformat(timespec="microseconds"),
+        "actor": event.actor,
         "body": body,
-        "hash": record.hash,
+        "hash": event.hash,
     }

@@ -43,7 +43,7 @@ class ReaderActions(Actions):
         trajectory = self._trajectory(trajectory_id)
         if question not in QUESTIONS:
             raise SubmissionError(f"question: use one of {', '.join(QUESTIONS)}")
-        said = checked_text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
+        text = checked_text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
         with transaction(self.engine) as session:
             self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
             known = self._disputes(session)
@@ -60,7 +60,7 @@ class ReaderActions(Actions):
                 "split": trajectory.split,
                 "trajectory_id": trajectory.trajectory_id,
                 "question": question,
-                "text": said,
+                "text": text,
             }
             return self._add(session, "disputed", actor, body)
 
@@ -70,13 +70,13 @@ class ReaderActions(Actions):
             raise PermissionDenied("only maintainers may decide on disputes")
         if decision not in get_args(Decision):
             raise SubmissionError(f"decision: use one of {', '.join(get_args(Decision))}")
-        said = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
+        reason = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
         with transaction(self.engine) as session:
             lock_event_log(session)
             found = self._disputes(session)[dispute_id]
             if found.decided is not None and found.decided.decision == decision:
                 raise SubmissionError(f"this dispute is {decision} already")
-            body = {"dispute_id": dispute_id, "decision": decision, "reason": said}
+            body = {"dispute_id": dispute_id, "decision": decision, "reason": reason}
             return self._add(session, "dispute_decided", actor, body)
 
     def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
@@ -109,7 +109,7 @@ class ReaderActions(Actions):
         return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.suite.name)
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
-        """Let the actor add one more record of a kind; nobody else adds any until the transaction ends."""
+        """Let the actor add one more event of a kind; nobody else adds any until the transaction ends."""
         lock_event_log(session)
         if any(is_same_name(name, actor.name) for name in current_statuses(session).banned):
             raise PermissionDenied(f"the account {actor.name} is closed; ask a maintainer why")

@@ -165,7 +165,7 @@ class LeakBudget:
     ) -> None:
         self._engine, self._suite, self._policy, self._clock = engine, suite, disclosure_policy, clock
         self._lock = threading.Lock()
-        self._kept: tuple[tuple[int, int], LeakReport] | None = None
+        self._cached: tuple[tuple[int, int], LeakReport] | None = None
         self._seen: dict[tuple[int, Audience], tuple[Disclosure, ...]] = {}
 
     def get(self) -> LeakReport | None:
@@ -174,9 +174,9 @@ class LeakBudget:
             return None
         with self._lock, snapshot(self._engine) as session:
             state = (number_of_events(session), self._policy.round(self._clock()))
-            if self._kept is None or self._kept[0] != state:
-                self._kept = (state, _report(list(self._disclosures(session))))
-            return self._kept[1]
+            if self._cached is None or self._cached[0] != state:
+                self._cached = (state, _report(list(self._disclosures(session))))
+            return self._cached[1]
 
     def _disclosures(self, session: Session) -> Iterable[Disclosure]:
         found, now = current_statuses(session), self._policy.round(self._clock())

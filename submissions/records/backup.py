@@ -76,9 +76,9 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
 
     Raises BackupError with every problem: of the folder, or because there are records here already.
     """
-    records = _read_records(folder)
-    wanted = {record.file_sha256 for record in records if record.file_sha256}
-    source, missing, problems = FileStore(folder / FILES), [], check_event_log(records)
+    events = _read_records(folder)
+    wanted = {event.file_sha256 for event in events if event.file_sha256}
+    source, missing, problems = FileStore(folder / FILES), [], check_event_log(events)
     target = FileStore(settings.state_dir / "files")
     for sha256 in sorted(wanted):
         try:
@@ -92,7 +92,7 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
     engine = open_database(settings.records_url())
     try:
         with transaction(engine) as session:
-            number = restore_events(session, records)
+            number = restore_events(session, events)
             for sha256 in sorted(wanted.difference(missing)):
                 target.keep(source.read(sha256))
     except NotEmpty as problem:
@@ -109,10 +109,10 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
 def _write(service: SubmissionService, folder: Path) -> Backup:
     board = service.board()
     with snapshot(service.engine) as session:
-        records = events_after(session)
-    _put(folder / RECORDS, b"".join(record.line() + b"\n" for record in records))
+        events = events_after(session)
+    _put(folder / RECORDS, b"".join(event.line() + b"\n" for event in events))
     store, missing = FileStore(folder / FILES), []
-    wanted = sorted({record.file_sha256 for record in records if record.file_sha256})
+    wanted = sorted({event.file_sha256 for event in events if event.file_sha256})
     for sha256 in wanted:
         try:
             store.keep(service.files.read(sha256))
@@ -120,7 +120,7 @@ def _write(service: SubmissionService, folder: Path) -> Backup:
             missing.append(sha256)
     _put(folder / "board.json", board.to_bytes())
     _put(folder / "board.csv", board_to_csv(board).encode())
-    return Backup(len(records), len(wanted) - len(missing), tuple(missing))
+    return Backup(len(events), len(wanted) - len(missing), tuple(missing))
 
 
 def _read_records(folder: Path) -> list[Event]:
@@ -131,15 +131,15 @@ def _read_records(folder: Path) -> list[Event]:
             f"{folder.name!r} has no readable {RECORDS} ({error.strerror or type(error).__name__}); use "
             "a folder that `python -m submissions export` wrote"
         ) from None
-    records, problems = [], []
+    events, problems = [], []
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(parse_event(line))
+            events.append(parse_event(line))
         except EventLogBroken as problem:
             problems.append(f"{RECORDS}, line {number}: {problem}")
     if problems:
         raise BackupError(_together(problems))
-    return records
+    return events
 
 
 def _together(problems: Iterable[str]) -> str:

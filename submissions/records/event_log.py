@@ -36,11 +36,11 @@ ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
 """No board depends on these, so that it is not made anew when annotators save."""
 NO_HASH: Final = "0" * 64
-"""What the first record names as the one before."""
+"""What the first event names as the one before."""
 
 _FIELDS: Final = frozenset(("sequence", "kind", "at", "actor", "body", "previous", "hash"))
 _APPENDING: Final = 20261121
-"""Of PostgreSQL's advisory locks, the one that is held while a record is added."""
+"""Of PostgreSQL's advisory locks, the one that is held while an event is added."""
 
 
 DECLARED = ("kind", "inputs", "model", "authors", "link", "test_labels_used")
@@ -78,7 +78,7 @@ class Event:
         return self.body.get("file_sha256")
 
     def line(self) -> bytes:
-        """The record as a line of canonical JSON, without the line's end."""
+        """The event as a line of canonical JSON, without the line's end."""
         return canonical({**_hashed(self), "hash": self.hash})
 
 
@@ -91,10 +91,10 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
         raise ValueError(f"unknown kind of event {kind!r}")
     lock_event_log(session)
     sequence, previous = head(session)
-    record = Event(sequence + 1, kind, at, actor, json.loads(canonical(body)), previous, "")
-    record = replace(record, hash=hash_of(record))
-    insert(session, record)
-    return record
+    event = Event(sequence + 1, kind, at, actor, json.loads(canonical(body)), previous, "")
+    event = replace(event, hash=hash_of(event))
+    insert(session, event)
+    return event
 
 
 def lock_event_log(session: Session) -> None:
@@ -105,48 +105,48 @@ def lock_event_log(session: Session) -> None:
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
 
-def insert(session: Session, record: Event) -> None:
-    """Write an event that has its hash already, and the rows that follow: for records that are restored."""
+def insert(session: Session, event: Event) -> None:
+    """Write an event that has its hash already, and the rows that follow: for events that are restored."""
     session.add(
         EventRow(
-            sequence=record.sequence, kind=record.kind, at=record.at, actor=record.actor,
-            body=canonical(record.body).decode(), previous=record.previous, hash=record.hash,
-            subject=record.body.get("submission_id"),
+            sequence=event.sequence, kind=event.kind, at=event.at, actor=event.actor,
+            body=canonical(event.body).decode(), previous=event.previous, hash=event.hash,
+            subject=event.body.get("submission_id"),
         )
     )  # fmt: skip
     session.flush()
-    _apply(session, record)
+    _apply(session, event)
 
 
-def _apply(session: Session, record: Event) -> None:
+def _apply(session: Session, event: Event) -> None:
     """Write the rows that follow from an event; most kinds have none, and `statuses` reads them."""
-    body = record.body
-    if record.kind == "submitted":
-        judge = _find_or_add_judge(session, body["account"], body["judge"], record.at)
+    body = event.body
+    if event.kind == "submitted":
+        judge = _find_or_add_judge(session, body["account"], body["judge"], event.at)
         values = {name: body[name] for name in (*DECLARED, *FILED)}
-        session.add(Submission(id=body["submission_id"], judge_id=judge.id, submitted_at=record.at, **values))
-    elif record.kind == "scored":
-        session.add(Score(scored_at=record.at, **{name: body[name] for name in SCORED}))
+        session.add(Submission(id=body["submission_id"], judge_id=judge.id, submitted_at=event.at, **values))
+    elif event.kind == "scored":
+        session.add(Score(scored_at=event.at, **{name: body[name] for name in SCORED}))
     session.flush()
 
 
-def restore_events(session: Session, records: Iterable[Event]) -> int:
+def restore_events(session: Session, events: Iterable[Event]) -> int:
     """Write a whole log into an empty database; how many events it has.
 
     Raises NotEmpty where there are records, ValueError naming every problem of the log.
     """
-    log = list(records)
+    log = list(events)
     if number_of_events(session):
         raise NotEmpty("this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL")
     if problems := check_event_log(log):
         raise ValueError("; ".join(problems))
-    for record in log:
-        insert(session, record)
+    for event in log:
+        insert(session, event)
     return len(log)
 
 
 def head(session: Session) -> tuple[int, str]:
-    """Sequence and hash of the last record; 0 and 64 zeros where there is none."""
+    """Sequence and hash of the last event; 0 and 64 zeros where there is none."""
     last = session.execute(
         select(EventRow.sequence, EventRow.hash).order_by(EventRow.sequence.desc()).limit(1)
     ).one_or_none()
@@ -161,29 +161,29 @@ def number_of_events(session: Session) -> int:
 def events_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
 ) -> list[Event]:
-    """The records behind a sequence, in order; of some kinds, and at most so many, where these are said."""
+    """The events behind a sequence, in order; of some kinds, and at most so many, where these are said."""
     wanted = select(EventRow).where(EventRow.sequence > sequence).order_by(EventRow.sequence).limit(most)
     if kinds is not None:
         wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
-    return [_record(entry) for entry in session.scalars(wanted)]
+    return [_event(entry) for entry in session.scalars(wanted)]
 
 
 def events_before(
     session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
 ) -> list[Event]:
-    """The ``most`` records before a sequence, the newest first; None: from the last one on."""
+    """The ``most`` events before a sequence, the newest first; None: from the last one on."""
     wanted = select(EventRow).order_by(EventRow.sequence.desc()).limit(most)
     if sequence is not None:
         wanted = wanted.where(EventRow.sequence < sequence)
     if kinds is not None:
         wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
-    return [_record(entry) for entry in session.scalars(wanted)]
+    return [_event(entry) for entry in session.scalars(wanted)]
 
 
 def events_of_submission(session: Session, submission_id: str) -> list[Event]:
-    """Every record about a submission, in order; the first is the one by which it came."""
+    """Every event about a submission, in order; the first is the one by which it came."""
     wanted = select(EventRow).where(EventRow.subject == submission_id).order_by(EventRow.sequence)
-    return [_record(entry) for entry in session.scalars(wanted)]
+    return [_event(entry) for entry in session.scalars(wanted)]
 
 
 def parse_event(line: bytes) -> Event:
@@ -192,31 +192,31 @@ def parse_event(line: bytes) -> Event:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.keys() != _FIELDS or not isinstance(fields["body"], dict):
             raise ValueError("not the fields of a record")
-        record = Event(**{**fields, "at": datetime.fromisoformat(fields["at"])})
+        event = Event(**{**fields, "at": datetime.fromisoformat(fields["at"])})
     except (ValueError, TypeError, RecursionError) as error:
         raise EventLogBroken(f"a line is not a record ({error})") from None
-    if hash_of(record) != record.hash:
-        raise EventLogBroken(f"record {record.sequence}: its content was changed (the hash differs)")
-    return record
+    if hash_of(event) != event.hash:
+        raise EventLogBroken(f"record {event.sequence}: its content was changed (the hash differs)")
+    return event
 
 
-def check_event_log(records: Sequence[Event]) -> list[str]:
+def check_event_log(events: Sequence[Event]) -> list[str]:
     """Every problem of a whole log, from event 1; empty when it is as it was written."""
     problems, previous = [], NO_HASH
-    for place, record in enumerate(records, start=1):
-        if record.sequence != place:
-            return [*problems, f"record {place} is missing: the next one is {record.sequence}"]
-        if record.previous != previous:
+    for place, event in enumerate(events, start=1):
+        if event.sequence != place:
+            return [*problems, f"record {place} is missing: the next one is {event.sequence}"]
+        if event.previous != previous:
             problems.append(f"record {place}: does not follow record {place - 1} (the hash before differs)")
-        if hash_of(record) != record.hash:
+        if hash_of(event) != event.hash:
             problems.append(f"record {place}: its content was changed (the hash differs)")
-        previous = record.hash
+        previous = event.hash
     return problems
 
 
-def hash_of(record: Event) -> str:
-    """SHA-256, hexadecimal, of everything in a record but the hash itself."""
-    return hashlib.sha256(canonical(_hashed(record))).hexdigest()
+def hash_of(event: Event) -> str:
+    """SHA-256, hexadecimal, of everything in an event but the hash itself."""
+    return hashlib.sha256(canonical(_hashed(event))).hexdigest()
 
 
 def canonical(value: Mapping[str, Any]) -> bytes:
@@ -225,18 +225,18 @@ def canonical(value: Mapping[str, Any]) -> bytes:
     return text.encode()
 
 
-def _hashed(record: Event) -> dict[str, Any]:
+def _hashed(event: Event) -> dict[str, Any]:
     return {
-        "sequence": record.sequence,
-        "kind": record.kind,
-        "at": record.at.isoformat(timespec="microseconds"),
-        "actor": record.actor,
-        "body": record.body,
-        "previous": record.previous,
+        "sequence": event.sequence,
+        "kind": event.kind,
+        "at": event.at.isoformat(timespec="microseconds"),
+        "actor": event.actor,
+        "body": event.body,
+        "previous": event.previous,
     }
 
 
-def _record(entry: EventRow) -> Event:
+def _event(entry: EventRow) -> Event:
     return Event(
         entry.sequence, entry.kind, entry.at, entry.actor, json.loads(entry.body), entry.previous, entry.hash
     )

@@ -23,7 +23,7 @@ class FileStore:
     def keep(self, content: bytes) -> str:
         """Store ``content`` durably and return its SHA-256; keeping it twice is the same as once.
 
-        A kept file that the disk has changed is replaced by the good content.
+        A stored file that the disk has changed is replaced by the good content.
         """
         sha256 = hashlib.sha256(content).hexdigest()
         path = self.path(sha256)
@@ -35,16 +35,16 @@ class FileStore:
         return sha256
 
     def read(self, sha256: str) -> bytes:
-        """The content of a kept file; raises FileNotFoundError, or ValueError when the disk changed it."""
+        """The content of a stored file; raises FileNotFoundError, or ValueError when the disk changed it."""
         content = self.path(sha256).read_bytes()
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise ValueError(f"kept file {sha256} is damaged: its content no longer has that SHA-256")
+            raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
         return content
 
     def path(self, sha256: str) -> Path:
         """Where a file of this SHA-256 is kept, there or not; raises ValueError for what is no SHA-256."""
         if not re.fullmatch(r"[0-9a-f]{64}", sha256):
-            raise ValueError("a kept file is named by 64 hexadecimal digits")
+            raise ValueError("a stored file is named by 64 hexadecimal digits")
         return self.folder / sha256[:2] / sha256
 
     def remove_leftovers(self, older_than_seconds: float = LEFTOVER_AFTER_SECONDS) -> int:

@@ -35,22 +35,22 @@ class Verification:
 def verify(service: SubmissionService, progress: Progress = lambda done, all: None) -> Verification:
     """Check everything; changes nothing. Scores of label versions that are not here are only counted."""
     with snapshot(service.engine) as session:
-        records = events_after(session)
-    problems = check_event_log(records)
-    submitted = {r.body["submission_id"]: r for r in records if r.kind == "submitted"}
-    scored = [r for r in records if r.kind == "scored"]
+        events = events_after(session)
+    problems = check_event_log(events)
+    submitted = {event.body["submission_id"]: event for event in events if event.kind == "submitted"}
+    scored = [event for event in events if event.kind == "scored"]
     version = service.label_version
-    to_check = [r for r in scored if r.body["label_version"] == version]
-    problems += _duplicates(records)
-    for place, record in enumerate(to_check, start=1):
+    to_check = [event for event in scored if event.body["label_version"] == version]
+    problems += _duplicates(events)
+    for place, event in enumerate(to_check, start=1):
         progress(place, len(to_check))
-        problems += _problems_of_score(service, record, submitted)
-    not_scored = submitted.keys() - {r.body["submission_id"] for r in scored}
+        problems += _problems_of_score(service, event, submitted)
+    not_scored = submitted.keys() - {event.body["submission_id"] for event in scored}
     for submission_id in sorted(not_scored):
         problems += _problems_of_file(service, submitted[submission_id])
-    problems += _problems_of_tables(service, records)
+    problems += _problems_of_tables(service, events)
     return Verification(
-        records=len(records),
+        records=len(events),
         files=len(submitted),
         scores=len(to_check),
         scores_of_other_versions=len(scored) - len(to_check),
@@ -59,19 +59,19 @@ def verify(service: SubmissionService, progress: Progress = lambda done, all: No
     )
 
 
-def _duplicates(records: Sequence[Event]) -> list[str]:
+def _duplicates(events: Sequence[Event]) -> list[str]:
     seen: set[tuple] = set()
     problems = []
-    for record in records:
-        body = record.body
-        if record.kind == "submitted":
+    for event in events:
+        body = event.body
+        if event.kind == "submitted":
             key = ("submission", body["submission_id"])
-        elif record.kind == "scored":
+        elif event.kind == "scored":
             key = ("score", body["submission_id"], body["label_version"], body["policy"])
         else:
             continue
         if key in seen:
-            problems.append(f"record {record.sequence}: this {key[0]} of {key[1]} is recorded twice")
+            problems.append(f"record {event.sequence}: this {key[0]} of {key[1]} is recorded twice")
         seen.add(key)
     return problems
 
@@ -80,7 +80,7 @@ def _problems_of_file(service: SubmissionService, submitted: Event) -> list[str]
     try:
         service.files.read(submitted.body["file_sha256"])
     except (OSError, ValueError):
-        return [f"submission {submitted.body['submission_id']}: its kept file is missing or damaged"]
+        return [f"submission {submitted.body['submission_id']}: its stored file is missing or damaged"]
     return []
 
 
@@ -109,12 +109,12 @@ def _problems_of_score(service: SubmissionService, scored: Event, submitted: dic
     return []
 
 
-def _problems_of_tables(service: SubmissionService, records: Sequence[Event]) -> list[str]:
+def _problems_of_tables(service: SubmissionService, events: Sequence[Event]) -> list[str]:
     """Restore the records into an empty database and compare its tables with those in use."""
     fresh = open_database("sqlite://")
     try:
         with transaction(fresh) as session:
-            restore_events(session, records)
+            restore_events(session, events)
     except ValueError:
         return []  # the log is broken, and its problems are named already
     with snapshot(service.engine) as used, snapshot(fresh) as made:

@@ -60,7 +60,7 @@ def unscored_submissions(engine: Engine, suite: str, label_version: str, policy:
 
 @dataclass(frozen=True)
 class RecordedSubmission:
-    """A submission at one moment of the records. ``last`` is the sequence of the newest record about it,
+    """A submission at one moment of the records. ``last`` is the sequence of the newest event about it,
     ``judge`` the name that its judge has then."""
 
     submission: Submission
@@ -76,15 +76,15 @@ def recorded_submission(
     session: Session, submission: Submission, statuses: SubmissionStatuses, label_version: str | None
 ) -> RecordedSubmission:
     """A submission at the session's moment, with its score under a label version or else its newest one."""
-    records = events_of_submission(session, submission.id)
-    body = records[0].body
+    events = events_of_submission(session, submission.id)
+    body = events[0].body
     newest_first = select(Score).where(Score.submission_id == submission.id).order_by(Score.id.desc())
     scores = session.scalars(newest_first).all()
     of_version = (score for score in scores if score.label_version == label_version)
     return RecordedSubmission(
         submission,
-        records[0],
-        records[-1].sequence,
+        events[0],
+        events[-1].sequence,
         statuses.name_of(body["account"], body["judge"]),
         statuses.of(submission.id),
         next(of_version, scores[0] if scores else None),

@@ -79,14 +79,14 @@ class SubmissionStatuses:
         return shown
 
 
-def fold_statuses(records: Iterable[Event]) -> SubmissionStatuses:
+def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:
     """Statuses from events in their order; events of other kinds are ignored."""
     submissions: dict[str, SubmissionStatus] = {}
     banned: set[str] = set()
     names: dict[tuple[str, str], str] = {}
-    for record in records:
-        body = record.body
-        match record.kind:
+    for event in events:
+        body = event.body
+        match event.kind:
             case "banned":
                 banned.add(body["account"])
             case "unbanned":
@@ -95,7 +95,7 @@ def fold_statuses(records: Iterable[Event]) -> SubmissionStatuses:
                 names[body["account"], body["judge"]] = body["to"]
             case "published":
                 before = submissions.get(body["submission_id"], _INITIAL)
-                at = before.published_at or record.at
+                at = before.published_at or event.at
                 submissions[body["submission_id"]] = replace(before, published_at=at)
             case kind if kind in _CHANGES:
                 before = submissions.get(body["submission_id"], _INITIAL)
@@ -167,17 +167,17 @@ class DisputeView:
         return {**asdict(self), "at": self.at.isoformat(), "decided_at": decided_at}
 
 
-def disputes_in(records: Iterable[Event], suite: str) -> dict[str, Dispute]:
+def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
     """The disputes of a suite by their ids, in the order in which they were filed."""
     found: dict[str, Dispute] = {}
-    for record in records:
-        body = record.body
-        if record.kind == "disputed" and body["suite"] == suite:
+    for event in events:
+        body = event.body
+        if event.kind == "disputed" and body["suite"] == suite:
             asked = {name: body[name] for name in ("trajectory_id", "question", "split", "text")}
-            found[body["dispute_id"]] = Dispute(body["dispute_id"], **asked, by=record.actor, at=record.at)
-        elif record.kind == "dispute_decided" and body["dispute_id"] in found:
+            found[body["dispute_id"]] = Dispute(body["dispute_id"], **asked, by=event.actor, at=event.at)
+        elif event.kind == "dispute_decided" and body["dispute_id"] in found:
             dispute = found[body["dispute_id"]]
-            decided = DisputeDecision(body["decision"], body["reason"], record.actor, record.at)
+            decided = DisputeDecision(body["decision"], body["reason"], event.actor, event.at)
             found[dispute.dispute_id] = replace(dispute, decisions=(*dispute.decisions, decided))
     return found
 
@@ -205,19 +205,19 @@ def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool)
     )
 
 
-def tags_in(records: Iterable[Event], suite: str) -> list[ErrorTag]:
+def tags_in(events: Iterable[Event], suite: str) -> list[ErrorTag]:
     """Every tag of a suite in the order in which it was given; the later one of a person counts."""
     return [
         make_tag(
-            trajectory_id=record.body["trajectory_id"],
-            judge=record.body["judge"],
-            tagger=record.actor,
-            category=record.body["category"],
-            note=record.body["note"],
-            at=record.at,
+            trajectory_id=event.body["trajectory_id"],
+            judge=event.body["judge"],
+            tagger=event.actor,
+            category=event.body["category"],
+            note=event.body["note"],
+            at=event.at,
         )
-        for record in records
-        if record.kind == "error_tagged" and record.body["suite"] == suite
+        for event in events
+        if event.kind == "error_tagged" and event.body["suite"] == suite
     ]
 
 

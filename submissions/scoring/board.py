@@ -37,16 +37,16 @@ class CurrentBoard:
         self._changes = Changes(engine)
         self._lock = threading.Lock()
         self._seen: tuple[int, int] | None = None
-        self._kept: tuple[Hashable, Board] | None = None
+        self._cached: tuple[Hashable, Board] | None = None
 
     def get(self) -> Board:
         """The board of the records as they are at the call; making one can take seconds."""
         with self._lock:
             seen = self._now()  # before the records are read: what comes later is seen next time
-            if self._kept is None or seen is None or seen != self._seen:
-                self._kept = self._read()
+            if self._cached is None or seen is None or seen != self._seen:
+                self._cached = self._read()
                 self._seen = seen
-            return self._kept[1]
+            return self._cached[1]
 
     def cached(self) -> Board | None:
         """The same board where that takes microseconds and no waiting (an event loop may ask); else None."""
@@ -54,7 +54,7 @@ class CurrentBoard:
             return None
         try:
             seen = self._now()
-            return self._kept[1] if self._kept and seen is not None and seen == self._seen else None
+            return self._cached[1] if self._cached and seen is not None and seen == self._seen else None
         finally:
             self._lock.release()
 
@@ -66,8 +66,8 @@ class CurrentBoard:
     def _read(self) -> tuple[Hashable, Board]:
         with snapshot(self._engine) as session:
             state = self._state(session)
-            if self._kept is not None and self._kept[0] == state:
-                return self._kept
+            if self._cached is not None and self._cached[0] == state:
+                return self._cached
             return state, self._make(session, state)
 
 

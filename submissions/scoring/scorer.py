@@ -83,9 +83,9 @@ def record_submission(
 
 
 def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> tuple[Score, int]:
-    """Write a score (the body of a record ``scored``), unless another process wrote it first.
+    """Write a score (the body of an event ``scored``), unless another process wrote it first.
 
-    Gives the score, and a sequence up to which the records hold it.
+    Gives the score, and a sequence up to which the log holds it.
     """
     wanted = (score["submission_id"], score["label_version"], score["policy"])
     try:
@@ -174,51 +174,49 @@ class Scorer:
         """
         found = unscored_submissions(self.engine, self.suite.name, labels.version, POLICY)
         with snapshot(self.engine) as session:
-            status = current_statuses(session)
-        wanted = [
-            record
-            for record in found
+            statuses = current_statuses(session)
+        return sum(
+            self._finish(submission, labels)
+            for submission in found
             if not (
-                status.of(record.id).is_held
-                or status.of(record.id).is_rejected
-                or status.of(record.id).is_withdrawn
+                (status := statuses.of(submission.id)).is_held or status.is_rejected or status.is_withdrawn
             )
-        ]
-        return sum(self._finish(record, labels) for record in wanted)
+        )
 
-    def _finish(self, record: Submission, labels: LabelSet) -> bool:
-        """Score one recorded submission from its kept file; whether that was possible."""
+    def _finish(self, submission: Submission, labels: LabelSet) -> bool:
+        """Score one recorded submission from its stored file; whether that was possible."""
         with snapshot(self.engine) as session:
-            if find_score(session, record.id, labels.version, POLICY) is not None:
+            if find_score(session, submission.id, labels.version, POLICY) is not None:
                 return True  # another process was here first
         try:
-            upload = self.stored_upload(record)
+            upload = self.stored_upload(submission)
         except (OSError, ValueError):
-            if self.clock() - record.submitted_at < FILE_WAIT:
-                logger.warning("submission %s waits: its file is not here (yet)", record.id)
+            if self.clock() - submission.submitted_at < FILE_WAIT:
+                logger.warning("submission %s waits: its file is not here (yet)", submission.id)
                 return False
-            logger.error("submission %s cannot be scored: its kept file is missing or damaged", record.id)
-            refund_submission(self.engine, record.id, "its kept file is missing or damaged", self.clock())
+            problem = "its stored file is missing or damaged"
+            logger.error("submission %s cannot be scored: %s", submission.id, problem)
+            refund_submission(self.engine, submission.id, problem, self.clock())
             return False
         if not upload.check.acceptable:
             codes = ", ".join(finding.code for finding in upload.check.findings if finding.level == "error")
             logger.error(
-                "submission %s cannot be scored: its file is not acceptable now (%s)", record.id, codes
+                "submission %s cannot be scored: its file is not acceptable now (%s)", submission.id, codes
             )
             refund_submission(
-                self.engine, record.id, "its file does not fit the suite any more", self.clock()
+                self.engine, submission.id, "its file does not fit the suite any more", self.clock()
             )
             return False
-        self.score(record.id, record.judge.account.name, upload, labels)
+        self.score(submission.id, submission.judge.account.name, upload, labels)
         return True
 
-    def stored_upload(self, record: Submission) -> Upload:
+    def stored_upload(self, submission: Submission) -> Upload:
         """A submission's file, read again. Raises OSError or ValueError where it is missing or damaged."""
-        content = self.files.read(record.file_sha256)
+        content = self.files.read(submission.file_sha256)
         # It was within the limit of its day.
         most = max(len(content), self.settings.max_upload_bytes)
         settings = self.settings.model_copy(update={"max_upload_bytes": most})
-        return read_upload(content, record.file_name, settings, suite=self.suite, split=record.split)
+        return read_upload(content, submission.file_name, settings, suite=self.suite, split=submission.split)
 
 
 def score_of(upload: Upload, labels: LabelSet, half_key: bytes | None = None) -> dict:

@@ -30,17 +30,17 @@ class VerdictsUnavailable(Exception):
 
 
 def read_stored_verdicts(files: FileStore, sha256: str, suite: Suite, split: str) -> Predictions:
-    """The columns of the kept file with this SHA-256; raises VerdictsUnavailable like `read_verdicts`."""
+    """The columns of the stored file with this SHA-256; raises VerdictsUnavailable like `read_verdicts`."""
     try:
         content = files.read(sha256)
     except (OSError, ValueError):
-        logger.error("verdicts cannot be shown: the kept file %s is missing or damaged", sha256)
+        logger.error("verdicts cannot be shown: the stored file %s is missing or damaged", sha256)
         raise VerdictsUnavailable("the submitted file is missing or damaged on this server") from None
     return read_verdicts(content, suite, split)
 
 
 def read_verdicts(content: bytes, suite: Suite, split: str) -> Predictions:
-    """The columns of a kept file in the order of ``suite.split(split)``, with its texts where they fit.
+    """The columns of a stored file in the order of ``suite.split(split)``, with its texts where they fit.
 
     Raises VerdictsUnavailable where the file is not acceptable now (the suite has changed since).
     """

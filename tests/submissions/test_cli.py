@@ -103,7 +103,7 @@ def test_verify_finds_untouched_records_whole_and_names_what_was_touched(record_
     service.files.path(receipt.file_sha256).unlink()
     code, said = record_commands_run("verify")
     assert code == 1
-    assert f"problem: submission {receipt.submission_id}: its kept file is missing or damaged" in said
+    assert f"problem: submission {receipt.submission_id}: its stored file is missing or damaged" in said
 
 
 def test_a_receipt_is_checked_with_the_public_key(record_commands_run, service, tmp_path):

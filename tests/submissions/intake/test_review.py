@@ -136,11 +136,11 @@ def test_equal_verdicts_of_two_accounts_are_told_once_of_the_later_one():
 
 
 def test_what_was_given_back_is_told_and_what_was_rejected_is_not():
-    back = listed(1, is_scored=False, is_refunded=True, reasons=("its kept file is missing",))
+    back = listed(1, is_scored=False, is_refunded=True, reasons=("its stored file is missing",))
     rejected = listed(2, judge="Beta", content="b", is_scored=False, is_refunded=True, is_rejected=True)
     (flag,) = flags_of([back, rejected], {}, {})
     assert (flag.kind, flag.submission) == ("given back", back)
-    assert "its kept file is missing" in flag.reason
+    assert "its stored file is missing" in flag.reason
 
 
 def test_withdrawn_submissions_ask_for_nothing():

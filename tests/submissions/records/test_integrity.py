@@ -42,7 +42,7 @@ def test_a_changed_score_is_found_in_the_table_and_in_the_record(service, sent):
 def test_a_damaged_file_is_named_by_its_submission(service, sent):
     told = service.submission(sent[0], Actor("Ada"))
     service.files.path(told.receipt.file_sha256).write_bytes(b"rubbish")
-    assert verify(service).problems == (f"submission {sent[0]}: its kept file is missing or damaged",)
+    assert verify(service).problems == (f"submission {sent[0]}: its stored file is missing or damaged",)
 
 
 def test_a_row_that_no_record_made_is_found(service, sent):

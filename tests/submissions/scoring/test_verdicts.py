@@ -1,4 +1,4 @@
-"""What a submission said, read again from its kept file."""
+"""What a submission said, read again from its stored file."""
 
 import io
 import json
