@@ -180,8 +180,8 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
             f"no suite {str(name_or_folder)!r}: shipped are {', '.join(shipped_suites())}; "
             "a suite of your own is a folder with trajectories.csv (columns trajectory_id, split)"
         )
-    rows, columns = read_rows(path)
-    if not rows or not {"trajectory_id", "split"} <= columns:
+    rows = read_rows(path)
+    if not rows or not {"trajectory_id", "split"} <= rows[0].keys():
         raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
     about = folder / "about.md"
     are_public, rules = _policy(folder / "suite.toml")
@@ -217,14 +217,20 @@ def _policy(path: Path) -> tuple[bool, SuiteRules]:
     return labels == "public", rules
 
 
-def read_rows(path: Path) -> tuple[list[dict[str, str]], set[str]]:
-    """The rows of a CSV file and its columns; raises SuiteError when it is no text in UTF-8, or no CSV."""
+def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
+    """The rows of a CSV file.
+
+    Raises SuiteError when it is no text in UTF-8, or no CSV, or lacks columns that are needed; OSError.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            return list(reader), set(reader.fieldnames or ())
+            rows, columns = list(reader), reader.fieldnames or ()
     except (UnicodeDecodeError, csv.Error) as error:
         raise SuiteError(f"{path.name}: cannot be read ({error}); save it as CSV in UTF-8") from error
+    if absent := [name for name in needed if name not in columns]:
+        raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
+    return rows
 
 
 def _trajectories(rows: list[dict[str, str]], file_name: str) -> tuple[Trajectory, ...]:
@@ -279,12 +285,9 @@ def load_dev_labels(suite: Suite) -> tuple[DevLabels, ...]:
     path = suite.dev_labels_path
     if not path.is_file():
         return ()
-    rows, columns = read_rows(path)
-    if absent := [name for name in _DEV_LABEL_COLUMNS if name not in columns]:
-        raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
     problems: list[str] = []
     by_key: dict[tuple[str, int], DevLabels] = {}
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(read_rows(path, _DEV_LABEL_COLUMNS), start=2):
         found = _dev_labels(suite, row)
         if isinstance(found, list):
             problems += [f"row {number}, {problem}" for problem in found]
@@ -354,11 +357,10 @@ def load_tasks(suite: Suite) -> tuple[Task, ...]:
     known = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
     if not suite.tasks_path.is_file():
         return tuple(known[key] for key in sorted(known))
-    rows, columns = read_rows(suite.tasks_path)
-    if absent := [name for name in ("task", "benchmark", *_LISTS, *_WORDS) if name not in columns]:
-        raise SuiteError(f"{suite.tasks_path.name}: the columns {', '.join(absent)} are absent")
     problems, seen = [], set()
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(
+        read_rows(suite.tasks_path, ("task", "benchmark", *_LISTS, *_WORDS)), start=2
+    ):
         key = (row["benchmark"] or "", task_key(row["task"] or ""))
         if key not in known:
             problems.append(f"row {number}, task {key[1][:80]!r}: not a task of the suite's trajectories")

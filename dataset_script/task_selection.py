@@ -6,7 +6,6 @@ is seeded on its own, so the order of rows and other groups do not change it. Th
 repeated: it ended at 100 tasks a benchmark, and its seed is not known.
 """
 
-import csv
 import hashlib
 import random
 from collections import Counter, defaultdict
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.ids import TrajectoryId, task_key
+from core.suite import SuiteError, read_rows
 from core.vocabulary import SPLITS
 
 METADATA_COLUMNS = ("task_name", "sites", "eval_types", "browsergym_split")
@@ -192,13 +192,8 @@ def _is_id(text: str) -> bool:
 
 def _rows(path: Path, needed: Sequence[str]) -> list[dict[str, str | None]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            rows, columns = list(reader), set(reader.fieldnames or ())
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise SelectionError(f"{path.name}: cannot be read ({error}); save it as CSV in UTF-8") from error
+        return read_rows(path, needed)
+    except SuiteError as error:
+        raise SelectionError(str(error)) from error
     except OSError as error:
         raise SelectionError(f"{path}: {error.strerror}") from error
-    if absent := [name for name in needed if name not in columns]:
-        raise SelectionError(f"{path.name}: the columns {', '.join(absent)} are absent")
-    return rows

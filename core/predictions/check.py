@@ -3,16 +3,15 @@
 Reads no label. `row_texts` gives what stands in single rows, for a finding's rows to be shown beside it.
 """
 
-import csv
 import difflib
-import io
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.files import csv_text
 from core.ids import TrajectoryId, reading_key
 from core.predictions import read_predictions
 from core.predictions.csv_file import numbered_records
@@ -205,15 +204,6 @@ class BenchmarkSummary:
     coverage: float
     success_share: float | None
 
-    def to_json(self) -> dict[str, object]:
-        """The summary under the names of the check report."""
-        return {
-            "expected": self.expected,
-            "rows": self.rows,
-            "coverage": self.coverage,
-            "success_share": self.success_share,
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
@@ -241,7 +231,7 @@ class CheckResult:
             "coverage": self.coverage,
             "success_share": self.success_share,
             "findings": [finding.to_json() for finding in self.findings],
-            "by_benchmark": {name: part.to_json() for name, part in self.by_benchmark.items()},
+            "by_benchmark": {name: asdict(part) for name, part in self.by_benchmark.items()},
         }
 
 
@@ -377,16 +367,10 @@ def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) ->
     found, last = {}, max(rows)
     for number, record in numbered_records(text):
         if number in rows:
-            found[number] = _as_csv(record)
+            found[number] = csv_text(record, ()).removesuffix("\n")
         if number >= last:
             break
     return found
-
-
-def _as_csv(record: list[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(record)
-    return out.getvalue().removesuffix("\n")
 
 
 def excerpt(text: str, around: str = "") -> str:

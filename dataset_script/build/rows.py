@@ -5,7 +5,7 @@ full or a copy was stopped.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -14,7 +14,7 @@ from core.ids import TrajectoryId
 from core.suite import DevLabels, Task, Trajectory
 from core.vocabulary import LABELS
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
-from dataset_script.sources.base import Judgment, Note, Recording, Step
+from dataset_script.sources.base import Judgment, Note, Recording
 from dataset_script.sources.released_files import SUCCESS_ABOVE
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
@@ -85,7 +85,7 @@ def trajectory_row(run: Run) -> Row:
         "task_id": TrajectoryId.parse(trajectory.trajectory_id).task_id,
         "goal": run.recording.goal.rstrip("\r\n"),
         "n_steps": len(steps),
-        "steps": [_step_fields(step) for step in steps],
+        "steps": [{column.name: getattr(step, column.name) for column in STEP_FIELDS} for step in steps],
         "final_axtree": steps[-1].axtree if steps else None,
         "final_axtree_pruned": steps[-1].axtree_pruned if steps else None,
         **_label_cells(run.labels),
@@ -163,15 +163,7 @@ def annotation_row(labels: DevLabels) -> Row:
 
 def task_row(task: Task) -> Row:
     """The row of `tasks`."""
-    return {
-        "task": task.task,
-        "benchmark": task.benchmark,
-        "split": task.split,
-        "sites": list(task.sites),
-        "evaluation_types": list(task.evaluation_types),
-        "difficulty": task.difficulty,
-        "category": task.category,
-    }
+    return asdict(task) | {"sites": list(task.sites), "evaluation_types": list(task.evaluation_types)}
 
 
 def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
@@ -207,10 +199,6 @@ def notes_on(run: Run) -> Iterator[Note]:
         yield Note("no_final_tree")
     if run.trajectory.split == "dev" and run.labels is None:
         yield Note("no_dev_labels")
-
-
-def _step_fields(step: Step) -> Row:
-    return {field.name: getattr(step, field.name) for field in STEP_FIELDS}
 
 
 def _image_cell(data: bytes | Path | None) -> Row | None:

@@ -232,7 +232,7 @@ def fetch(
         say(f"{repo} at {commit}: reading the list of files")
         files = _files(hub, repo, commit, out)
         chosen = choose(files, selection) | {path: files[path] for path in (_CARD,) if path in files}
-        _note_what_is_fetched(out, repo, commit)
+        atomic_write(out / _FETCHED, json.dumps({"repo": repo, "commit": commit}, indent=2) + "\n")
         there = {path for path, size in chosen.items() if _is_there(out / path, size)}
         _check_disk(out, sum(size for path, size in chosen.items() if path not in there))
         downloads = Downloads(hub, repo, commit, out, progress, say)
@@ -351,11 +351,6 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
         other = "an unknown repository"
     if other != f"{repo} at {commit}":
         raise HubError(f"{out}: holds files of {other}; name another folder")
-
-
-def _note_what_is_fetched(out: Path, repo: str, commit: str) -> None:
-    content = json.dumps({"repo": repo, "commit": commit}, indent=2) + "\n"
-    atomic_write(out / _FETCHED, content)
 
 
 def _is_there(place: Path, size: int) -> bool:

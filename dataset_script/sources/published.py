@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
 
-from core.vocabulary import SPLITS
+from core.vocabulary import LABELS, SPLITS
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
     Judgment,
@@ -65,20 +65,19 @@ def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
 
     A group whose footer does not have them may hold it. Raises KeyError without a column trajectory_id.
     """
-    column = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == _ID), None)
-    if column is None:
-        raise KeyError(_ID)
     return [
         group
-        for group in range(metadata.num_row_groups)
-        if _may_hold(metadata.row_group(group).column(column).statistics, trajectory_id)
+        for group, ids in enumerate(_id_statistics(metadata))
+        if ids is None or not ids.has_min_max or ids.min <= trajectory_id <= ids.max
     ]
 
 
-def _may_hold(statistics: pq.Statistics | None, trajectory_id: str) -> bool:
-    if statistics is None or not statistics.has_min_max:
-        return True
-    return statistics.min <= trajectory_id <= statistics.max
+def _id_statistics(metadata: pq.FileMetaData) -> list[pq.Statistics | None]:
+    """What the footer says of the ids in each row group. Raises KeyError without a column trajectory_id."""
+    column = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == _ID), None)
+    if column is None:
+        raise KeyError(_ID)
+    return [metadata.row_group(group).column(column).statistics for group in range(metadata.num_row_groups)]
 
 
 MANIFEST: Final = "manifest.json"
@@ -221,11 +220,7 @@ def _ids_of_row_groups(path: Path) -> Iterator[str]:
     """The trajectory of each row group: its least and greatest id, which are one."""
     import pyarrow.parquet as pq
 
-    metadata = pq.read_metadata(path)
-    names = [metadata.row_group(0).column(i).path_in_schema for i in range(metadata.num_columns)]
-    place = names.index("trajectory_id")
-    for number in range(metadata.num_row_groups):
-        statistics = metadata.row_group(number).column(place).statistics
+    for number, statistics in enumerate(_id_statistics(pq.read_metadata(path))):
         if statistics is None or statistics.min != statistics.max:
             raise SourceError(f"{path.name}: row group {number} is not one trajectory's; build again")
         yield statistics.min
@@ -326,7 +321,7 @@ class PublishedSource:
         if not isinstance(file, PublishedRun):
             raise UnusableFileError("not_a_judgment", "it was not listed from a published folder")
         row = _row(self.folder, file.rows[0][1])
-        answers = {name: _answer(row[name]) for name in ("success", "side_effect", "repetition")}
+        answers = {name: None if row[name] is None else bool(row[name]) for name in LABELS}
         same = {name: row[name] for name in ("judge", "has_screenshot", "has_axtree", "state", "optimality")}
         return Judgment(**same, **answers, model=row["judge_model"], reply=row["reply"])
 
@@ -341,17 +336,9 @@ class PublishedSource:
             for row in read_row_group(self.folder, group).to_pylist():
                 picture, box = row["screenshot"], row["box"]
                 del row["trajectory_id"]
-                yield Step(
-                    **row
-                    | {
-                        "box": None if box is None else tuple(box),
-                        "screenshot": None if picture is None else picture["bytes"],
-                    }
-                )
-
-
-def _answer(index: int | None) -> bool | None:
-    return None if index is None else bool(index)
+                row["box"] = None if box is None else tuple(box)
+                row["screenshot"] = None if picture is None else picture["bytes"]
+                yield Step(**row)
 
 
 def _columns(configuration: str) -> tuple[str, ...]:
