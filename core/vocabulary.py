@@ -46,6 +46,31 @@ LABEL_TITLES: Final = MappingProxyType(
 
 LABEL_ALIASES: Final = MappingProxyType({"looping": "repetition"})
 
+JUDGE_KINDS: Final = ("LLM judge", "Trained judge", "Ensemble", "Rule-based", "Human", "Other")
+JUDGE_INPUTS: Final = (
+    "tree",
+    "screenshot",
+    "tree and screenshot",
+    "all screenshots",
+    "steps only",
+    "changes",
+    "caption",
+    "reward",
+    "other",
+)
+"""What a judge sees of a trajectory; ``reward`` is that of the benchmark's own rules."""
+
+EVIDENCE: Final = MappingProxyType(
+    {
+        "verdicts": "computed from verdicts",
+        "unique counts": "one set of whole numbers fits the printed metrics",
+        "several counts": "several sets of whole numbers fit the printed metrics",
+        "no counts": "no whole numbers fit the printed metrics",
+        "reported": "metrics as reported; nothing is derived from them",
+    }
+)
+"""What the metrics of a row on the board rest on."""
+
 STATES: Final = ("ok", "unsure", "unparsed", "refused", "truncated", "too_long", "error")
 """How a judge's answer ended; only ``ok`` carries true or false, every other state is no verdict."""
 

@@ -88,7 +88,8 @@ def _hull(figure: str, ends: Sequence[tuple[int, int]]) -> list[float] | None:
     return [min(low for low, _ in defined), max(high for _, high in defined)]
 
 
-RANKED_PROVENANCES = ("scored", "published")
+STRICT: Final = "strict: no verdict counts as no"
+"""The protocol of rows that are scored here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +128,9 @@ class BoardRow(JudgeInfo):
 
     ``labels`` maps a label to ``{"rank": {"place", "low", "high"} or None, "best": bool, "overall": CELL,
     "by_benchmark": {…}, "by_agent": {…}, "intervals": "tasks" | "approximate" | None, "note": str}``, or to
-    None where the judge gives no such verdicts. ``best`` marks the row that stands for its judge. ``cost`` is
+    None where the judge gives no such verdicts. ``best`` marks the row that stands for its judge. How the
+    figures came about: ``protocol``, ``split`` (test, test (inferred), dev and test) and ``n``, empty or None
+    where the source does not say, and ``evidence``, a key of `core.vocabulary.EVIDENCE`. ``cost`` is
     that of `leaderboard.report.cost_of`, None where the file gives none.
     """
 
@@ -135,6 +138,10 @@ class BoardRow(JudgeInfo):
     date: str
     provenance: str
     source: str
+    protocol: str = ""
+    split: str = ""
+    n: int | None = None
+    evidence: str = "verdicts"
     attempts: int | None = None
     file_sha256: str | None = None
     note: str = ""
@@ -211,6 +218,7 @@ def _scored_row(record: ScoredRecord, attempts: int) -> BoardRow:
     return BoardRow(
         **vars(record.info), id=record.id, date=record.submitted_at, provenance="scored",
         source="scored here", attempts=attempts, file_sha256=record.file_sha256,
+        protocol=STRICT, split="test", n=_n_scored(record.report), evidence="verdicts",
         labels={
             label: found and {**found, "rank": None, "best": False, "intervals": "tasks", "note": ""}
             for label, found in complete_labels(record.report).items()
@@ -220,6 +228,22 @@ def _scored_row(record: ScoredRecord, attempts: int) -> BoardRow:
     )  # fmt: skip
 
 
+def _n_scored(report: Mapping[str, Any]) -> int | None:
+    """On how many trajectories a submission was scored, by its first label."""
+    return next((found["overall"]["n"] for found in report["labels"].values() if found), None)
+
+
+def is_rankable(row: BoardRow) -> bool:
+    """Whether a row may be ranked: scored here, or published on test as its source says and not tuned on it.
+
+    A submission that used test labels says so and is ranked: what it declares is shown beside its name.
+    """
+    if row.provenance == "scored":
+        return True
+    is_comparable = bool(row.protocol) and row.split == "test" and not row.test_labels_used
+    return row.provenance == "published" and is_comparable
+
+
 def _marks(record: ScoredRecord) -> tuple[str, ...]:
     found = {"verified": record.is_verified, "labels exposed": record.is_label_exposed}
     return tuple(mark for mark, is_so in found.items() if is_so)
@@ -227,9 +251,11 @@ def _marks(record: ScoredRecord) -> tuple[str, ...]:
 
 def _published_row(row: PublishedRow) -> BoardRow:
     return BoardRow(
-        id=row.row_id, judge=row.judge, kind=row.kind, inputs=", ".join(row.inputs), model=row.model or "",
-        authors=row.authors or "", link=row.source_url, date=row.date.isoformat(),
-        provenance=row.provenance, source=row.source, note=row.note,
+        id=row.row_id, judge=row.judge, kind=row.kind, inputs=row.inputs, model=row.model or "",
+        authors=row.authors or "", link=row.source_url, test_labels_used=row.test_labels_used,
+        date=row.date.isoformat(), provenance=row.provenance, source=row.source,
+        note="; ".join(filter(None, (row.group and f"{row.group} judge in the paper", row.note))),
+        protocol=row.protocol, split=row.split, n=row.n, evidence=row.evidence,
         labels={label: published_label(row.labels.get(label)) for label in LABELS},
     )  # fmt: skip
 
@@ -244,7 +270,7 @@ def _rank(
     ranking = {row.id: _ranking_cell(row, label, hidden) for row in rows}
     seen: set[tuple[str, str]] = set()
     ranked = []
-    candidates = [row for row in rows if row.labels.get(label) and row.provenance in RANKED_PROVENANCES]
+    candidates = [row for row in rows if row.labels.get(label) and is_rankable(row)]
     for row in sorted(candidates, key=lambda row: _order(row, ranking[row.id])):
         if row.id in hidden:
             row.labels[label]["ranked_by"] = "a half of the tasks that is not shown"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from leaderboard.board.board import RANKED_PROVENANCES, Board, BoardRow
+from leaderboard.board.board import Board, BoardRow, is_rankable
 
 Judge = tuple[str, str]
 
@@ -73,7 +73,7 @@ def board_history(board: Board, label: str) -> History:
 def _is_ranked(row: BoardRow, label: str) -> bool:
     found = row.labels.get(label)
     is_defined = bool(found) and found["overall"]["precision"] is not None
-    return is_defined and row.provenance in RANKED_PROVENANCES
+    return is_defined and is_rankable(row)
 
 
 def _judge(row: BoardRow) -> Judge:

@@ -206,7 +206,7 @@ def audit_to_json(rows: Iterable[PublishedRow]) -> dict:
 
 def _texts(line: AuditLine) -> tuple[str, ...]:
     row, cell = line.row, line.cell
-    inputs = f" ({', '.join(row.inputs)})" if row.inputs else ""
+    inputs = f" ({row.inputs})" if row.inputs else ""
     return (
         row.judge + inputs,
         LABEL_TITLES[line.label],

@@ -258,6 +258,11 @@ def _four_digits(part: int, whole: int) -> tuple[int, ...]:
     return (floor + (2 * rest > whole),)
 
 
+def prints(counts: Counts, figures: Figures) -> bool:
+    """Whether the released scorer can print these figures of these counts."""
+    return counts in _fitting(figures, counts.positives, counts.n - counts.positives)
+
+
 def _judgments(number: int) -> str:
     return "one judgment" if number == 1 else f"{number} judgments"
 

@@ -40,7 +40,7 @@ def table_1(records: Records) -> PaperTable:
     for row in _of_paper(records):
         overall = _cells(records, row, "success", OVERALL)
         by_benchmark = [_cells(records, row, "success", benchmark)[0] for benchmark in BENCHMARKS]
-        rows.append(TableRow((row.kind, paper_name(row)), (*overall, *by_benchmark)))
+        rows.append(TableRow((row.group or row.kind, paper_name(row)), (*overall, *by_benchmark)))
     return PaperTable(
         number=1,
         title="Judges on success: overall, and precision by benchmark",

@@ -36,12 +36,15 @@ def metric_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell
     if cell is None or cell.get(figure) is None:
         return Cell("–", None, _hover(cell, label) or "not known")
     value = cell[figure]
-    return Cell(percent(value), value, _hover(cell, label), _rests_on(cell, figure) < FEW)
+    rests_on = _rests_on(cell, figure)
+    return Cell(percent(value), value, _hover(cell, label), rests_on is not None and rests_on < FEW)
 
 
 def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
     if cell is None:
         return ""
+    if cell["positives"] is None:
+        return "as reported; which trajectories it was evaluated on is not known or not test alone"
     positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
     if cell["tp"] is None:
         return f"{positives}; {cell.get('note') or 'counts not known'}"
@@ -53,8 +56,11 @@ def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
     return f"{hover}; {cell['note']}" if cell.get("note") else hover
 
 
-def _rests_on(cell: Mapping[str, Any], figure: str) -> int:
-    """How many trajectories the metric's denominator has; for F1 and kappa the smaller of their parts."""
+def _rests_on(cell: Mapping[str, Any], figure: str) -> int | None:
+    """How many trajectories the metric's denominator has; of a figure made of two the smaller.
+
+    None where it is not known.
+    """
     if figure == "accuracy":
         return cell["n"]
     if cell["tp"] is None:  # printed figures without counts
@@ -67,6 +73,8 @@ def _rests_on(cell: Mapping[str, Any], figure: str) -> int:
         "kappa": min(tp + fn, fp + tn),
         "npv": tn + fn,
         "tnr": tn + fp,
+        "fpr": tn + fp,
+        "balanced_accuracy": min(tp + fn, tn + fp),
     }[figure]
 
 

@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from core.cache import ByteCache
-from core.console import interval, percent
+from core.console import NOT_DEFINED, interval, percent
 from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.assets import StaticAssets
 from space.web.http_errors import AccessRefused, HubUnavailable
@@ -39,7 +39,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "percent": percent,
         "interval": interval,
-        "thousands": "{:,}".format,
+        "thousands": lambda number: NOT_DEFINED if number is None else f"{number:,}",
         "day": lambda date: date[:10],  # of an ISO date with a time
     }
     environment.globals["link_to"] = link_to

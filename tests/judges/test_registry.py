@@ -120,13 +120,13 @@ RELEASED_FOLDERS = {  # whether the judge of the folder saw tree and screenshot,
     "qwen-2.5-vl-noscreen": (True, False),
     "llama-3.3-70b-noscreen": (True, False),
 }
-SUFFIX = {("tree",): " (A)", ("screenshot",): " (S)"}
+SUFFIX = {"tree": " (A)", "screenshot": " (S)"}
 
 
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row.row_id)
 def test_every_judge_of_the_paper_runs_under_its_name_and_each_alias(row):
     """Names are those of `leaderboard/published/judges.csv`, which the board shows."""
-    title = row.judge + (SUFFIX[row.inputs] if row.kind == "Simplified" else "")
+    title = row.judge + (SUFFIX[row.inputs] if row.group == "Simplified" else "")
     judge = find_judge(title)
     assert all(find_judge(name) == judge for name in (*row.aliases, row.row_id))
     if row.model is None:
@@ -135,7 +135,7 @@ def test_every_judge_of_the_paper_runs_under_its_name_and_each_alias(row):
         assert all(model.endswith(row.model) for model in judge.models.values())
         assert judged(judge, view()).answer.success is True
     if isinstance(judge, SimplifiedJudge):
-        assert (row.inputs == ("tree",), row.inputs == ("screenshot",)) == (
+        assert (row.inputs == "tree", row.inputs == "screenshot") == (
             judge.has_axtree,
             judge.has_screenshot,
         )

@@ -78,7 +78,7 @@ def test_several_counts_give_the_hull_of_all_their_intervals(published):
             for name, result in audit.cells.items():
                 row = published[row_id].labels[label]
                 shown = row.overall if name == "overall" else row.by_benchmark[name]
-                if shown is None or len(result.possible) < 2:
+                if shown is None or shown.status == "reported" or len(result.possible) < 2:
                     continue
                 found = published_cell(shown)
                 for figure, other in (("precision", "fp"), ("recall", "fn")):
@@ -116,7 +116,67 @@ def test_intervals_are_called_approximate_wherever_there_is_one(published):
         for label in LABELS
         if row.labels[label]
     }
-    assert set(kinds.values()) == {"approximate"}
+    assert {row_id for (row_id, _), kind in kinds.items() if kind != "approximate"} == {
+        row_id for row_id, row in published.items() if row.evidence == "reported"
+    }
+    assert set(kinds.values()) == {"approximate", None}
+
+
+def test_a_row_of_unknown_split_has_its_printed_figures_and_nothing_else(published):
+    found = published_label(published["reported/72b-voting-4-ensemble"].labels["success"])
+    cell = found["overall"]
+    assert {name: value for name, value in cell.items() if value is not None} == {
+        "precision": 0.812, "recall": 0.768, "audit": "reported", "note": "",
+    }  # fmt: skip
+    assert (found["by_benchmark"], found["intervals"], found["note"]) == ({}, None, "")
+
+
+def test_rows_say_how_their_figures_came_about(judged, published):
+    mine = judged.record("mine", judged.verdicts(3))
+    board = make_board("small", [mine], published.values(), "0123456789ab")
+    rows = {row.id: row for row in board.rows}
+    described = {
+        name: (row.protocol, row.split, row.n, row.evidence)
+        for name in ("mine", "paper/aer-c", "reported/72b-gui-judge", "reported/webjudge-7b")
+        if (row := rows[name])
+    }
+    mine = rows["mine"].labels["success"]["overall"]["n"]
+    assert described["mine"] == ("strict: no verdict counts as no", "test", mine, "verdicts")
+    assert described["paper/aer-c"] == (
+        "first annotator; a trajectory without a judgment is left out", "test", 1106, "unique counts",
+    )  # fmt: skip
+    assert described["reported/72b-gui-judge"] == ("", "", None, "reported")
+    assert described["reported/webjudge-7b"][1:] == ("test (inferred)", 1106, "unique counts")
+    assert rows["paper/aer-c"].note == "Existing judge in the paper"
+    assert rows["reported/hunter-seeker"].test_labels_used is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "ranked"),
+    [
+        ({}, True),
+        ({"split": "test (inferred)"}, False),
+        ({"split": ""}, False),
+        ({"protocol": ""}, False),
+        ({"test_labels_used": True}, False),
+    ],
+)
+def test_a_published_row_is_ranked_only_on_test_by_a_known_protocol_and_untuned(published, changes, ranked):
+    row = replace(published["paper/aer-c"], **changes)
+    (shown,) = make_board("small", [], [row], "0123456789ab").rows
+    assert (shown.labels["success"]["rank"] is not None) == shown.labels["success"]["best"] == ranked
+
+
+def test_a_row_without_precision_breaks_no_board(published):
+    row = published["reported/jev-27b-vl"]
+    label = row.labels["success"]
+    unknown = replace(label, overall=replace(label.overall, precision=None))
+    row = replace(row, labels={**row.labels, "success": unknown})
+    (shown,) = make_board("small", [], [row], "0123456789ab").rows
+    cell = shown.labels["success"]["overall"]
+    assert (cell["precision"], cell["precision_ci"], cell["recall"], cell["recall_ci"]) == (
+        None, None, 0.702, None,
+    )  # fmt: skip
 
 
 @pytest.mark.shared

@@ -131,7 +131,9 @@ def test_a_bad_prediction_file_ends_the_ceiling_with_its_findings(run, tmp_path)
 @pytest.mark.labels
 def test_the_official_ceiling_shows_a_band_for_every_published_judge(official_settings):
     found = json.loads(CliRunner().invoke(app, ["ceiling", "--json"]).stdout)
-    assert len(found["bands"]) == 16
+    # 13 judges of the paper, 3 of the upstream form, 1 tuned on test; of 7 the counts are not known
+    assert sum(band is not None for band in found["bands"].values()) == 17
+    assert len(found["bands"]) == 24
     rule_based = found["bands"]["paper/rule-based"]
     # 165 TP and 32 FP; the rule-based row of Table 7. Nearly all at 12 of 105 or 12 of 102.
     assert rule_based["precision"] == pytest.approx(165 / 197)
