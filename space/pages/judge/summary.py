@@ -35,7 +35,9 @@ def lead(view: JudgeView) -> str:
     """One or two sentences for the head of the page: right and missed of 100, and its rank."""
     said, positives = ASKED[view.label]
     precision, recall = view.overall["precision"], view.overall["recall"]
-    if precision is None:
+    if precision is None and view.row.evidence == "reported":
+        found = "Its precision is not reported."
+    elif precision is None:
         found = "It never says yes, so its precision is undefined."
     else:
         found = f"Of 100 trajectories that it {said}, {round(100 * precision)} are."
@@ -305,7 +307,9 @@ def judge_bibtex(row: BoardRow) -> str:
 
 
 def _notes(board: Board, row: BoardRow, overall: dict) -> str:
-    said = [f"precision in percent; recall {percent(overall['recall'])}; {overall['n']:,} test trajectories"]
+    said = [f"precision in percent; recall {percent(overall['recall'])}"]
+    if row.evidence != "reported":
+        said.append(f"{overall['n']:,} test trajectories")
     if "noise" in overall:
         said.append(f"counts carry noise of ± {overall['noise']['tp_sd']:g} true positives")
     if row.provenance == "scored":

@@ -262,7 +262,7 @@ def judge_names() -> Mapping[str, tuple[str, str]]:
     """The name and the row on the board of each published judge, by the folder of its judgments."""
     names: dict[str, tuple[str, str]] = {}
     for judge in read_published_files().judges:
-        inputs = {"tree": " (A)", "screenshot": " (S)"}.get(", ".join(judge.inputs), "")
-        shown = f"{judge.judge}{inputs if judge.kind == 'Simplified' else ''}"
+        inputs = {"tree": " (A)", "screenshot": " (S)"}.get(judge.inputs, "")
+        shown = f"{judge.judge}{inputs if judge.group == 'Simplified' else ''}"
         names.update(dict.fromkeys(judge.aliases, (shown, judge.row_id)))
     return MappingProxyType(names)
