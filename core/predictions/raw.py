@@ -93,7 +93,6 @@ def settle_header(names: Sequence[str], limits: ReadingLimits) -> Header:
 
 
 def too_many_rows(limits: ReadingLimits) -> Finding:
-    """The error for a file with more rows than are read."""
     return error(
         "too_many_rows", f"more than {limits.max_rows:,} rows. Write one row per trajectory of the split."
     )
@@ -250,7 +249,6 @@ def _not_utf8(content: bytes) -> Finding:
 
 
 def too_large(size: int, max_bytes: int) -> Finding:
-    """The error for a file over the size limit."""
     return error(
         "too_large",
         f"the file has {counted(size, 'byte')}; at most {max_bytes:,} are taken. "

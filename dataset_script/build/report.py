@@ -84,7 +84,6 @@ class BuildReport:
     published: bool = False
 
     def count(self, split: str, benchmark: str) -> None:
-        """Count one more trajectory built."""
         self.counts[split][benchmark] = self.counts[split].get(benchmark, 0) + 1
 
     def built(self, split: str | None = None) -> int:
@@ -92,7 +91,6 @@ class BuildReport:
         return sum(sum(self.counts[name].values()) for name in SPLITS if split in (None, name))
 
     def damaged(self) -> int:
-        """How many files of the source are broken."""
         return sum(finding.code in DAMAGED for finding in self.left_out)
 
     def as_json(self) -> dict[str, Any]:

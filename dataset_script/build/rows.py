@@ -136,7 +136,6 @@ ROWS_OF_A_RUN: Final[Mapping[str, Callable[[Run], Iterator[Row]]]] = MappingProx
 
 
 def judgment_row(trajectory: Trajectory, judgment: Judgment) -> Row:
-    """The row of `judgments`."""
     answers = {name: getattr(judgment, name) for name in LABELS}
     return {
         "trajectory_id": trajectory.trajectory_id,
@@ -152,7 +151,6 @@ def judgment_row(trajectory: Trajectory, judgment: Judgment) -> Row:
 
 
 def annotation_row(labels: DevLabels) -> Row:
-    """The row of `annotations`."""
     return {
         "trajectory_id": labels.trajectory_id,
         "annotation": labels.annotation,
@@ -162,7 +160,6 @@ def annotation_row(labels: DevLabels) -> Row:
 
 
 def task_row(task: Task) -> Row:
-    """The row of `tasks`."""
     return asdict(task) | {"sites": list(task.sites), "evaluation_types": list(task.evaluation_types)}
 
 

@@ -56,7 +56,6 @@ class ShardTask:
 
 
 def shard_bytes(configuration: Configuration) -> int:
-    """How large a shard of a configuration may be."""
     return IMAGE_SHARD_BYTES if configuration.has_images else TEXT_SHARD_BYTES
 
 
@@ -103,7 +102,6 @@ class RowsTask:
 
 
 def write_rows(task: RowsTask) -> Shard:
-    """Write rows as one shard of one row group."""
     table = table_of(task.configuration, task.rows, task.blinding)
     return _write(ShardTask(task.folder, task.configuration, task.split, 0, 1, ()), iter((table,)))
 

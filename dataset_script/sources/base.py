@@ -99,15 +99,12 @@ class TrajectorySource(Protocol):
 
     def list(self) -> SourceListing:
         """List the runs without reading them. Raises SourceError when the folder is no such source."""
-        ...
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError when it gives no trajectory."""
-        ...
 
     def identity(self, file: SourceFile) -> str:
         """A text that changes when what ``read`` gives may have changed: names, sizes, times; cheap."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +127,6 @@ class JudgmentSource(Protocol):
 
     def list_judgments(self) -> SourceListing:
         """List the judgment files; several may speak of one trajectory."""
-        ...
 
     def read_judgment(self, file: SourceFile) -> Judgment:
         """Read one judgment. Raises UnusableFileError when it gives none."""
-        ...

@@ -138,7 +138,6 @@ class Dtype:
 
     @property
     def item_bytes(self) -> int:
-        """The size of one number."""
         return int(self.name[1:])
 
 

@@ -117,7 +117,6 @@ class PublishedDataset:
 
     @property
     def suite(self) -> str:
-        """The name of the suite it was built for."""
         return self.manifest["suite"]
 
     @property
@@ -231,7 +230,7 @@ _OF_A_RUN: Final = ("trajectories", "trajectories_with_screenshot", "rewards")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowPlace:
     """Where a row is: its row group, and its place in it."""
 
     group: RowGroup
@@ -242,7 +241,7 @@ class Row:
 class PublishedRun(SourceFile):
     """A trajectory of a published folder, with the places of its rows."""
 
-    rows: tuple[tuple[str, Row], ...] = ()
+    rows: tuple[tuple[str, RowPlace], ...] = ()
     steps: tuple[RowGroup, ...] = ()
 
 
@@ -255,7 +254,6 @@ class PublishedSource:
 
     @staticmethod
     def recognises(folder: Path) -> bool:
-        """Whether the folder has a manifest."""
         return (folder / MANIFEST).is_file()
 
     def list(self) -> SourceListing:
@@ -348,7 +346,7 @@ def _columns(configuration: str) -> tuple[str, ...]:
     return tuple(column.name for column in CONFIGURATIONS[configuration].columns)
 
 
-def _places(dataset: PublishedDataset, configuration: str) -> Iterator[tuple[str, Row]]:
+def _places(dataset: PublishedDataset, configuration: str) -> Iterator[tuple[str, RowPlace]]:
     """The trajectory and the place of every row of a configuration, reading only its ids."""
     import pyarrow.parquet as pq
 
@@ -358,10 +356,10 @@ def _places(dataset: PublishedDataset, configuration: str) -> Iterator[tuple[str
             for number in range(file.metadata.num_row_groups):
                 ids = file.read_row_group(number, columns=["trajectory_id"])["trajectory_id"].to_pylist()
                 for place, trajectory_id in enumerate(ids):
-                    yield trajectory_id, Row(RowGroup(name, number), place)
+                    yield trajectory_id, RowPlace(RowGroup(name, number), place)
 
 
-def _row(folder: Path, row: Row, columns: tuple[str, ...] = ()) -> dict[str, Any]:
+def _row(folder: Path, row: RowPlace, columns: tuple[str, ...] = ()) -> dict[str, Any]:
     return _row_group(folder, row.group, columns).slice(row.place, 1).to_pylist()[0]
 
 

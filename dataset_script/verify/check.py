@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.console import Progress, no_progress
-from core.hub import BESIDE_THE_DATA, HubError, describe_failure, status_of
+from core.hub import BESIDE_THE_DATA, HubError, describe_failure
 from core.suite import Suite, SuiteError, load_suite, shipped_suites
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import Findings, Manifest, VerifyReport, check_files, read_manifest
@@ -127,7 +127,7 @@ def fetched(
     A folder that is kept is fetched into again: only what changed, but what the repository dropped stays
     there. Never in the Hub's shared cache, which hands private files to any token. Raises HubError.
     """
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HFValidationError, HTTPError, LocalEntryNotFoundError
 
     with tempfile.TemporaryDirectory(prefix="verify-") as temporary:
         folder = keep_in or Path(temporary)
@@ -135,10 +135,8 @@ def fetched(
             hub.snapshot_download(repo, repo_type="dataset", revision=revision, local_dir=folder)
         except LocalEntryNotFoundError as error:
             raise HubError(f"{repo}: the Hub cannot be reached, or has no such repository") from error
-        except (HfHubHTTPError, HTTPError) as error:
-            raise HubError(
-                f"{repo}: {describe_failure(error) if status_of(error) else 'the Hub broke off'}"
-            ) from error
+        except HTTPError as error:
+            raise HubError(f"{repo}: {describe_failure(error)}") from error
         except HFValidationError as error:
             raise HubError(f"{repo}: is no repository's name (owner/name)") from error
         yield folder

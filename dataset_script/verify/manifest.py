@@ -66,11 +66,9 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
         return all(finding.level != "error" for finding in self.findings)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain values."""
         names = ("level", "code", "file", "message", "names", "count")
         findings = tuple({name: getattr(finding, name) for name in names} for finding in self.findings)
         return {"ok": self.ok, "files": self.files, "rows": self.rows, "findings": findings}

@@ -191,7 +191,6 @@ class Task:
         return self.task_id.rpartition(".")[0]
 
     def trajectory_id(self, character: Character) -> str:
-        """The id of this agent's run."""
         return f"{self.benchmark}/{character.agent}/{self.task_id}"
 
 

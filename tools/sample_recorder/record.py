@@ -51,7 +51,6 @@ class Run:
 
     @property
     def trajectory_id(self) -> str:
-        """Its id."""
         return self.task.trajectory_id(self.character)
 
 

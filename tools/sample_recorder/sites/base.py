@@ -41,7 +41,6 @@ class Stage:
         self.app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on to the application of the moment."""
         await self.app(scope, receive, send)
 
 
@@ -126,14 +125,12 @@ def go_to(path: str) -> RedirectResponse:
 
 
 def choices(values: Iterable[str], chosen: str = "") -> str:
-    """The options of a select element."""
     return "".join(
         f"<option{' selected' if value == chosen else ''}>{escape(value)}</option>" for value in values
     )
 
 
 def not_found(style: str) -> HTMLResponse:
-    """What an address without a page shows."""
     return page("Not found", "<main><h1>Not found</h1><p>There is no such page here.</p></main>", style, 404)
 
 

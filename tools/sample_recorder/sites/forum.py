@@ -77,7 +77,6 @@ class Forum:
     bio: str = ""
 
     def app(self) -> Starlette:
-        """The site."""
         return Starlette(
             routes=[
                 Route("/", self._home),

@@ -75,7 +75,6 @@ class Wayfarer:
     )
 
     def app(self) -> Starlette:
-        """The site."""
         return Starlette(
             routes=[
                 Route("/", self._route),

@@ -62,7 +62,6 @@ class Market:
     notice: str = ""
 
     def app(self) -> Starlette:
-        """The site."""
         return Starlette(
             routes=[
                 Route("/", self._home),

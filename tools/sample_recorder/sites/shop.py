@@ -62,7 +62,6 @@ class Shop:
     reviews: list[tuple[str, str, str]] = field(default_factory=list)
 
     def app(self) -> Starlette:
-        """The site."""
         return Starlette(
             routes=[
                 Route("/", self._home),
