@@ -150,14 +150,6 @@ class PublishError(ValueError):
     """Something that must not be published; the message lists every problem and says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Paths in the repository to write and to remove, sorted."""
-
-    write: tuple[str, ...]
-    remove: tuple[str, ...]
-
-
 def published_files(folder: Path) -> dict[str, Path]:
     """The files to publish by their path in the repository: what the manifest lists, and what lies beside it.
 
@@ -193,11 +185,11 @@ def is_ours(path: str) -> bool:
 
 def difference(
     files: Mapping[str, Path], there: Mapping[str, RepoFile], owned: Callable[[str], bool]
-) -> Changes:
-    """What to write and remove so that the repository holds the files and no other owned one."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What to write and to remove, sorted, so that the repository holds the files and no other owned one."""
     write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
     remove = [path for path in there if owned(path) and path not in files]
-    return Changes(tuple(sorted(write)), tuple(sorted(remove)))
+    return tuple(sorted(write)), tuple(sorted(remove))
 
 
 def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
@@ -255,17 +247,17 @@ class HubRepository:
         changed the same files meanwhile, HubError for what the Hub does not do.
         """
         before: dict[str, RepoFile] | None = None
-        perhaps_made = Changes((), ())
+        perhaps_made: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
 
         def attempt() -> Publication:
             nonlocal before, perhaps_made
             from huggingface_hub.errors import HTTPError
 
             head, now = self._read()
-            changes = difference(files, now, owned)
-            if not (changes.write or changes.remove):
-                return Publication(self.repo, head, perhaps_made.write, perhaps_made.remove)
-            touched = (*changes.write, *changes.remove)
+            changes = write, remove = difference(files, now, owned)
+            touched = (*write, *remove)
+            if not touched:
+                return Publication(self.repo, head, *perhaps_made)
             if before is not None and (names := [p for p in touched if _blob(before, p) != _blob(now, p)]):
                 raise PublishError(
                     f"{self.repo}: somebody changed {', '.join(names[:5])} while this was published; "
@@ -273,12 +265,12 @@ class HubRepository:
                 )
             before = now
             try:
-                commit = self._commit(head, files, changes, verb)
+                commit = self._commit(head, {path: files[path] for path in write}, remove, verb)
             except HTTPError as error:
                 if status_of(error) not in _NOT_MADE:
                     perhaps_made = changes
                 raise
-            return Publication(self.repo, commit, changes.write, changes.remove)
+            return Publication(self.repo, commit, *changes)
 
         return patiently(
             attempt, self.repo, self.sleep, self.say, retries_all=True, advice="; run again later"
@@ -297,16 +289,16 @@ class HubRepository:
 
         return self.patiently(read)
 
-    def _commit(self, head: str, files: Mapping[str, Path], changes: Changes, verb: str) -> str:
+    def _commit(self, head: str, write: Mapping[str, Path], remove: tuple[str, ...], verb: str) -> str:
         """The new commit's name. Raises HTTPError where the repository is to be read again, else HubError."""
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
         from huggingface_hub.errors import HTTPError
 
         operations = [
-            *(CommitOperationAdd(path, files[path]) for path in changes.write),
-            *(CommitOperationDelete(path, is_folder=False) for path in changes.remove),
+            *(CommitOperationAdd(path, local) for path, local in write.items()),
+            *(CommitOperationDelete(path, is_folder=False) for path in remove),
         ]
-        message = f"{verb}: {len(changes.write)} files written, {len(changes.remove)} removed"
+        message = f"{verb}: {len(write)} files written, {len(remove)} removed"
         try:
             made = self.hub.create_commit(
                 self.repo, operations, commit_message=message, repo_type=self.repo_type, parent_commit=head

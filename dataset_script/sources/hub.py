@@ -14,7 +14,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -246,33 +246,27 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
 
     Raises HubError that lists every part, benchmark and agent that is not there, with those that are.
     """
+    named = {"part": selection.parts, "benchmark": selection.benchmarks, "agent": selection.agents}
     released = {
         path: path.split("/") for path in files if path.split("/")[0] in PARTS and path.count("/") > 2
     }
-    problems = [
-        *_absent("part", selection.parts, {parts[0] for parts in released.values()}),
-        *_absent("benchmark", selection.benchmarks, {parts[1] for parts in released.values()}),
-        *_absent("agent", selection.agents, {parts[2] for parts in released.values()}),
-    ]
+    problems = []
+    for depth, (what, names) in enumerate(named.items()):
+        there = {folders[depth] for folders in released.values()}
+        there_are = ", ".join(sorted(there))
+        problems += [f"there is no {what} {n!r}; there is {there_are}" for n in names if n not in there]
     if not released:
         problems = [f"it has none of the folders {', '.join(PARTS)}, so it is not in the released layout"]
     wanted = {
         path: files[path]
-        for path, (part, benchmark, agent, *_) in released.items()
-        if part in (selection.parts or (part,))
-        and benchmark in (selection.benchmarks or (benchmark,))
-        and agent in (selection.agents or (agent,))
+        for path, folders in sorted(released.items())
+        if all(not names or folders[depth] in names for depth, names in enumerate(named.values()))
     }
     if not wanted and not problems:
         problems = ["it has no file of this agent on this benchmark"]
     if problems:
         raise HubError("; ".join(problems))
-    return dict(sorted(wanted.items()))
-
-
-def _absent(what: str, wanted: Iterable[str], found: set[str]) -> list[str]:
-    there = ", ".join(sorted(found))
-    return [f"there is no {what} {name!r}; there is {there}" for name in wanted if name not in found]
+    return wanted
 
 
 def _commit_of(
