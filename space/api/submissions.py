@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from core.predictions.write import template
+from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from space.auth.auth import Auth
 from space.web.body_limits import FORM_LIMITS
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
+from submissions.intake.declaration import DeclarationError, declare_as
 from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload
 from submissions.service import SubmissionService
@@ -64,9 +65,11 @@ class DeclarationForm(BaseModel):
     model_config = ConfigDict(json_schema_extra=_REQUIRED)
     account: str = Field("", description="Your name. On a Space it is the name of the signed-in account.")
     judge: str = Field("", description="The judge's name.")
-    kind: str = Field("", description="What kind of judge it is.", json_schema_extra={"enum": list(KINDS)})
+    kind: str = Field(
+        "", description="What kind of judge it is.", json_schema_extra={"enum": list(JUDGE_KINDS)}
+    )
     inputs: str = Field(
-        "", description="What the judge sees of a trajectory.", json_schema_extra={"enum": list(INPUTS)}
+        "", description="What the judge sees of a trajectory.", json_schema_extra={"enum": list(JUDGE_INPUTS)}
     )
     model: str = Field("", description="The model that the judge uses.")
     authors: str = Field("", description="Who made the judge.")

@@ -14,6 +14,7 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 
+from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from space.api.board import judges_response
 from space.api.submissions import submit_upload
 from space.operations.rate_limit import TooManyChecks
@@ -21,12 +22,12 @@ from space.services import Services
 from space.web.http_errors import AccessRefused
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import INPUTS, KINDS, DeclarationError
+from submissions.intake.declaration import DeclarationError
 from submissions.intake.upload import Upload
 
 Split = Literal["dev", "test"]
-Kind = Literal[KINDS]
-Inputs = Literal[INPUTS]
+Kind = Literal[JUDGE_KINDS]
+Inputs = Literal[JUDGE_INPUTS]
 YesNo = Literal["yes", "no"]
 Request = gr.Request | HTTPConnection
 

@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse
 
 from core.console import percent
 from core.predictions.findings import counted
-from core.vocabulary import PREDICTION_COLUMNS, SPLITS
+from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
 from leaderboard.board.board import Board, BoardRow
 from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
 from space.gradio_app.findings import view_upload
@@ -26,7 +26,7 @@ from space.web.submission_text import (
     rules_sentence,
 )
 from submissions.errors import SubmissionError
-from submissions.intake.declaration import INPUTS, KINDS, DeclarationError, declare_as
+from submissions.intake.declaration import DeclarationError, declare_as
 from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
 from submissions.intake.upload import Upload
 from submissions.service import SubmissionService
@@ -79,8 +79,8 @@ def page_values(service: SubmissionService) -> Mapping[str, Any]:
         "on_space": settings.space_id is not None,
         "allowance": rules_sentence(service.suite.rules),
         "address": f"https://{space_host}" if space_host else f"http://{settings.host}:{settings.port}",
-        "kind": KINDS[0],
-        "inputs": INPUTS[0],
+        "kind": JUDGE_KINDS[0],
+        "inputs": JUDGE_INPUTS[0],
     }
 
 
@@ -154,8 +154,10 @@ def _declaration_fields(asks_name: bool) -> list[gr.Component]:
     with gr.Row():
         account = gr.Textbox(label="Your name", max_length=80, elem_id="account", visible=asks_name, **line)
         judge = gr.Textbox(label="Name of the judge", max_length=80, elem_id="judge", **line)
-        kind = gr.Dropdown(list(KINDS), value=None, label="Kind", elem_id="kind", min_width=140)
-        inputs = gr.Dropdown(list(INPUTS), value=None, label="What it sees", elem_id="inputs", min_width=140)
+        kind = gr.Dropdown(list(JUDGE_KINDS), value=None, label="Kind", elem_id="kind", min_width=140)
+        inputs = gr.Dropdown(
+            list(JUDGE_INPUTS), value=None, label="What it sees", elem_id="inputs", min_width=140
+        )
     with gr.Row():
         model = gr.Textbox(label="Model (optional)", max_length=120, elem_id="model", **line)
         authors = gr.Textbox(label="Authors (optional)", max_length=300, elem_id="authors", **line)

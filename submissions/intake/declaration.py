@@ -7,19 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from submissions.intake.accounts import Actor, is_same_name
 
-KINDS = ("LLM judge", "Trained judge", "Ensemble", "Rule-based", "Human", "Other")
-INPUTS = (
-    "tree",
-    "screenshot",
-    "tree and screenshot",
-    "all screenshots",
-    "steps only",
-    "changes",
-    "caption",
-    "other",
-)
 NAME_LENGTH = 80
 
 
@@ -79,8 +69,8 @@ class Declaration(BaseModel):
 
     account: Name
     judge: Name
-    kind: Literal[KINDS]
-    inputs: Literal[INPUTS]
+    kind: Literal[JUDGE_KINDS]
+    inputs: Literal[JUDGE_INPUTS]
     model: Annotated[PlainText, Field(max_length=120)] = ""
     authors: Annotated[PlainText, Field(max_length=300)] = ""
     link: Annotated[PlainText, Field(max_length=300), AfterValidator(_web_address)] = ""

@@ -2,10 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import (
-    INPUTS,
-    KINDS,
     NAME_LENGTH,
     Declaration,
     DeclarationError,
@@ -234,6 +233,6 @@ def test_any_form_gives_a_declaration_that_is_safe_to_print_or_problems(form):
         assert error.problems
         assert all(message.isprintable() for _, message in error.problems)
         return
-    assert found.kind in KINDS and found.inputs in INPUTS
+    assert found.kind in JUDGE_KINDS and found.inputs in JUDGE_INPUTS
     assert all(str(value).isprintable() for value in found.model_dump().values())
     assert Declaration(**found.model_dump()) == found

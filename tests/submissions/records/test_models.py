@@ -4,7 +4,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from submissions.intake.declaration import INPUTS, KINDS, NAME_LENGTH, Declaration
+from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
+from submissions.intake.declaration import NAME_LENGTH, Declaration
 from submissions.intake.upload import safe_file_name
 from submissions.records.database import open_database, snapshot, transaction
 from submissions.records.models import Account, Judge, Score, Submission
@@ -112,8 +113,8 @@ def test_whatever_a_form_may_hold_fits_its_column():
 
     columns = Submission.__table__.columns
     assert longest(Account.__table__.columns.name) >= NAME_LENGTH <= longest(Judge.__table__.columns.name)
-    assert longest(columns.kind) >= max(map(len, KINDS))
-    assert longest(columns.inputs) >= max(map(len, INPUTS))
+    assert longest(columns.kind) >= max(map(len, JUDGE_KINDS))
+    assert longest(columns.inputs) >= max(map(len, JUDGE_INPUTS))
     for name in ("model", "authors", "link"):
         (limit,) = [m.max_length for m in Declaration.model_fields[name].metadata if hasattr(m, "max_length")]
         assert longest(columns[name]) >= limit
