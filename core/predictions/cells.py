@@ -116,17 +116,10 @@ def state(value: object) -> str | Problem | None:
 
 def trajectory_id(value: object) -> str | Problem:
     """The id's text as written; whether it names a trajectory is the check's business."""
-    match value:
-        case str():
-            return value if value.strip() else EMPTY_ID
-        case bytes():
-            return NOT_UTF8
-        case None:
-            return EMPTY_ID
-        case Missing():
-            return ABSENT
-        case _:
-            return WRONG_TYPE
+    if isinstance(value, Missing):
+        return ABSENT
+    text = free_text(value)
+    return EMPTY_ID if text is None else text
 
 
 def free_text(value: object) -> str | Problem | None:

@@ -4,7 +4,7 @@ Reads no label. `row_texts` gives what stands in single rows, for a finding's ro
 """
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -75,49 +75,43 @@ def _is_malformed(spelled: str) -> bool:
     return False
 
 
-def _numbers(table: Predictions, rows: Sequence[int]) -> list[int]:
-    return table.row_numbers[rows].tolist()
+def _id_error(
+    table: Predictions,
+    rows: Sequence[int],
+    code: str,
+    problem: str,
+    advice: str,
+    hint: Callable[[int, str], str] = lambda _number, _spelled: "",
+) -> list[Finding]:
+    """One error for all rows whose ids have the same problem; none without rows. The hint follows an id."""
+    if not rows:
+        return []
+
+    def show(i: int) -> str:
+        spelled = table.trajectory_ids[rows[i]]
+        return quoted_id(spelled) + hint(i, spelled)
+
+    numbers = table.row_numbers[rows].tolist()
+    return [row_finding("error", code, problem, numbers, advice, column="trajectory_id", show=show)]
 
 
 def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
-    if not rows:
-        return []
-    return [
-        row_finding(
-            "error",
-            "malformed_id",
-            "not of the form <benchmark>/<agent>/<task_id>",
-            _numbers(table, rows),
-            "Write the id as released.",
-            column="trajectory_id",
-            show=lambda i: quoted_id(table.trajectory_ids[rows[i]]),
-        )
-    ]
+    problem = "not of the form <benchmark>/<agent>/<task_id>"
+    return _id_error(table, rows, "malformed_id", problem, "Write the id as released.")
 
 
 def _unknown(
     table: Predictions, rows: Sequence[int], suite: Suite, split: str, expected: Sequence[Trajectory]
 ) -> list[Finding]:
-    if not rows:
-        return []
     ids = [t.trajectory_id for t in expected]
 
-    def show(i: int) -> str:
-        spelled = table.trajectory_ids[rows[i]]
+    def hint(i: int, spelled: str) -> str:
         close = _closest(spelled, ids) if i < _SUGGESTIONS else None
-        return f"{quoted_id(spelled)} (did you mean {quoted_id(close)}?)" if close else quoted_id(spelled)
+        return f" (did you mean {quoted_id(close)}?)" if close else ""
 
-    return [
-        row_finding(
-            "error",
-            "unknown_id",
-            f"an id that the suite {quoted(suite.name)} does not have",
-            _numbers(table, rows),
-            f"Correct the id or remove the row; `python -m submissions template --split {split}` lists them.",
-            column="trajectory_id",
-            show=show,
-        )
-    ]
+    problem = f"an id that the suite {quoted(suite.name)} does not have"
+    advice = f"Correct the id or remove the row; `python -m submissions template --split {split}` lists them."
+    return _id_error(table, rows, "unknown_id", problem, advice, hint)
 
 
 def _closest(spelled: str, ids: Sequence[str]) -> str | None:
@@ -128,43 +122,22 @@ def _closest(spelled: str, ids: Sequence[str]) -> str | None:
 
 
 def _elsewhere(table: Predictions, rows: Sequence[int], suite: Suite, split: str) -> list[Finding]:
-    if not rows:
-        return []
-    other = suite.find(table.trajectory_ids[rows[0]]).split
+    other = suite.find(table.trajectory_ids[rows[0]]).split if rows else ""
+    problem = f"a trajectory of the {other} split, not of {split},"
     advice = f"Remove these rows, or check the file with --split {other}."
-    return [
-        row_finding(
-            "error",
-            "wrong_split",
-            f"a trajectory of the {other} split, not of {split},",
-            _numbers(table, rows),
-            advice,
-            column="trajectory_id",
-            show=lambda i: quoted_id(table.trajectory_ids[rows[i]]),
-        )
-    ]
+    return _id_error(table, rows, "wrong_split", problem, advice)
 
 
 def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:
     times = np.bincount(positions[positions >= 0], minlength=expected)
-    doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1))
-    if not doubled.size:
-        return []
+    doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1)).tolist()
     # Rows of one trajectory are shown side by side, in the order of its first row.
     first = {}
-    for row in doubled.tolist():
+    for row in doubled:
         first.setdefault(positions[row], row)
-    by_trajectory = sorted(doubled.tolist(), key=lambda row: (first[positions[row]], row))
-    found = row_finding(
-        "error",
-        "duplicate_id",
-        "a trajectory named more than once",
-        _numbers(table, by_trajectory),
-        "Keep one row for each; ids with and without .resized or .improved name the same trajectory.",
-        column="trajectory_id",
-        show=lambda i: quoted_id(table.trajectory_ids[by_trajectory[i]]),
-    )
-    return [found]
+    doubled.sort(key=lambda row: (first[positions[row]], row))
+    advice = "Keep one row for each; ids with and without .resized or .improved name the same trajectory."
+    return _id_error(table, doubled, "duplicate_id", "a trajectory named more than once", advice)
 
 
 def _missing(
