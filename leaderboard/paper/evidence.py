@@ -11,10 +11,9 @@ from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.audit import OVERALL, Counts
 from leaderboard.paper.published import PublishedRow, load_published_rows
+from leaderboard.paper.table import FROM_COUNTS, FROM_VERDICTS
 from leaderboard.report import Verdicts, verdicts_of
 
-FROM_VERDICTS: Final = "verdict file"
-FROM_COUNTS: Final = "counts behind the printed figures"
 POLICY: Final = "published"
 """As the released scorer: a trajectory without a verdict is left out."""
 

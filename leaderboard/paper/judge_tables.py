@@ -16,9 +16,9 @@ from core.vocabulary import (
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES
 from leaderboard.paper.audit import audit_cell
-from leaderboard.paper.evidence import FROM_COUNTS, OVERALL, POLICY, Evidence, Records
+from leaderboard.paper.evidence import OVERALL, POLICY, Evidence, Records
 from leaderboard.paper.published import PUBLISHED, PublishedCell, PublishedRow
-from leaderboard.paper.table import PaperTable, TableCell, TableRow
+from leaderboard.paper.table import FROM_COUNTS, PaperTable, TableCell, TableRow
 
 LETTERS: Final = ("P", "R", "F1")
 TABLE_OF_AGENT: Final = (

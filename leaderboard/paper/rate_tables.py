@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, BENCHMARKS
-from leaderboard.paper.evidence import FROM_COUNTS, OVERALL, POLICY, Records
+from leaderboard.paper.evidence import OVERALL, POLICY, Records
 from leaderboard.paper.published import PUBLISHED
-from leaderboard.paper.table import TOLERANCE, PaperTable, TableCell, TableRow
+from leaderboard.paper.table import (
+    FROM_COUNTS,
+    FROM_VERDICTS,
+    TOLERANCE,
+    PaperTable,
+    TableCell,
+    TableRow,
+)
 from leaderboard.success_rates import Evaluator, Rate, evaluate_agents, rate_of
 
 LLM_JUDGE: Final = "paper/gpt-4o-tree"
@@ -61,7 +68,7 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
     for name, row_id in (("llm_judge", LLM_JUDGE), ("rule_based", RULE_BASED)):
         if row_id in records.verdicts:
             values = records.verdicts[row_id].success
-            found[name] = evaluate_agents(name, "verdict file", values, trajectories, POLICY)
+            found[name] = evaluate_agents(name, FROM_VERDICTS, values, trajectories, POLICY)
     return found
 
 

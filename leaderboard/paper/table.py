@@ -6,6 +6,12 @@ from typing import Final
 
 from core.console import percent
 
+FROM_VERDICTS: Final = "verdicts"
+FROM_COUNTS: Final = "counts derived from the printed metrics"
+DERIVED: Final = (
+    "Counts derived from printed metrics give these back wherever whole numbers fit: that they agree shows "
+    "that the metrics are consistent; only verdicts can show that they are right."
+)
 TOLERANCE: Final = 1e-9
 """Fractions of whole numbers; a value half way between two tenths may be rounded either way."""
 
@@ -44,6 +50,12 @@ class TableRow:
     headings: tuple[str, ...]
     cells: tuple[TableCell, ...]
 
+    @property
+    def basis(self) -> str:
+        """What its computed figures were computed from; empty where there is none."""
+        found = (cell.basis for cell in self.cells if cell.computed is not None)
+        return "; ".join(dict.fromkeys(found))
+
 
 @dataclass(frozen=True, slots=True)
 class PaperTable:
@@ -68,12 +80,22 @@ class PaperTable:
         """The cells whose computed figure is not the printed one."""
         return tuple((name, cell) for name, cell in self.cells() if cell.agrees is False)
 
+    @property
+    def is_derived(self) -> bool:
+        """Whether a figure was computed from counts that were derived from the printed ones."""
+        return any(cell.basis == FROM_COUNTS and cell.agrees is not None for _, cell in self.cells())
+
     def summary(self) -> str:
-        """How many cells agree, in a sentence."""
-        known = [cell for _, cell in self.cells() if cell.agrees is not None]
+        """How many cells agree, in a sentence, by what they were computed from."""
+        known: dict[str, list[bool]] = {}
+        for _, cell in self.cells():
+            if cell.agrees is not None:
+                known.setdefault(cell.basis, []).append(cell.agrees)
         absent = sum(1 for _, cell in self.cells() if cell.printed is not None and cell.computed is None)
-        agreeing = sum(1 for cell in known if cell.agrees)
-        parts = [f"{agreeing:,} of {len(known):,} computed figures are the printed ones"] if known else []
+        parts = [
+            f"{sum(agreeing):,} of {len(agreeing):,} figures computed from {basis} are the printed ones"
+            for basis, agreeing in sorted(known.items())
+        ]
         parts += [f"{absent:,} cannot be computed from what is here"] if absent else []
         return "; ".join(parts) or "no figure is printed to compare with"
 
@@ -81,6 +103,7 @@ class PaperTable:
 READING: Final = (
     "Computed figures; in brackets the printed one where it differs, or where nothing could be computed."
 )
+COMPUTED_FROM: Final = "Computed from"
 LATEX_ESCAPES: Final = str.maketrans(
     {
         "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
@@ -96,13 +119,14 @@ def to_markdown(table: PaperTable) -> str:
     heads = [
         *table.headings,
         *(f"{span} {column}".strip() for span, column in zip(spans, table.columns, strict=True)),
+        COMPUTED_FROM,
     ]
-    marks = ["---"] * len(table.headings) + ["---:"] * len(table.columns)
+    marks = ["---"] * len(table.headings) + ["---:"] * len(table.columns) + ["---"]
     lines = [f"**Table {table.number}.** {table.title}", "", _pipes(heads), _pipes(marks)]
     for row in table.rows:
         cells = (_cell(cell, notes, lambda number: f"<sup>{number}</sup>") for cell in row.cells)
-        lines.append(_pipes([*map(_markdown, row.headings), *cells]))
-    lines += ["", f"{READING} {_sentence(table.summary())}"]
+        lines.append(_pipes([*map(_markdown, row.headings), *cells, row.basis]))
+    lines += ["", _reading(table)]
     lines += ["", *(f"{number}. {_markdown(note)}" for note, number in notes.items())] if notes else []
     lines += ["", *(f"- {_markdown(remark)}" for remark in table.remarks)] if table.remarks else []
     return "\n".join(lines).rstrip() + "\n"
@@ -111,22 +135,27 @@ def to_markdown(table: PaperTable) -> str:
 def to_latex(table: PaperTable) -> str:
     """The table for LaTeX with booktabs, notes under it; nothing in it needs another package."""
     notes = _number_notes(table)
-    columns = "l" * len(table.headings) + "r" * len(table.columns)
+    columns = "l" * len(table.headings) + "r" * len(table.columns) + "l"
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
     if any(text for text, _ in table.groups):
         spans = [rf"\multicolumn{{{width}}}{{c}}{{{_latex(text)}}}" for text, width in table.groups]
-        lines.append(" & ".join([""] * len(table.headings) + spans).lstrip() + r" \\")
-    lines += [" & ".join(map(_latex, (*table.headings, *table.columns))) + r" \\", r"\midrule"]
+        lines.append(" & ".join([""] * len(table.headings) + spans + [""]).strip() + r" \\")
+    heads = (*table.headings, *table.columns, COMPUTED_FROM)
+    lines += [" & ".join(map(_latex, heads)) + r" \\", r"\midrule"]
     for row in table.rows:
         cells = (_latex(_cell(cell, notes, "^{}".format)) for cell in row.cells)
-        lines.append(" & ".join([*map(_latex, row.headings), *map(_raised, cells)]) + r" \\")
+        lines.append(" & ".join([*map(_latex, row.headings), *map(_raised, cells), row.basis]) + r" \\")
     notes = [
-        f"{READING} {_sentence(table.summary())}",
+        _reading(table),
         *(f"({number}) {note}." for note, number in notes.items()),
     ]
     caption = _latex(f"{table.title}. {' '.join((*notes, *table.remarks))}")
     ends = [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}"]
     return "\n".join([*lines, *ends]) + "\n"
+
+
+def _reading(table: PaperTable) -> str:
+    return f"{READING} {_sentence(table.summary())}" + (f" {DERIVED}" if table.is_derived else "")
 
 
 def _sentence(text: str) -> str:

@@ -15,7 +15,7 @@ from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.published import PUBLISHED
 from leaderboard.paper.rate_tables import count_behind, is_rounded_twice, printed_rates
-from leaderboard.paper.table import TableCell, to_latex, to_markdown
+from leaderboard.paper.table import DERIVED, FROM_COUNTS, FROM_VERDICTS, TableCell, to_latex, to_markdown
 from leaderboard.report import read_verdict_file
 from leaderboard.success_rates import evaluate_agents
 
@@ -80,8 +80,24 @@ def test_verdict_files_give_the_same_figures_as_the_counts_behind_the_printed_on
         pairs = zip(make_table(number, without_files).rows, make_table(number, with_files).rows, strict=True)
         for fitted, counted in pairs:
             assert [c.computed for c in fitted.cells] == [c.computed for c in counted.cells], fitted.headings
-        bases = {cell.basis for row in make_table(number, with_files).rows for cell in row.cells}
-        assert "verdict file" in bases
+        by_judge = {row.headings[-1]: row.basis for row in make_table(number, with_files).rows}
+        assert {name for name, basis in by_judge.items() if basis == FROM_VERDICTS} == {
+            "AER-C", "NNetNav", "Rule-based",
+        }  # fmt: skip
+        assert set(by_judge.values()) == {FROM_VERDICTS, FROM_COUNTS}
+
+
+@pytest.mark.labels
+@pytest.mark.shared
+def test_the_summary_counts_figures_of_verdicts_and_of_derived_counts_apart(without_files, with_files):
+    # 13 judges of 8 figures, 3 of them with verdicts
+    assert make_table(1, with_files).summary() == (
+        "79 of 80 figures computed from counts derived from the printed metrics are the printed ones; "
+        "24 of 24 figures computed from verdicts are the printed ones"
+    )
+    assert make_table(1, without_files).is_derived
+    assert DERIVED in to_markdown(make_table(1, without_files))
+    assert not make_table(12, with_files).is_derived
 
 
 @pytest.mark.labels
@@ -89,6 +105,7 @@ def test_the_missing_judgment_of_claude_is_a_remark(without_files):
     remarks = " ".join(make_table(1, without_files).remarks)
     assert "Claude 3.7 S. (A)" in remarks
     assert "294 positives of 1105: one judgment missing" in remarks
+    assert "1,100 verdicts, 6 unparseable, 1 of them positive" in remarks
 
 
 @pytest.mark.labels
@@ -145,7 +162,7 @@ def test_a_judge_that_the_paper_does_not_have_is_named_with_the_names_in_use():
 @pytest.mark.parametrize("number", TABLES)
 def test_markdown_has_a_cell_for_every_column_and_latex_too(number):
     table = make_table(number, gather(None))
-    width = len(table.headings) + len(table.columns)
+    width = len(table.headings) + len(table.columns) + 1  # and what the row was computed from
     lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
     assert {line.count("|") for line in lines} == {width + 1}
     assert len(lines) == len(table.rows) + 2
