@@ -11,7 +11,7 @@ from core.console import percent
 from core.suite import OFFICIAL, load_suite
 from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather
-from leaderboard.paper.table import PaperTable, TableCell
+from leaderboard.paper.table import DERIVED, PaperTable, TableCell
 from leaderboard.report import VerdictFileError, read_verdict_file
 from space.services import Services
 from space.web.frame import PageFrame
@@ -117,6 +117,7 @@ def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
             "numbers": TABLES,
             "first": int(FIRST),
             "notes": numbered_notes(table),
+            "derived": DERIVED,
             "is_official": services.submissions.suite.name == OFFICIAL,
             "unknown": unknown,
             "kind_of": kind_of,
