@@ -22,16 +22,14 @@ class _BadLine:
     detail: str
 
 
-_ADVICE = {
-    "invalid_json": "Write one complete JSON object on each line.",
-    "not_an_object": 'Write an object with keys: {"trajectory_id": "…", "success": true}.',
-    "duplicate_key": "Keep one of them.",
-}
-_PROBLEM = {
-    "invalid_json": "not valid JSON",
-    "not_an_object": "not a JSON object",
-    "duplicate_key": "a key written twice",
-}
+_BAD_LINES = {
+    "invalid_json": ("not valid JSON", "Write one complete JSON object on each line."),
+    "not_an_object": (
+        "not a JSON object", 'Write an object with keys: {"trajectory_id": "…", "success": true}.'
+    ),
+    "duplicate_key": ("a key written twice", "Keep one of them."),
+}  # fmt: skip
+"""By code: the problem, and what to do."""
 
 
 def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
@@ -115,13 +113,12 @@ def _to_columns(
 
 def _line_findings(bad: Sequence[tuple[int, _BadLine]]) -> list[Finding]:
     findings = []
-    for code, problem in _PROBLEM.items():
-        found = [(number, line.detail) for number, line in bad if line.code == code]
+    for code, (problem, advice) in _BAD_LINES.items():
+        found = {number: line.detail for number, line in bad if line.code == code}
         if found:
-            rows = [number for number, _ in found]
-            details = [detail for _, detail in found]
+            details = list(found.values())
             findings.append(
-                row_finding("error", code, problem, rows, _ADVICE[code], show=details.__getitem__)
+                row_finding("error", code, problem, list(found), advice, show=details.__getitem__)
             )
     return findings
 
