@@ -8,18 +8,19 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from math import inf
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.vocabulary import LABELS
+from core.vocabulary import EVIDENCE, LABELS
 from leaderboard.board.ranks import Contender, precision_samples, rank_contenders
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES, approximate_interval
 from leaderboard.paper.audit import Counts
 from leaderboard.paper.published import PublishedCell, PublishedLabel, PublishedRow
+from leaderboard.paper.published_files import INFERRED
 from leaderboard.report import complete_labels
 
 DESIGN_EFFECTS: Final = MappingProxyType({"precision": 1.6, "recall": 1.85, "f1": 1.85})
@@ -88,6 +89,13 @@ def _hull(figure: str, ends: Sequence[tuple[int, int]]) -> list[float] | None:
     return [min(low for low, _ in defined), max(high for _, high in defined)]
 
 
+SPLIT_TITLES: Final = MappingProxyType(
+    {
+        "test": "test split",
+        INFERRED: "test split, which the source does not name: the metrics fit no other",
+        "dev and test": "dev and test together",
+    }
+)
 STRICT: Final = "strict: no verdict counts as no"
 """The protocol of rows that are scored here."""
 
@@ -150,6 +158,14 @@ class BoardRow(JudgeInfo):
     marks: tuple[str, ...] = ()
     """What maintainers found: ``verified`` (run again by others), ``labels exposed`` (test labels got in)."""
 
+    @property
+    def basis(self) -> str:
+        """What its figures rest on: evidence, split and protocol, and which of these is not known."""
+        split = SPLIT_TITLES.get(self.split, self.split) or "split not named"
+        n = "" if self.n is None else f"{self.n:,} trajectories"
+        protocol = self.protocol or "protocol not named"
+        return "; ".join(filter(None, (EVIDENCE[self.evidence], split, n, protocol)))
+
 
 @dataclass(frozen=True)
 class Board:
@@ -180,6 +196,25 @@ class Board:
     def to_bytes(self) -> bytes:
         """The board with its digest, as canonical JSON in UTF-8."""
         return _canonical({**json.loads(self.content), "digest": self.digest})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "Board":
+        """The board that ``to_bytes`` wrote; what a later version added to its rows is left out.
+
+        Raises ValueError where it is no board, or its digest is another's.
+        """
+        names = {each.name for each in fields(BoardRow)}
+        try:
+            values = json.loads(content)
+            digest = values.pop("digest")
+            known = [{name: row[name] for name in row.keys() & names} for row in values["rows"]]
+            rows = [BoardRow(**{**row, "marks": tuple(row.get("marks", ()))}) for row in known]
+            board = cls(values["suite"], values["label_version"], tuple(rows))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError("is no board.json of a leaderboard; download /board.json of a Space") from error
+        if hashlib.sha256(_canonical(values)).hexdigest() != digest:
+            raise ValueError("its digest is not that of its content; download it again")
+        return board
 
     def ranking(self, label: str) -> tuple[BoardRow, ...]:
         """Every row that has the label: ranked ones best first, then the others by precision."""

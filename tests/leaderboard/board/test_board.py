@@ -147,6 +147,12 @@ def test_rows_say_how_their_figures_came_about(judged, published):
     )  # fmt: skip
     assert described["reported/72b-gui-judge"] == ("", "", None, "reported")
     assert described["reported/webjudge-7b"][1:] == ("test (inferred)", 1106, "unique counts")
+    assert rows["reported/72b-gui-judge"].basis == (
+        "metrics as reported; nothing is derived from them; split not named; protocol not named"
+    )
+    assert rows["mine"].basis == (
+        f"computed from verdicts; test split; {mine} trajectories; strict: no verdict counts as no"
+    )
     assert rows["paper/aer-c"].note == "Existing judge in the paper"
     assert rows["reported/hunter-seeker"].test_labels_used is True
 

@@ -108,6 +108,36 @@ def test_anyone_can_recompute_the_digest(records, published):
     assert hashlib.sha256(canonical).hexdigest() == digest == board.digest
 
 
+def test_a_board_is_read_from_its_bytes(records, published):
+    board = board_of(*records, published=published)
+    read = Board.from_bytes(board.to_bytes())
+    assert (read.digest, read.to_bytes()) == (board.digest, board.to_bytes())
+
+
+def test_a_board_of_a_later_version_is_read_without_what_is_not_known(records):
+    content = {**json.loads(board_of(*records).content), "later": 1}
+    content["rows"] = [{**row, "colour": "red"} for row in content["rows"]]
+    later = json.dumps({**content, "digest": digest_of(content)}).encode()
+    assert [row.id for row in Board.from_bytes(later).rows] == [row["id"] for row in content["rows"]]
+
+
+def digest_of(content) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return hashlib.sha256(canonical).hexdigest()
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"rows": 3, "digest": ""}', b"\xff", b"null"])
+def test_bytes_that_are_no_board_are_refused_with_what_to_do(content):
+    with pytest.raises(ValueError, match=r"is no board.json of a leaderboard; download"):
+        Board.from_bytes(content)
+
+
+def test_a_board_that_was_changed_is_refused(records):
+    changed = board_of(*records).to_bytes().replace(b'"alice"', b'"malice"', 1)
+    with pytest.raises(ValueError, match="digest is not that of its content"):
+        Board.from_bytes(changed)
+
+
 def test_the_digest_changes_with_the_content(records):
     digests = {
         board_of(*records).digest,
