@@ -1,13 +1,8 @@
-// Long tables and cards on a phone; judges ticked in the table are compared on a page of their own.
+// Cards on a phone show all metrics on demand; judges ticked in the table are compared on a page of their own.
 document.addEventListener("click", (event) => {
-  const table = () => document.getElementById("board-table");
   const figures = event.target.closest?.(".show-figures");
-  if (event.target.closest?.(".show-all")) {
-    table().classList.remove("short");
-    event.target.remove();
-  } else if (figures) {
-    figures.setAttribute("aria-pressed", String(table().classList.toggle("all-figures")));
-  }
+  const table = document.getElementById("board-table");
+  if (figures) figures.setAttribute("aria-pressed", String(table.classList.toggle("all-figures")));
 });
 
 // A bar tells how many judges are ticked.

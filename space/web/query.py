@@ -3,6 +3,7 @@
 Forms are sent by GET; ``static/forms.js`` leaves defaults out, as `link_to` does.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -15,16 +16,20 @@ LONGEST_LIST: Final = 50
 LONGEST_QUERY, MOST_FIELDS = 8_000, 100
 """Of an address, what is read: browsers and proxies take little more."""
 
+_RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 PLAIN: Final = "/:,-_.~"
 """Characters that stay as they are in an address."""
 
 
 @dataclass(frozen=True)
 class QueryParam:
-    """What an address may say of one control; ``choices`` of None means any text of ``max_length``."""
+    """What an address may say of one control; ``choices`` of None means any text of ``max_length``.
+
+    A ``range`` is two whole numbers from 1 on, the second not below the first: ``rows=101-200``.
+    """
 
     name: str
-    shape: Literal["one", "many", "flag", "text", "number"]
+    shape: Literal["one", "many", "flag", "text", "number", "range"]
     default: Any
     choices: tuple[Any, ...] | None = None
     max_length: int = LONGEST_TEXT
@@ -39,6 +44,10 @@ class QueryParam:
             value = float(text)  # raises ValueError itself
             within = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
             return (int(value) if value.is_integer() else value) if within else self._refuse()
+        if self.shape == "range":
+            found = _RANGE.fullmatch(text)
+            first, last = (int(found[1]), int(found[2])) if found else (0, 0)
+            return (first, last) if 1 <= first <= last else self._refuse()
         if self.shape == "many":
             items = [_item(part) for part in text.split(",") if part]
             if len(items) > LONGEST_LIST:

@@ -4,8 +4,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from leaderboard.board.board import Board
-from space.pages.leaderboard.page import build_leaderboard_router, choice_values
-from space.pages.leaderboard.table import LeaderboardQuery
+from space.pages.leaderboard.page import build_leaderboard_router, choice_values, table_values
+from space.pages.leaderboard.query import LeaderboardQuery
 from space.services import Services
 from space.web.assets import StaticAssets
 from space.web.frame import PageFrame, render
@@ -27,6 +27,11 @@ def page_html(service: SubmissionService, query: str = "") -> str:
 def table_html(board: Board, choice: LeaderboardQuery) -> str:
     """The table of a board for a choice."""
     return render("leaderboard/table.html", **choice_values(board, choice))
+
+
+def rows_html(board: Board, choice: LeaderboardQuery, after: int) -> str:
+    """The rows that follow those up to number ``after``, as scrolling asks for them."""
+    return render("leaderboard/rows.html", **table_values(board, choice, after))
 
 
 def board_html(service: SubmissionService, choice: LeaderboardQuery) -> str:

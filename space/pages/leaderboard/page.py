@@ -1,4 +1,8 @@
-"""``/``: which judge can be trusted. Its choice is in the address: ``/?label=repetition&sort=-cost``."""
+"""``/``: which judge can be trusted. Its choice is in the address: ``/?label=repetition&sort=-cost``.
+
+The page opens with the first rows, and with a plot that names what it has room for. Scripts ask for the rest:
+``/board/rows`` for the rows that follow, ``/board/plots`` for plots in which every point leads to its judge.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -6,107 +10,23 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from core.cache import ByteCache
-from core.vocabulary import LABEL_TITLES
 from leaderboard.board.board import Board
 from leaderboard.board.history import board_history
-from space.pages.leaderboard.plot import precision_recall_plot
+from space.pages.leaderboard.board_plots import cost_plot, precision_recall_plot
+from space.pages.leaderboard.query import LeaderboardQuery, Options, address_of_choice, choice_in, options_of
 from space.pages.leaderboard.summary import sentences, view_history
-from space.pages.leaderboard.table import (
-    FIGURES,
-    PROVENANCES,
-    LeaderboardQuery,
-    agents_of,
-    inputs_of,
-    kinds_of,
-    sorts_of,
-    view_board,
-)
+from space.pages.leaderboard.table import view_board
 from space.services import Services
 from space.web.cells import MARKS
 from space.web.frame import DESCRIPTION, PageFrame
-from space.web.query import QueryParam, choices_in, link_to
+from space.web.query import QueryParam, choices_in
 from submissions.service import SubmissionService
 
-LONGEST_SEARCH = 80
-
-
-@dataclass(frozen=True)
-class Options:
-    """What can be chosen on a board: values with their titles, in the order of the menus."""
-
-    labels: dict[str, str]
-    figures: dict[str, str]
-    agents: dict[str, str]
-    kinds: dict[str, str]
-    inputs: dict[str, str]
-    provenances: dict[str, str]
-    sorts: tuple[str, ...]
-
-
-def options_of(board: Board) -> Options:
-    """What the rows of this board can be chosen by."""
-    return Options(
-        labels=dict(LABEL_TITLES),
-        figures=dict(FIGURES),
-        agents=agents_of(board),
-        kinds={kind: kind for kind in kinds_of(board)},
-        inputs={inputs: inputs for inputs in inputs_of(board)},
-        provenances={name: title for name, title in PROVENANCES.items() if name != "reference"},
-        sorts=sorts_of(board),
-    )
-
-
-def controls(options: Options) -> list[QueryParam]:
-    """The names and values that the address may hold."""
-    return [
-        QueryParam("label", "one", "success", tuple(options.labels)),
-        QueryParam("figure", "one", "precision", tuple(options.figures)),
-        QueryParam("agent", "one", "", ("", *options.agents)),
-        QueryParam("kind", "many", [], tuple(options.kinds)),
-        QueryParam("inputs", "many", [], tuple(options.inputs)),
-        QueryParam("from", "many", [], tuple(options.provenances)),
-        QueryParam("q", "text", "", max_length=LONGEST_SEARCH),
-        QueryParam("every", "flag", False),
-        QueryParam("sort", "one", "", ("", *options.sorts)),
-    ]
-
-
-def choice_in(query: str, options: Options) -> tuple[LeaderboardQuery, list[str]]:
-    """The choice that a query string makes, and the names that it sets to no valid value."""
-    values, refused = choices_in(query, controls(options))
-    choice = LeaderboardQuery(
-        label=values["label"],
-        figure=values["figure"],
-        search=values["q"],
-        kinds=tuple(sorted(values["kind"])),
-        provenances=tuple(sorted(values["from"])),
-        every_submission=values["every"],
-        agent=values["agent"],
-        inputs=tuple(sorted(values["inputs"])),
-        sort=values["sort"],
-    )
-    return choice, refused
-
-
-def address_of_choice(choice: LeaderboardQuery, **changes: str) -> str:
-    """The address that shows the board at a choice, with some of it changed; defaults are left out."""
-    values = {
-        "label": "" if choice.label == "success" else choice.label,
-        "figure": "" if choice.figure == "precision" else choice.figure,
-        "agent": choice.agent,
-        "kind": choice.kinds,
-        "inputs": choice.inputs,
-        "from": choice.provenances,
-        "q": choice.search,
-        "every": choice.every_submission,
-        "sort": choice.sort,
-    }
-    return link_to("/", **{**values, **changes})
-
-
 PATH: Final = "/"
-SHORT: Final = 60
-"""Rows that a long table shows until one asks for all."""
+ROWS_PATH: Final = "/board/rows"
+PLOTS_PATH: Final = "/board/plots"
+AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
+"""The number of the last row that the reader has already."""
 
 
 @dataclass(frozen=True)
@@ -122,16 +42,19 @@ class BoardFacts:
 
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
-    """The route; a page is made once for each board and choice."""
+    """The routes; a page, and a part of it, is made once for each board and choice."""
     router, service = APIRouter(), services.submissions
     known: ByteCache[Options] = ByteCache(4, lambda _: 1)
+
+    def choice_of(request: Request) -> tuple[Board, LeaderboardQuery, list[str]]:
+        board = service.board()
+        options = known.get(board.digest, lambda: options_of(board))
+        return board, *choice_in(request.url.query, options)
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def leaderboard(request: Request) -> Response:
-        board, reason = service.board(), service.read_only_reason
-        options = known.get(board.digest, lambda: options_of(board))
-        choice, refused = choice_in(request.url.query, options)
+        (board, choice, refused), reason = choice_of(request), service.read_only_reason
         return pages.cached(
             request,
             (board.digest, choice, tuple(refused), reason),
@@ -141,26 +64,67 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
             lambda: {
                 "description": DESCRIPTION,
                 "facts": facts_of(service, board),
-                "options": options,
+                "options": known.get(board.digest, lambda: options_of(board)),
                 "refused": refused,
                 **choice_values(board, choice),
             },
+        )
+
+    @router.get(ROWS_PATH, include_in_schema=False)
+    def rows(request: Request) -> Response:
+        board, choice, _ = choice_of(request)
+        after = int(choices_in(request.url.query, [AFTER])[0]["after"])
+        return pages.cached(
+            request,
+            (board.digest, choice, after),
+            "leaderboard/rows.html",
+            "Rows",
+            PATH,
+            lambda: {**table_values(board, choice, after), "is_fragment": True},
+        )
+
+    @router.get(PLOTS_PATH, include_in_schema=False)
+    def plots(request: Request) -> Response:
+        board, choice, _ = choice_of(request)
+        return pages.cached(
+            request,
+            (board.digest, choice),
+            "leaderboard/plots.html",
+            "Plots",
+            PATH,
+            lambda: plot_values(board, choice, every_point=True),
         )
 
     return router
 
 
 def choice_values(board: Board, choice: LeaderboardQuery) -> dict[str, Any]:
-    """What of the page follows from a choice: table, plot, findings, history."""
+    """What of the page follows from a choice: table, plots, findings, history."""
     return {
-        "choice": choice,
-        "view": view_board(board, choice),
-        "short": SHORT,
-        "marks": MARKS,
-        "plot": precision_recall_plot(board, choice.label, choice),
+        **table_values(board, choice),
+        **plot_values(board, choice),
         "sentences": sentences(board, choice.label),
         "history": view_history(board_history(board, choice.label)),
+    }
+
+
+def table_values(board: Board, choice: LeaderboardQuery, after: int = 0) -> dict[str, Any]:
+    """What the table is made of."""
+    return {
+        "choice": choice,
+        "view": view_board(board, choice, after),
+        "marks": MARKS,
         "address": lambda **changes: address_of_choice(choice, **changes),
+        "after": after,
+    }
+
+
+def plot_values(board: Board, choice: LeaderboardQuery, every_point: bool = False) -> dict[str, Any]:
+    """What the plots are made of."""
+    return {
+        "plot": precision_recall_plot(board, choice, every_point),
+        "costs": cost_plot(board, choice, every_point),
+        "every_point": address_of_choice(choice, PLOTS_PATH),
     }
 
 

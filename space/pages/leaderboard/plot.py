@@ -1,18 +1,14 @@
-"""Precision against recall as geometry; ``templates/leaderboard/precision_recall.html`` draws it as SVG.
+"""Points with intervals and names as geometry; ``templates/leaderboard/plots.html`` draws them as SVG.
 
-Points carry their intervals and, where it covers nothing else, their names; lines of equal F1 stand behind.
-It needs no script, and its colours follow the page.
+A name stands where it covers nothing else. A plot needs no script, and its colours follow the page.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from math import ceil, floor
+from typing import Final
 
-from core.console import interval, percent
-from leaderboard.board.board import Board, BoardRow
-from leaderboard.paper.published import SECOND_ANNOTATOR
-from space.pages.leaderboard.table import LeaderboardQuery, cell_of, is_chosen
+from leaderboard.board.board import BoardRow
 
 WIDTH, HEIGHT = 600, 400
 """Pixels of the plotting area."""
@@ -84,14 +80,15 @@ class Label:
     leader: tuple[float, float] | None = None
 
 
-def place_names(points: Sequence[Point], window: tuple[float, float]) -> list[Label | None]:
+def place_names(
+    points: Sequence[Point], window: tuple[float, float], lines: Sequence[Box] = ()
+) -> list[Label | None]:
     """For each point its name where it covers nothing else; None where there is no room.
 
-    ``window`` is the smallest x and y shown; both go up to 1.
+    ``window`` is the smallest x and y shown; both go up to 1. ``lines`` are other things to leave free.
     """
-    obstacles = [_mark(point, window) for point in points] + [
-        _interval_box(point, window) for point in points
-    ]
+    obstacles = [*lines, *(_mark(point, window) for point in points)]
+    obstacles += [_interval_box(point, window) for point in points]
     found: list[Label | None] = [None] * len(points)
     order = sorted(range(len(points)), key=lambda n: (points[n].order, -points[n].y))[:MOST_NAMES]
     for candidates in (_beside, _far):  # first every name that has room beside its point
@@ -148,15 +145,12 @@ def _far(point: Point, window: tuple[float, float]) -> Iterator[tuple[Label, Box
         yield Label(point.name, round(at, 1), round(top + BASELINE * LINE, 1), anchor, leader), box
 
 
-ISO_F1: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
-STEPS: Final = 40
-"""Pieces of a line of equal F1."""
 CROWD: Final = 40
 """More judges than this are drawn smaller and paler: what tells is their cloud."""
 TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2)
 MOST_TICKS: Final = 7
-
-Cell = Mapping[str, Any]
+Drawn = tuple[BoardRow, Point, str]
+"""A row, its point and what hovering tells."""
 
 
 @dataclass(frozen=True)
@@ -189,113 +183,65 @@ class IsoLine:
 
 @dataclass(frozen=True)
 class PlotView:
-    """The plot in pixels; ``x_ticks`` and ``y_ticks`` are (pixel, percentage)."""
+    """A plot in pixels; ``x_ticks`` and ``y_ticks`` are (pixel, text).
 
+    ``cloud`` are the judges of a crowd that have no name, as two SVG paths, of points and of intervals: some
+    hundred points with a link each would be most of the page. ``front`` is the path of the Pareto front.
+    """
+
+    name: str
+    titles: tuple[str, str]
     marks: tuple[Mark, ...]
-    lines: tuple[IsoLine, ...]
-    x_ticks: tuple[tuple[float, int], ...]
-    y_ticks: tuple[tuple[float, int], ...]
+    cloud: tuple[str, str] | None
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    lines: tuple[IsoLine, ...] = ()
+    front: str = ""
+    figure: str = ""
+    n_drawn: int = 0
+    n_left_out: int = 0
     width: int = WIDTH
     height: int = HEIGHT
 
     @property
     def is_crowded(self) -> bool:
         """Whether there are too many judges for marks of full size."""
-        return len(self.marks) > CROWD
+        return self.n_drawn > CROWD
 
 
-def precision_recall_plot(board: Board, label: str, choice: LeaderboardQuery | None = None) -> PlotView:
-    """Precision against recall of the judges that the choice shows, with 95 % intervals."""
-    choice = choice or LeaderboardQuery(label=label)
-    drawn = [(row, cell) for row in board.ranking(label) if (cell := _drawn(row, choice)) is not None]
-    window = _window([cell for _, cell in drawn])
-    labels = _labels(drawn, window)
-    left, bottom = window
-    return PlotView(
-        marks=tuple(
-            _mark_of(row, cell, window, name) for (row, cell), name in zip(drawn, labels, strict=True)
-        ),
-        lines=tuple(line for value in ISO_F1 if (line := _iso_line(value, window))),
-        x_ticks=tuple((to_pixels(tick, 1.0, window)[0], round(100 * tick)) for tick in _ticks(left)),
-        y_ticks=tuple((to_pixels(left, tick, window)[1], round(100 * tick)) for tick in _ticks(bottom)),
-    )
+def draw_marks(
+    drawn: Sequence[Drawn], window: tuple[float, float], every_point: bool, lines: Sequence[Box] = ()
+) -> tuple[tuple[Mark, ...], tuple[str, str] | None]:
+    """The points that lead to their judges, and as a cloud those of a crowd that have no name.
 
-
-def _drawn(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
-    """The cell of a judge that stands for itself, or of the human point; None for the constant references."""
-    cell = cell_of(row, choice)
-    if not is_chosen(row, choice) or not cell or None in (cell["precision"], cell["recall"]):
-        return None
-    if row.provenance == "reference":
-        return cell if row.id == SECOND_ANNOTATOR else None
-    return cell
-
-
-def _window(cells: Sequence[Cell]) -> tuple[float, float]:
-    """The smallest recall and precision that the plot has room for."""
-    left = min([cell["recall"] for cell in cells], default=0.0)
-    low = min([_precision_interval(cell)[0] for cell in cells], default=0.0)
-    return max(0.0, left - 0.08), max(0.0, low - 0.04)
-
-
-def _precision_interval(cell: Cell) -> list[float]:
-    """The interval of the precision, of no width where none is known."""
-    return cell["precision_ci"] or [cell["precision"], cell["precision"]]
-
-
-def _ticks(low: float) -> list[float]:
-    """Round fractions from ``low`` up to 1, a few of them."""
-    step = next((step for step in TICK_STEPS if (1 - low) / step <= MOST_TICKS), TICK_STEPS[-1])
-    number = round(1 / step)
-    return [place * step for place in range(number + 1) if place * step >= low - 1e-9]
-
-
-def _iso_line(value: float, window: tuple[float, float]) -> IsoLine | None:
-    """The line precision = F1 * recall / (2 * recall - F1), as far as it lies within the window."""
-    first = max(value / (2 - value), window[0])  # the recall at which the precision is 1
-    points = []
-    for step in range(STEPS + 1):
-        recall = first + (1 - first) * step / STEPS
-        precision = value * recall / (2 * recall - value) if 2 * recall > value else 2.0
-        if window[1] <= precision <= 1 + 1e-9:
-            points.append(to_pixels(recall, min(precision, 1.0), window))
-    if len(points) < 2:
-        return None
-    path = "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
-    return IsoLine(value, path, points[-1])
-
-
-def _labels(drawn: Sequence[tuple[BoardRow, Cell]], window: tuple[float, float]) -> list[Label | None]:
-    """The name beside each point; what was scored here is named first."""
-    counts = Counter(row.judge for row, _ in drawn)
-    points = [
-        Point(
-            cell["recall"],
-            cell["precision"],
-            *_precision_interval(cell),
-            name=f"{row.judge} ({row.inputs})" if counts[row.judge] > 1 and row.inputs else row.judge,
-            order={"reference": 0, "scored": 1}.get(row.provenance, 2),
+    With ``every_point`` there is no cloud.
+    """
+    found = [
+        _mark_of(row, point, hover, window, label)
+        for (row, point, hover), label in zip(
+            drawn, place_names([point for _, point, _ in drawn], window, lines), strict=True
         )
-        for row, cell in drawn
     ]
-    return place_names(points, window)
+    if every_point or len(found) <= CROWD:
+        return tuple(found), None
+    named = [mark for mark in found if mark.label or mark.group in ("reference", "self-reported")]
+    shown = {mark.row_id for mark in named}
+    rest = [mark for mark in found if mark.row_id not in shown]
+    points = "".join(f"M{mark.x:g},{mark.y:g}h0" for mark in rest)
+    intervals = "".join(f"M{mark.x:g},{mark.high:g}V{mark.low:g}" for mark in rest if mark.low != mark.high)
+    return tuple(named), (points, intervals) if rest else None
 
 
-def _mark_of(row: BoardRow, cell: Cell, window: tuple[float, float], label: Label | None) -> Mark:
-    x, y = to_pixels(cell["recall"], cell["precision"], window)
-    low, high = _precision_interval(cell)
-    name = f"{row.judge} · {row.inputs}" if row.inputs else row.judge
-    bounds = f" ({interval(cell['precision_ci'])})" if cell["precision_ci"] else ""
-    return Mark(
-        row_id=row.id,
-        x=x,
-        y=y,
-        high=to_pixels(cell["recall"], high, window)[1],
-        low=to_pixels(cell["recall"], low, window)[1],
-        group=row.provenance,
-        hover=(
-            f"{name}\nprecision {percent(cell['precision'])}{bounds}"
-            f"\nrecall {percent(cell['recall'])}\nF1 {percent(cell['f1'])}"
-        ),
-        label=label,
-    )
+def _mark_of(
+    row: BoardRow, point: Point, hover: str, window: tuple[float, float], label: Label | None
+) -> Mark:
+    x, y = to_pixels(point.x, point.y, window)
+    high, low = (to_pixels(point.x, end, window)[1] for end in (point.high, point.low))
+    return Mark(row.id, x, y, high, low, row.provenance, hover, label)
+
+
+def round_ticks(low: float, high: float = 1.0) -> list[float]:
+    """Round fractions from ``low`` to ``high``, a few of them."""
+    step = next((step for step in TICK_STEPS if (high - low) / step <= MOST_TICKS), TICK_STEPS[-1])
+    number = round(1 / step)
+    return [place / number for place in range(ceil(low * number - 1e-9), floor(high * number + 1e-9) + 1)]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.pages.leaderboard.table import LeaderboardQuery
+from space.pages.leaderboard.query import LeaderboardQuery
 from space.web.cells import (
     FEW,
     choices_of,

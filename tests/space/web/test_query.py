@@ -10,7 +10,8 @@ KINDS = QueryParam("kind", "many", [], ("Rule-based", "LLM judge", "a, b"))
 SEARCH = QueryParam("q", "text", "", max_length=10)
 EVERY = QueryParam("every", "flag", False)
 STEP = QueryParam("step", "number", 0, low=0, high=30)
-ALL = (LABEL, JUDGES, KINDS, SEARCH, EVERY, STEP)
+ROWS = QueryParam("rows", "range", (1, 100))
+ALL = (LABEL, JUDGES, KINDS, SEARCH, EVERY, STEP, ROWS)
 
 
 def values(query: str) -> dict:
@@ -28,7 +29,7 @@ def test_a_link_holds_its_choices_and_leaves_out_what_is_empty():
 
 def test_an_address_without_choices_gives_the_defaults():
     assert values("") == {
-        "label": "success", "judges": [], "kind": [], "q": "", "every": False, "step": 0,
+        "label": "success", "judges": [], "kind": [], "q": "", "every": False, "step": 0, "rows": (1, 100),
     }  # fmt: skip
 
 
@@ -44,6 +45,8 @@ def test_an_address_without_choices_gives_the_defaults():
         ("q=%3Cb%3E", "q", "<b>"),
         ("every=1", "every", True),
         ("step=7", "step", 7),
+        ("rows=101-200", "rows", (101, 200)),
+        ("rows=7-7", "rows", (7, 7)),
         ("unknown=1", "label", "success"),
     ],
 )
@@ -58,6 +61,10 @@ def test_an_address_sets_a_value_that_its_control_has(query, name, value):
         ("label=", "label"),
         ("kind=Rule-based,nonsense", "kind"),
         ("every=yes", "every"),
+        ("rows=0-5", "rows"),
+        ("rows=5-4", "rows"),
+        ("rows=5", "rows"),
+        ("rows=1-2-3", "rows"),
         ("step=31", "step"),
         ("step=-1", "step"),
         ("step=abc", "step"),

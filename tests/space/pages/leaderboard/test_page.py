@@ -6,11 +6,21 @@ from urllib.parse import quote
 import pytest
 from fastapi.testclient import TestClient
 
-from space.pages.leaderboard.page import SHORT, address_of_choice, choice_in, controls, options_of
-from space.pages.leaderboard.table import LeaderboardQuery, sorts_of, view_board
+from space.pages.leaderboard.query import (
+    MOST_ROWS,
+    PAGE_ROWS,
+    LeaderboardQuery,
+    address_of_choice,
+    choice_in,
+    controls,
+    options_of,
+    sorts_of,
+    widen,
+)
+from space.pages.leaderboard.table import view_board
 from tests.space.conftest import shown_text
 from tests.support.boards import board, cell, label, row, second_annotator
-from tests.support.leaderboard_client import leaderboard_client, table_html
+from tests.support.leaderboard_client import leaderboard_client, rows_html, table_html
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
 
 
@@ -63,7 +73,7 @@ def test_menus_offer_what_the_board_has(service):
     assert list(options.kinds) == ["Human"]
     assert "reference" not in options.provenances
     assert [control.name for control in controls(options)] == [
-        "label", "figure", "agent", "kind", "inputs", "from", "q", "every", "sort",
+        "label", "figure", "agent", "kind", "inputs", "from", "q", "every", "sort", "rows",
     ]  # fmt: skip
 
 
@@ -191,13 +201,125 @@ def test_a_filter_that_fits_nothing_says_how_to_clear_it_and_an_empty_board_how_
     assert "submit</a> the first verdicts" in empty
 
 
-def test_a_long_table_shows_its_first_rows_and_offers_the_rest():
-    def rows(count: int):
-        return [
-            row(f"J{n}", label(cell(50, 50, 20, 20), (n + 1, 1, count)), id=f"j{n}") for n in range(count)
-        ]
+# More rows than the page opens with
 
-    html = table_html(board(*rows(2 * SHORT)), LeaderboardQuery())
-    assert f"Show all {2 * SHORT}" in html
-    assert html.count("data-row=") == 2 * SHORT  # all are there: they are found by the browser's search
-    assert "Show all" not in table_html(board(*rows(SHORT)), LeaderboardQuery())
+
+def rows_of(count: int):
+    """A board of so many judges, the first of them with the highest precision."""
+    return board(
+        *(
+            row(
+                f"J{n}",
+                label(cell(count - n, n + 1, 20, 20), (n + 1, 1, count)),
+                id=f"j{n}",
+                cost={"usd_per_1000": n + 1.0, "rows": 1, "of": 1},
+            )
+            for n in range(count)
+        )
+    )
+
+
+LONG = rows_of(250)
+
+
+def numbers(html: str) -> list[int]:
+    """The judges of the table by their numbers."""
+    return [int(found) for found in re.findall(r'data-row="j(\d+)"', html)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_rows", "expected"),
+    [
+        ((1, PAGE_ROWS), 250, (1, 100)),
+        ((1, PAGE_ROWS), 0, (1, 100)),
+        ((101, 200), 250, (101, 200)),
+        ((150, 201), 250, (101, 300)),  # whole steps
+        ((901, 999), 250, (201, 300)),  # beyond the end: the last step
+        ((1, 5_000), 5_000, (1, MOST_ROWS)),
+        ((2_950, 5_000), 5_000, (2_901, 2_900 + MOST_ROWS)),
+    ],
+)
+def test_an_address_shows_whole_steps_of_rows_and_not_too_many(rows, n_rows, expected):
+    assert widen(rows, n_rows) == expected
+
+
+@pytest.mark.parametrize("rows", ["0-9", "9-1", "1", "-1-5", "a-b", "1-1e3", "1-" + "9" * 40, "١-٢", ""])
+def test_rows_that_are_no_range_are_refused_and_the_first_are_shown(rows):
+    choice, refused = choice_in(f"rows={quote(rows)}", options_of(LONG))
+    assert (choice.rows, refused) == ((1, PAGE_ROWS), ["rows"])
+
+
+def test_a_long_table_opens_with_its_first_rows_and_a_plain_link_leads_to_the_next():
+    html = table_html(LONG, LeaderboardQuery(search="j"))
+    assert numbers(html) == list(range(100))
+    assert "100 of 250 judges" in shown_text(html)
+    assert '<a href="/?q=j&amp;rows=101-200#board" rel="nofollow">Rows 101 to 200</a>' in html
+    assert '<a class="button small" href="/?q=j&amp;rows=1-250" rel="nofollow">Show all 250</a>' in html
+    last = table_html(LONG, LeaderboardQuery(search="j", rows=(201, 300)))
+    assert numbers(last) == list(range(200, 250))
+    assert "201 to 250 of 250 judges" in shown_text(last)
+    assert 'href="/?q=j&amp;rows=101-200#board" rel="nofollow">Rows 101 to 200</a>' in last
+    assert "Rows 251" not in last
+
+
+def test_the_first_step_of_rows_is_the_plain_address():
+    html = table_html(LONG, LeaderboardQuery(rows=(101, 200)))
+    assert '<a href="/#board" rel="nofollow">Rows 1 to 100</a>' in html
+
+
+def test_a_table_that_fits_has_no_steps():
+    html = table_html(rows_of(100), LeaderboardQuery())
+    assert numbers(html) == list(range(100))
+    assert "100 judges" in shown_text(html)
+    assert "Show all" not in html
+    assert "Rows " not in shown_text(html)
+
+
+def test_search_and_sorting_are_over_all_rows_and_begin_with_the_first_again():
+    assert numbers(table_html(LONG, LeaderboardQuery(search="J249"))) == [249]
+    html = table_html(LONG, LeaderboardQuery(sort="precision", rows=(101, 200)))
+    assert numbers(html) == list(range(149, 49, -1))  # from the lowest up: 249 to 150 are the first hundred
+    assert 'id="sort-recall" href="/?sort=-recall"' in html
+
+
+def test_scrolling_asks_for_the_rows_that_follow_and_the_address_then_holds_them_all(service):
+    html = table_html(LONG, LeaderboardQuery(figure="recall", rows=(101, 200)))
+    assert 'hx-get="/board/rows?figure=recall&amp;after=200&amp;rows=101-300"' in html
+    assert 'hx-replace-url="/?figure=recall&amp;rows=101-300"' in html
+
+
+def test_the_rows_that_follow_come_alone_with_the_new_count():
+    html = rows_html(LONG, LeaderboardQuery(rows=(1, 200)), after=100)
+    assert numbers(html) == list(range(100, 200))
+    assert html.lstrip().startswith("<tr")
+    assert 'hx-swap-oob="true">200 of 250 judges</p>' in html
+    assert 'hx-get="/board/rows?after=200&amp;rows=1-300"' in html
+    last = rows_html(LONG, LeaderboardQuery(rows=(1, 300)), after=200)
+    assert numbers(last) == list(range(200, 250))
+    assert 'hx-swap-oob="true">250 judges</p>' in last
+    assert "/board/rows" not in last
+
+
+def test_every_row_of_a_large_board_is_reached_by_scrolling_and_once():
+    large = rows_of(1_250)
+    html, found = table_html(large, LeaderboardQuery()), []
+    while True:
+        found += numbers(html)
+        following = re.search(r'hx-get="/board/rows\?after=(\d+)&amp;rows=(\d+)-(\d+)"', html)
+        if following is None:
+            break
+        after, first, last = map(int, following.groups())
+        assert last - first < MOST_ROWS
+        html = rows_html(large, LeaderboardQuery(rows=(first, last)), after)
+    assert found == list(range(1_250))
+
+
+def test_the_routes_of_rows_and_plots_take_the_choice_of_the_page(client):
+    assert names(client.get("/board/rows?kind=Ensemble").text) == ["Beta"]
+    assert names(client.get("/board/rows?after=1").text) == ["Beta"]
+    assert client.get("/board/rows?after=1.5&rows=x&label=none").status_code == 200
+    assert client.get("/board/rows?after=nan").status_code == 200
+    points = re.findall(r'data-point="[^"]*"><title>(\w+)', client.get("/board/plots?kind=Ensemble").text)
+    assert points == ["Beta"]
+    tagged = client.get("/board/rows", headers={"If-None-Match": client.get("/board/rows").headers["etag"]})
+    assert tagged.status_code == 304

@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from space.pages.leaderboard.board_plots import ISO_F1, cost_plot, precision_recall_plot
+from space.pages.leaderboard.page import plot_values
 from space.pages.leaderboard.plot import (
     BASELINE,
     CHARACTER,
+    CROWD,
     HEIGHT,
-    ISO_F1,
     LINE,
     MOST_NAMES,
     WIDTH,
@@ -18,14 +20,15 @@ from space.pages.leaderboard.plot import (
     PlotView,
     Point,
     place_names,
-    precision_recall_plot,
     to_pixels,
 )
+from space.pages.leaderboard.query import LeaderboardQuery
 from space.web.frame import render
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.boards import board, cell, label, row, second_annotator
 
 WINDOW = (0.0, 0.0)
+CHOICE = LeaderboardQuery()
 
 
 def point(x: float, y: float, name: str = "name", order: int = 0, half: float = 0.0) -> Point:
@@ -108,7 +111,7 @@ def marks(plot: PlotView) -> dict[str, Mark]:
 
 
 def svg(*rows) -> str:
-    return render("leaderboard/precision_recall.html", plot=precision_recall_plot(board(*rows), "success"))
+    return render("leaderboard/plots.html", **plot_values(board(*rows), CHOICE))
 
 
 def fractions(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:
@@ -118,7 +121,7 @@ def fractions(x: float, y: float, window: tuple[float, float]) -> tuple[float, f
 
 
 def test_every_ranked_judge_is_a_point_with_its_interval():
-    plot = precision_recall_plot(board(judge("A"), judge("B", (75, 25, 45, 155), ci=(0.6, 0.85))), "success")
+    plot = precision_recall_plot(board(judge("A"), judge("B", (75, 25, 45, 155), ci=(0.6, 0.85))), CHOICE)
     found = marks(plot)
     assert set(found) == {"A", "B"}
     # 60 of 120 found, 60 of 100 right; the window begins 8 points left of 50 and 4 below 50
@@ -130,7 +133,7 @@ def test_every_ranked_judge_is_a_point_with_its_interval():
 
 
 def test_a_ranked_judge_whose_interval_is_not_known_is_drawn_without_a_interval():
-    plot = precision_recall_plot(board(judge("A"), judge("B", ci=None)), "success")
+    plot = precision_recall_plot(board(judge("A"), judge("B", ci=None)), CHOICE)
     found = marks(plot)["B"]
     assert found.high == found.low
     assert "precision 60.0\n" in found.hover
@@ -142,7 +145,7 @@ def test_only_the_best_submission_of_a_judge_and_no_constant_reference_is_drawn(
         "Always", label(cell(30, 70, 0, 0, ci=[0.2, 0.4]), best=False), "reference", id="reference/always"
     )
     other = row("A", label(cell(50, 50, 70, 130, ci=[0.4, 0.6]), best=False), id="a2")
-    plot = precision_recall_plot(board(judge("A"), other, always, second_annotator()), "success")
+    plot = precision_recall_plot(board(judge("A"), other, always, second_annotator()), CHOICE)
     assert set(marks(plot)) == {"A", "reference/second-annotator"}
 
 
@@ -155,7 +158,7 @@ def test_the_human_reference_has_another_shape_and_leads_nowhere():
 
 def test_a_judge_with_an_undefined_figure_is_left_out():
     never = row("Never", label(cell(0, 0, 100, 100), None))
-    (mark,) = precision_recall_plot(board(judge("A"), never), "success").marks
+    (mark,) = precision_recall_plot(board(judge("A"), never), CHOICE).marks
     assert mark.hover == "A · tree\nprecision 60.0 (50.0 to 70.0)\nrecall 50.0\nF1 54.5"
 
 
@@ -168,13 +171,13 @@ def test_markup_in_names_is_shown_as_it_was_written(hostile):
 
 def test_all_points_and_intervals_lie_within_the_plot():
     low = judge("Low", (10, 90, 190, 10), ci=(0.02, 0.18))
-    for mark in precision_recall_plot(board(judge("A"), low), "success").marks:
+    for mark in precision_recall_plot(board(judge("A"), low), CHOICE).marks:
         assert 0 <= mark.x <= WIDTH
         assert 0 <= mark.high <= mark.y <= mark.low <= HEIGHT
 
 
 def test_lines_of_equal_f1_hold_their_value():
-    plot = precision_recall_plot(board(judge("A")), "success")
+    plot = precision_recall_plot(board(judge("A")), CHOICE)
     assert {line.value for line in plot.lines} <= set(ISO_F1)
     assert plot.lines
     for line in plot.lines:
@@ -185,10 +188,129 @@ def test_lines_of_equal_f1_hold_their_value():
 
 
 def test_a_board_without_judges_says_that_there_is_nothing_to_plot():
-    assert precision_recall_plot(board(), "success").marks == ()
+    assert precision_recall_plot(board(), CHOICE).marks == ()
     assert "There is no judge to plot" in svg()
 
 
 def test_ticks_are_round_percentages_and_few():
-    plot = precision_recall_plot(board(judge("A")), "success")
-    assert [tick for _, tick in plot.x_ticks] == [50, 60, 70, 80, 90, 100]
+    plot = precision_recall_plot(board(judge("A")), CHOICE)
+    assert [tick for _, tick in plot.x_ticks] == ["50", "60", "70", "80", "90", "100"]
+
+
+# A crowd
+
+
+def crowd(n: int, **changes):
+    """So many judges at one place or another, all named alike, so that few names have room."""
+    return [
+        judge(
+            f"A judge of a long name {k}", (40 + k % 20, 60 - k % 20, 40 + k % 30, 100), id=f"j{k}", **changes
+        )
+        for k in range(n)
+    ]
+
+
+def test_judges_of_a_crowd_without_a_name_are_a_cloud_of_two_paths():
+    few = precision_recall_plot(board(*crowd(CROWD)), CHOICE)
+    assert (len(few.marks), few.cloud) == (CROWD, None)
+    found = precision_recall_plot(board(*crowd(CROWD + 60), second_annotator()), CHOICE)
+    points, intervals = found.cloud
+    assert len(found.marks) + points.count("h0") == found.n_drawn == CROWD + 61
+    assert points.count("h0") == intervals.count("V")
+    assert all(mark.label or mark.is_reference for mark in found.marks)
+
+
+def test_every_point_of_a_crowd_leads_to_its_judge_where_that_is_asked_for():
+    many = board(*crowd(CROWD + 60))
+    whole = precision_recall_plot(many, CHOICE, every_point=True)
+    assert (len(whole.marks), whole.cloud) == (CROWD + 60, None)
+    small = precision_recall_plot(many, CHOICE)
+    assert set(small.marks) < set(whole.marks)  # nothing moves when the others come
+
+
+def test_the_page_asks_for_every_point_only_where_some_are_a_cloud():
+    assert "hx-get" not in svg(*crowd(CROWD))
+    html = svg(*crowd(CROWD + 60))
+    assert 'hx-get="/board/plots"' in html
+    assert len(html) < len(
+        render("leaderboard/plots.html", **plot_values(board(*crowd(CROWD + 60)), CHOICE, True))
+    )
+
+
+# Quality against cost
+
+
+def priced(name: str, dollars: float | None, counts=(60, 40, 60, 140), **changes):
+    cost = None if dollars is None else {"usd_per_1000": dollars, "rows": 1, "of": 1}
+    return judge(name, counts, cost=cost, **changes)
+
+
+def test_costs_are_plotted_where_two_judges_name_them_and_the_others_are_counted():
+    assert cost_plot(board(priced("A", 1.0), priced("B", None)), CHOICE) is None
+    html = svg(priced("A", 1.0), priced("B", 10.0), priced("C", None), second_annotator())
+    assert "1 of 3 judges do not state their cost" in shown_text(html)
+    assert 'id="cost-quality"' in html
+    assert 'id="cost-quality"' not in svg(priced("A", 1.0), priced("C", None))
+
+
+def test_costs_stand_on_a_logarithmic_axis():
+    plot = cost_plot(board(priced("A", 1.0), priced("B", 10.0), priced("C", 100.0)), CHOICE)
+    a, b, c = (marks(plot)[name].x for name in "ABC")
+    assert b - a == pytest.approx(c - b, abs=0.2)
+    assert [tick for _, tick in plot.x_ticks] == ["1", "2", "5", "10", "20", "50", "100"]
+    assert [x for x, _ in plot.x_ticks] == sorted(x for x, _ in plot.x_ticks)
+
+
+def test_a_judge_that_costs_nothing_stands_left_of_all_others():
+    plot = cost_plot(board(priced("Free", 0.0), priced("A", 0.5), priced("B", 4.0)), CHOICE)
+    assert 0 <= marks(plot)["Free"].x < marks(plot)["A"].x < marks(plot)["B"].x <= WIDTH
+    assert plot.x_ticks[0][1] == "0"
+    only_free = cost_plot(board(priced("Free", 0.0), priced("Also", 0.0, (70, 30, 50, 150))), CHOICE)
+    assert len(only_free.marks) == 2
+
+
+def test_the_pareto_front_joins_judges_that_none_at_their_cost_or_less_beats():
+    # precision 60, 50, 80, 80 for 1, 2, 3, 4 dollars: B is worse than A, D dearer than C
+    plot = cost_plot(
+        board(
+            priced("A", 1.0), priced("B", 2.0, (50, 50, 50, 50)), priced("C", 3.0, (80, 20, 40, 60)),
+            priced("D", 4.0, (80, 20, 40, 60)),
+        ),
+        CHOICE,
+    )  # fmt: skip
+    found = marks(plot)
+    a, c = found["A"], found["C"]
+    assert plot.front == f"M{a.x:g},{a.y:g}H{c.x:g}V{c.y:g}H{WIDTH}"
+
+
+def test_the_front_of_a_rate_of_errors_goes_down():
+    # FPR 40 of 180 = 22.2, 20 of 80 = 25, 10 of 110 = 9.1 percent for 1, 2, 3 dollars
+    plot = cost_plot(
+        board(priced("A", 1.0), priced("B", 2.0, (80, 20, 40, 60)), priced("C", 3.0, (80, 10, 40, 100))),
+        LeaderboardQuery(figure="fpr"),
+    )
+    a, c = marks(plot)["A"], marks(plot)["C"]
+    assert c.y > a.y
+    assert plot.front == f"M{a.x:g},{a.y:g}H{c.x:g}V{c.y:g}H{WIDTH}"
+    assert "FPR 9.1" in marks(plot)["C"].hover
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 0.01, 1.0, 7.5, 900.0]), st.integers(0, 100)), min_size=2, max_size=12
+    )
+)
+def test_every_priced_judge_lies_within_the_plot_and_none_beats_the_front(judges):
+    rows = [
+        priced(str(n), dollars, (tp, 100 - tp, 50, 50), ci=None) for n, (dollars, tp) in enumerate(judges)
+    ]
+    plot = cost_plot(board(*rows), CHOICE)
+    found = marks(plot)
+    front = {n for n, _ in enumerate(judges) if f"{found[str(n)].x:g},{found[str(n)].y:g}" in plot.front
+             or f"H{found[str(n)].x:g}V{found[str(n)].y:g}" in plot.front}  # fmt: skip
+    for n, (dollars, tp) in enumerate(judges):
+        assert 0 <= found[str(n)].x <= WIDTH
+        assert 0 <= found[str(n)].y <= HEIGHT
+        others = judges[:n] + judges[n + 1 :]
+        is_matched = any(other <= dollars and hits >= tp for other, hits in others)
+        assert is_matched or n in front

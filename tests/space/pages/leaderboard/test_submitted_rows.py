@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from space.pages.leaderboard.table import LeaderboardQuery
+from space.pages.leaderboard.query import LeaderboardQuery
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.leaderboard_client import board_html, page_html

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.pages.leaderboard.table import FIGURES, LeaderboardQuery, agents_of, kinds_of, view_board
+from space.pages.leaderboard.query import FIGURES, LeaderboardQuery, agents_of, kinds_of
+from space.pages.leaderboard.table import view_board
 from tests.support.boards import board, cell, label, row, second_annotator
 
 

@@ -1,0 +1,257 @@
+"""What a reader of the leaderboard chose, by its address: which rows of the board, in which order. Pure."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from math import ceil
+from types import MappingProxyType
+from typing import Any, Final
+
+from core.suite import OFFICIAL
+from core.vocabulary import AGENT_TITLES, LABEL_TITLES
+from leaderboard.board.board import Board, BoardRow
+from space.web.query import QueryParam, choices_in, link_to
+
+FIGURES: Final = MappingProxyType(
+    {
+        "precision": "Precision",
+        "recall": "Recall",
+        "f1": "F1",
+        "kappa": "Kappa",
+        "accuracy": "Accuracy",
+        "balanced_accuracy": "Balanced accuracy",
+        "npv": "NPV",
+        "tnr": "TNR",
+        "fpr": "FPR",
+    }
+)
+LOWER_IS_BETTER: Final = frozenset({"fpr"})
+PROVENANCES: Final = MappingProxyType(
+    {"scored": "scored here", "published": "paper", "self-reported": "self-reported", "reference": "labels"}
+)
+LONGEST_SEARCH: Final = 80
+PAGE_ROWS: Final = 100
+"""Rows that the page opens with, and that each further step adds."""
+MOST_ROWS: Final = 1_000
+"""Rows that one address shows at most: all submissions of a large board would be megabytes of HTML."""
+
+
+@dataclass(frozen=True)
+class LeaderboardQuery:
+    """What the reader chose to see; empty means all of them."""
+
+    label: str = "success"
+    figure: str = "precision"
+    search: str = ""
+    kinds: Collection[str] = ()
+    provenances: Collection[str] = ()
+    every_submission: bool = False
+    agent: str = ""
+    inputs: Collection[str] = ()
+    sort: str = ""
+    """A column to sort by, with ``-`` before it from the highest down; empty: best first by ``figure``."""
+    rows: tuple[int, int] = (1, PAGE_ROWS)
+    """The numbers of the first and the last row to show."""
+
+
+def figure_name(figure: str) -> str:
+    """A figure within a sentence: ``precision``, ``F1``."""
+    title = FIGURES[figure]
+    return title if title.isupper() else title.lower()
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be chosen on a board: values with their titles, in the order of the menus."""
+
+    labels: dict[str, str]
+    figures: dict[str, str]
+    agents: dict[str, str]
+    kinds: dict[str, str]
+    inputs: dict[str, str]
+    provenances: dict[str, str]
+    sorts: tuple[str, ...]
+    n_rows: int
+
+
+def options_of(board: Board) -> Options:
+    """What the rows of this board can be chosen by."""
+    return Options(
+        labels=dict(LABEL_TITLES),
+        figures=dict(FIGURES),
+        agents=agents_of(board),
+        kinds={kind: kind for kind in kinds_of(board)},
+        inputs={inputs: inputs for inputs in inputs_of(board)},
+        provenances={name: title for name, title in PROVENANCES.items() if name != "reference"},
+        sorts=sorts_of(board),
+        n_rows=len(board.rows),
+    )
+
+
+def kinds_of(board: Board) -> list[str]:
+    """The kinds of judges on the board, in order."""
+    return sorted({row.kind for row in board.rows if row.provenance != "reference"})
+
+
+def agents_of(board: Board) -> dict[str, str]:
+    """The agents whose runs the board has figures of, with their titles."""
+    found = {
+        agent for row in board.rows for label in row.labels.values() if label for agent in label["by_agent"]
+    }
+    official = AGENT_TITLES if board.suite == OFFICIAL else ()
+    return {agent: AGENT_TITLES.get(agent, agent) for agent in sorted({*official, *found})}
+
+
+def inputs_of(board: Board) -> list[str]:
+    """What the judges on the board look at, in order."""
+    return sorted({row.inputs for row in board.rows if row.provenance != "reference" and row.inputs})
+
+
+def sorts_of(board: Board) -> tuple[str, ...]:
+    """Every column of a board that an address may sort by, both ways."""
+    found = {
+        name
+        for row in board.rows
+        for label in row.labels.values()
+        if label
+        for name in (*label["by_benchmark"], *label["by_agent"])
+    }
+    names = ("rank", "judge", "figure", *FIGURES, "cost", "submissions", "date", *sorted(found))
+    return tuple(sign + name for name in names for sign in ("", "-"))
+
+
+def controls(options: Options) -> list[QueryParam]:
+    """The names and values that the address may hold."""
+    return [
+        QueryParam("label", "one", "success", tuple(options.labels)),
+        QueryParam("figure", "one", "precision", tuple(options.figures)),
+        QueryParam("agent", "one", "", ("", *options.agents)),
+        QueryParam("kind", "many", [], tuple(options.kinds)),
+        QueryParam("inputs", "many", [], tuple(options.inputs)),
+        QueryParam("from", "many", [], tuple(options.provenances)),
+        QueryParam("q", "text", "", max_length=LONGEST_SEARCH),
+        QueryParam("every", "flag", False),
+        QueryParam("sort", "one", "", ("", *options.sorts)),
+        QueryParam("rows", "range", (1, PAGE_ROWS)),
+    ]
+
+
+def choice_in(query: str, options: Options) -> tuple[LeaderboardQuery, list[str]]:
+    """The choice that a query string makes, and the names that it sets to no valid value."""
+    values, refused = choices_in(query, controls(options))
+    choice = LeaderboardQuery(
+        label=values["label"],
+        figure=values["figure"],
+        search=values["q"],
+        kinds=tuple(sorted(values["kind"])),
+        provenances=tuple(sorted(values["from"])),
+        every_submission=values["every"],
+        agent=values["agent"],
+        inputs=tuple(sorted(values["inputs"])),
+        sort=values["sort"],
+        rows=widen(values["rows"], options.n_rows),
+    )
+    return choice, refused
+
+
+def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
+    """The rows that an address asks for, in whole steps of ``PAGE_ROWS``, at most ``MOST_ROWS``.
+
+    There are few such ranges, and a page is made once for each. Beyond ``n_rows`` lies the last step.
+    """
+    first, last = (max(1, min(number, n_rows)) for number in rows)
+    first = (first - 1) // PAGE_ROWS * PAGE_ROWS + 1
+    return first, min(ceil(last / PAGE_ROWS) * PAGE_ROWS, first + MOST_ROWS - 1)
+
+
+def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any) -> str:
+    """The address that shows the board at a choice, with some of it changed; defaults are left out.
+
+    ``rows`` are those of ``changes``, (first, last): another choice begins with its first rows.
+    """
+    values = {
+        "label": "" if choice.label == "success" else choice.label,
+        "figure": "" if choice.figure == "precision" else choice.figure,
+        "agent": choice.agent,
+        "kind": choice.kinds,
+        "inputs": choice.inputs,
+        "from": choice.provenances,
+        "q": choice.search,
+        "every": choice.every_submission,
+        "sort": choice.sort,
+        **changes,
+    }
+    first, last = values.pop("rows", (1, PAGE_ROWS))
+    rows = "" if (first, last) == (1, PAGE_ROWS) else f"{first}-{last}"
+    return link_to(path, **values, rows=rows)
+
+
+# Which rows, in which order
+
+
+def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Mapping[str, Any] | None:
+    """The cell that the row stands on the board with: over all agents, or the chosen one's, if known."""
+    found = row.labels[choice.label]
+    return found["by_agent"].get(choice.agent) if choice.agent else found["overall"]
+
+
+def rank_of(row: BoardRow, choice: LeaderboardQuery) -> Mapping[str, int] | None:
+    """The rank of a row by the chosen figure: its place, and the lowest and highest that ties leave open."""
+    return row.labels[choice.label]["rank"]
+
+
+def is_chosen(row: BoardRow, choice: LeaderboardQuery) -> bool:
+    """Whether the reader wants to see the row; references stay whatever is filtered."""
+    if row.provenance == "reference":
+        return True
+    if row.provenance == "scored" and not (row.labels[choice.label]["best"] or choice.every_submission):
+        return False
+    if choice.kinds and row.kind not in choice.kinds:
+        return False
+    if choice.inputs and row.inputs not in choice.inputs:
+        return False
+    if choice.provenances and row.provenance not in choice.provenances:
+        return False
+    searched = " ".join((row.judge, row.model, row.account, row.authors, row.inputs, row.kind)).lower()
+    return all(word in searched for word in choice.search.lower().split())
+
+
+def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
+    """The rows that fit the choice, judges and then references: as sorted, else best first by the figure."""
+    rows = [row for row in board.ranking(choice.label) if is_chosen(row, choice)]
+    rows.sort(key=lambda row: _order(row, choice))
+    if choice.sort:
+        key = _sort_key(choice)
+        known = [row for row in rows if key(row) is not None]
+        known.sort(key=key, reverse=choice.sort.startswith("-"))
+        rows = known + [row for row in rows if key(row) is None]  # what is not known stays last
+    return sorted(rows, key=lambda row: row.provenance == "reference")
+
+
+def _order(row: BoardRow, choice: LeaderboardQuery) -> tuple:
+    """Best first by the chosen figure; what has none last. Equal rows stay in the board's order.
+
+    For one agent the order is still that over all agents, as ranks are; rows of papers, which have no figures
+    by agent, come last.
+    """
+    is_unknown = bool(choice.agent) and (cell_of(row, choice) or {}).get(choice.figure) is None
+    if choice.figure == "precision":  # the board's order, which may rest on figures that are not shown
+        return (is_unknown,)
+    value = row.labels[choice.label]["overall"].get(choice.figure)
+    sign = 1 if choice.figure in LOWER_IS_BETTER else -1
+    return (is_unknown, value is None, sign * (value or 0))
+
+
+def _sort_key(choice: LeaderboardQuery) -> Callable[[BoardRow], Any]:
+    """What the column that the address names sorts a row by; None where the row has no such value."""
+    name = choice.sort.removeprefix("-")
+    figure = choice.figure if name == "figure" else name
+    by_part = "by_agent" if choice.agent else "by_benchmark"
+    if figure in FIGURES:
+        return lambda row: (cell_of(row, choice) or {}).get(figure)
+    return {
+        "rank": lambda row: (rank_of(row, choice) or {}).get("place"),
+        "judge": lambda row: row.judge.casefold(),
+        "cost": lambda row: row.cost["usd_per_1000"] if row.cost else None,
+        "submissions": lambda row: row.attempts or None,
+        "date": lambda row: None if row.provenance == "reference" else row.date,
+    }.get(name, lambda row: (row.labels[choice.label][by_part].get(name) or {}).get(choice.figure))
