@@ -126,7 +126,7 @@ class PairedVerdicts:
 class Pair:
     """Two entrants, by their places: the difference first - second overall and in each cell.
 
-    ``by_agent`` is empty, and ``runs`` None, where one of the two has no verdicts.
+    ``by_agent`` is empty, and ``runs`` None, where the verdicts of one of the two are not known.
     """
 
     first: int
@@ -138,8 +138,9 @@ class Pair:
 
     @property
     def is_paired(self) -> bool:
-        """Whether the two were compared over the same tasks."""
-        return self.runs is not None
+        """Whether the overall interval is of the two over the same tasks; where a figure does not vary over
+        the resamples, two judges with verdicts have an approximate one too."""
+        return self.overall.basis == "paired"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Two judges against each other: differences with 95 % intervals, McNemar's test, kappa, error overlap.
 
-Two judges with verdicts are compared on the same resamples of tasks, so what makes a task hard for both
-cancels out. Where only counts of one are known (a row from a paper), the two intervals are put together; that
-treats the judges as if they had seen different trajectories, and is wider than it would have to be.
+Two judges with verdicts are compared on the same resamples of tasks (paired), so what makes a task hard for
+both cancels out. Where only counts of one are known (a paper's row without verdicts), the two intervals are
+put together; that treats the judges as if they had seen different trajectories, and is wider than need be.
 """
 
 from collections.abc import Mapping, Sequence
@@ -160,9 +160,9 @@ _FORMULAS: Final = MappingProxyType(
 class McNemar:
     """Of ``n`` labelled trajectories ``both_right`` were judged right by both; ``p`` is exact and two-sided.
 
-    ``p`` asks whether ``only_first`` and ``only_second`` could come from a fair coin. It takes
-    trajectories for independent; those of several agents on one task are not, so it is smaller than it should
-    be.
+    It tests whether both are equally accurate, which says nothing of precision or recall: ``p`` asks whether
+    ``only_first`` and ``only_second`` could come from a fair coin. It takes trajectories for independent;
+    those of several agents on one task are not, so it is smaller than it should be.
     """
 
     n: int

@@ -56,7 +56,7 @@ from submissions.startup import open_service
 def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
     """Pages and REST, in the order in which ``/api`` lists them; the menu is in `space.web.frame`."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
-    annotations, columns = services.annotations, services.judge_columns
+    annotations, verdicts = services.annotations, services.verdicts
     access, rescoring = Access(annotations, auth), RescoringJob(service)
     actions = ReaderActions(service.engine, service.suite, service.clock)
     rest = (
@@ -67,7 +67,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         ("Maintainers", build_maintain_router(service, auth, rescoring)),
         ("The board", build_board_versions_router(service, auth)),
         ("Disputes", build_disputes_router(service, auth, actions)),
-        ("Errors of judges", build_errors_router(service, auth, actions, columns)),
+        ("Errors of judges", build_errors_router(service, auth, actions, verdicts)),
         ("Annotators", build_annotating_router(annotations, explorer, access)),
         ("Discussion of labels", build_discussion_router(annotations, access)),
         ("Discussion of labels", build_annotation_admin_router(annotations, explorer, access)),
@@ -89,7 +89,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_mine_pages(service, auth, pages),
         build_maintain_pages(service, auth, rescoring, pages),
         build_disputes_pages(service, auth, actions, pages),
-        build_errors_pages(service, columns, pages),
+        build_errors_pages(service, verdicts, pages),
         build_label_versions(service, auth, pages),
         build_annotating_pages(annotations, explorer, access, pages),
         build_api_router(app, pages),

@@ -5,8 +5,8 @@ from functools import cached_property
 
 from space.auth.auth import Auth
 from space.operations.rate_limit import CheckLimit
-from space.pages.errors.columns import JudgeColumns
 from space.pages.trajectories.dataset import Explorer
+from space.verdicts import JudgeVerdicts
 from submissions.labels.annotation_service import AnnotationService
 from submissions.service import SubmissionService
 
@@ -28,6 +28,6 @@ class Services:
         return AnnotationService(self.submissions)
 
     @cached_property
-    def judge_columns(self) -> JudgeColumns:
-        """The judges whose errors may be seen."""
-        return JudgeColumns(self.submissions, self.trajectories)
+    def verdicts(self) -> JudgeVerdicts:
+        """The verdicts of every judge, wherever they are known."""
+        return JudgeVerdicts(self.submissions, self.trajectories)

@@ -1,70 +1,43 @@
 """``/paper``: the paper's tables computed here, beside the printed metrics, with a note where they differ."""
 
-import logging
 import threading
-from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
 from core.console import percent
-from core.suite import OFFICIAL, load_suite
+from core.suite import OFFICIAL
 from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.table import DERIVED, PaperTable, TableCell
-from leaderboard.report import VerdictFileError, read_verdict_file
 from space.services import Services
+from space.verdicts import JudgeVerdicts
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in
 from submissions.service import SubmissionService
 
-logger = logging.getLogger(__name__)
 PATH: Final = "/paper"
 FIRST: Final = "1"
 CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
-VERDICT_FILES = (".jsonl", ".csv", ".parquet")
 
 
 class PaperTables:
-    """The tables from the official labels and the maintainer's verdict files (ARB_PAPER_VERDICTS)."""
+    """The tables from the official labels and the judges' verdicts, where these are known."""
 
-    def __init__(self, service: SubmissionService) -> None:
-        self._service = service
+    def __init__(self, service: SubmissionService, verdicts: JudgeVerdicts) -> None:
+        self._service, self._verdicts = service, verdicts
         self._lock = threading.Lock()
-        self._made: tuple[str | None, dict[int, PaperTable]] | None = None
+        self._made: tuple[tuple, dict[int, PaperTable]] | None = None
 
     def get(self, number: int) -> PaperTable:
         """A table by its number; raises KeyError for one that holds no results."""
         labels = self._service.labels_for_public_figures() if self._service.suite.name == OFFICIAL else None
-        version = labels and labels.version
+        key = (labels and labels.version, self._verdicts.version)
         with self._lock:
-            if self._made is None or self._made[0] != version:
-                records = gather(labels, self._verdicts() if labels is not None else None)
-                self._made = (version, {known: make_table(known, records) for known in TABLES})
+            if self._made is None or self._made[0] != key:
+                records = gather(labels, self._verdicts.of_papers() if labels is not None else None)
+                self._made = (key, {known: make_table(known, records) for known in TABLES})
             return self._made[1][number]
-
-    def _verdicts(self) -> dict:
-        """The judges' verdicts in the maintainer's folder; a file that cannot be used is named in the log."""
-        settings = self._service.settings
-        if settings.paper_verdicts is None:
-            return {}
-        suite, found = load_suite(OFFICIAL), {}
-        for path in _files_in(settings.paper_verdicts):
-            try:
-                verdicts = read_verdict_file(path, suite, "test", settings.max_upload_bytes)
-                gather(None, {path.stem: verdicts})  # the file's name has to be a judge's
-                found[path.stem] = verdicts
-            except (VerdictFileError, ValueError) as problem:
-                logger.warning("a file of ARB_PAPER_VERDICTS cannot be used: %s", problem)
-        return found
-
-
-def _files_in(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix in VERDICT_FILES)
-    except OSError as error:
-        logger.warning("ARB_PAPER_VERDICTS cannot be read: %s", error)
-        return []
 
 
 KINDS = {True: "same", False: "other", None: "computed"}
@@ -105,7 +78,7 @@ def describe_cell(cell: TableCell) -> str:
 
 def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /paper``."""
-    router, tables = APIRouter(), PaperTables(services.submissions)
+    router, tables = APIRouter(), PaperTables(services.submissions, services.verdicts)
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)

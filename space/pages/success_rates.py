@@ -1,6 +1,6 @@
 """``/rates``: how often agents succeed, by experts, the paper and submissions; the effect on training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from core.console import percent
 from core.suite import OFFICIAL
 from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
-from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.board import BoardRow
 from leaderboard.paper.rate_tables import LLM_JUDGE, RULE_BASED, printed_evaluator
 from leaderboard.success_rates import (
     OVERALL,
@@ -22,11 +22,11 @@ from leaderboard.success_rates import (
     swapped_pairs,
 )
 from space.services import Services
+from space.verdicts import JudgeVerdicts
 from space.web.axis import Axis, Span
-from space.web.cells import distinct_names
+from space.web.cells import distinct_names, rows_by_id
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in
-from submissions.scoring.verdicts import VerdictsUnavailable
 from submissions.service import SubmissionService
 
 PATH: Final = "/rates"
@@ -40,13 +40,16 @@ MOST_KEPT: Final = 12
 class RateSources:
     """Evaluators by id, over the service's records. Experts only where the suite's labels are public."""
 
-    def __init__(self, service: SubmissionService) -> None:
-        self._service = service
+    def __init__(self, service: SubmissionService, verdicts: JudgeVerdicts) -> None:
+        self._service, self._verdicts = service, verdicts
 
     def choices(self) -> list[tuple[str, str]]:
-        """Every evaluator besides the experts, as (words, id): the paper's, then submissions by rank."""
-        rows = [row for row in self._service.board().rows if row.provenance == "scored"]
+        """Every evaluator besides the experts, as (words, id): the paper's, then judges with verdicts."""
         printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
+        named = {row_id for _, row_id in printed}
+        rows = [
+            row for row in self._service.board().rows if row.id not in named and self._verdicts.are_known(row)
+        ]
         return [*printed, *zip(distinct_names(rows), (row.id for row in rows), strict=True)]
 
     @property
@@ -75,18 +78,20 @@ class RateSources:
         for row_id in dict.fromkeys(ids[:MOST_EVALUATORS]):
             try:
                 found.append(self._evaluator(row_id, names.get(row_id, row_id), experts))
-            except (KeyError, VerdictsUnavailable):
+            except KeyError:
                 problems.append(f"No evaluator has the id {row_id[:60]!r}. Choose one from the list.")
         return found, problems
 
     def _evaluator(self, row_id: str, name: str, experts: Evaluator | None) -> Evaluator:
-        for printed_id, column, title in PRINTED:
+        row = rows_by_id(self._service.board()).get(row_id)  # what is not shown is not counted
+        column = row and self._verdicts.of(row)
+        if column is not None:
+            basis = "verdicts scored here" if row.provenance == "scored" else "its verdicts"
+            return evaluate_agents(name, basis, column.success, self._service.suite.split("test"))
+        for printed_id, printed, title in PRINTED:
             if row_id == printed_id and self._is_official and experts is not None:
-                return printed_evaluator(column, title, experts)
-        if row_id not in {row.id for row in self._service.board().rows}:  # what is not shown is not counted
-            raise KeyError(row_id)
-        values = self._service.verdicts(row_id).success
-        return evaluate_agents(name, "verdicts scored here", values, self._service.suite.split("test"))
+                return printed_evaluator(printed, title, experts)
+        raise KeyError(row_id)
 
 
 @dataclass(frozen=True)
@@ -128,10 +133,10 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> RatesView:
 
 
 def view_training(
-    board: Board, label: str = "success"
+    rows: Iterable[BoardRow], label: str = "success"
 ) -> tuple[Axis, list[tuple[BoardRow, str, FinetuningEffect]]]:
     """(row, name, effect) of the judges with the fewest wrong trajectories, and the axis of their shares."""
-    found = [(row, kept) for row in board.ranking(label) if (kept := _kept(row, label))]
+    found = [(row, kept) for row in rows if (kept := _kept(row, label))]
     found = sorted(found, key=lambda pair: pair[1].wrong)[:MOST_KEPT]
     ends = [end / 1000 for _, kept in found for end in (kept.wrong, *(kept.wrong_interval or ()))]
     names = distinct_names([row for row, _ in found])
@@ -228,7 +233,7 @@ def _of(count: int, total: int) -> str:
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /rates``."""
     service, router = services.submissions, APIRouter()
-    sources, benchmarks = RateSources(service), benchmarks_of(service)
+    sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
@@ -246,7 +251,8 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
             evaluators, problems = sources.find(by)
             choices = sources.choices()
             known = {row_id for _, row_id in choices}
-            training_axis, training = view_training(board)
+            ranked = board.ranking("success")
+            training_axis, training = view_training(map(services.verdicts.with_figures, ranked))
             return {
                 "view": view_rates(evaluators, benchmark) if evaluators else None,
                 "problems": problems,
@@ -267,7 +273,7 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
                 "benchmark_title": benchmark_title,
             }
 
-        key = (board.digest, labels_are_public, benchmark, *by, "", *unknown)
+        key = (board.digest, services.verdicts.version, labels_are_public, benchmark, *by, "", *unknown)
         return pages.cached(request, key, "pages/success_rates.html", "Success rates", PATH, values)
 
     return router

@@ -14,6 +14,7 @@ from space.auth.auth import Auth
 from space.pages.annotate.api import ANSWERS_PATH, MOST_ANSWER_BYTES
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
+from space.verdicts import JudgeVerdicts
 from space.web.assets import StaticAssets
 from space.web.body_limits import BodyLimits
 from space.web.frame import PageFrame
@@ -45,14 +46,14 @@ def rest_app(service: SubmissionService) -> FastAPI:
     return app
 
 
-def local_client(service: SubmissionService, columns=None) -> TestClient:
+def local_client(service: SubmissionService, found: JudgeVerdicts | None = None) -> TestClient:
     """A client of all pages and REST without Gradio; nobody is signed in (see `signed_in`).
 
-    ``columns`` stands for the verdicts whose errors may be seen.
+    ``found`` stands for the verdicts that are known.
     """
     services = Services(service, Explorer(service.settings, service))
-    if columns is not None:
-        services.__dict__["judge_columns"] = columns
+    if found is not None:
+        services.__dict__["verdicts"] = found
     app = rest_app(service)
     add_routes(app, services, PageFrame(StaticAssets()))
     return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)

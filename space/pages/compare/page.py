@@ -1,6 +1,6 @@
 """The compare page: is one judge better than another, and where?"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Entrant, compare
-from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import COMPARED_METRICS
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.report import verdicts_of
@@ -30,8 +29,8 @@ from space.pages.compare.view import (
     view_comparison,
     view_dev_ensembles,
 )
-from space.pages.errors.columns import LABEL, JudgeColumns
 from space.services import Services
+from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import (
     choices_of,
     distinct_names,
@@ -43,8 +42,6 @@ from space.web.cells import (
 )
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
-from submissions.scoring.verdicts import VerdictsUnavailable
-from submissions.service import SubmissionService
 
 PATH: Final = "/compare"
 CONTROLS: Final = (
@@ -60,8 +57,9 @@ METRIC_TITLES: Final = MappingProxyType(
     {"precision": "Precision", "recall": "Recall", "f1": "F1", "accuracy": "Accuracy", "kappa": "Kappa"}
 )
 COUNTS_ONLY: Final = (
-    "At most one of these judges has verdicts here. Only counts are known of judges from papers and of "
-    "references. Agreement, McNemar's test, error overlap and ensembles need the verdicts of at least two."
+    "At most one of these judges has verdicts here. Only counts are known of references, and of judges from "
+    "papers whose verdicts are neither in the dataset nor in ARB_PAPER_VERDICTS. Agreement, McNemar's test, "
+    "error overlap and ensembles need the verdicts of at least two."
 )
 PRIVATE: Final = (
     "The labels of this suite are private, so judges are not compared trajectory by trajectory: that would "
@@ -100,7 +98,8 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
                 "unknown": unknown,
             }
 
-        key = (board.digest, label, metric, n_absent, *(row.id for row in rows), *unknown)
+        version = services.verdicts.version
+        key = (board.digest, version, label, metric, n_absent, *(row.id for row in rows), *unknown)
         return pages.cached(request, key, "compare/page.html", "Compare", PATH, values)
 
     return router
@@ -115,7 +114,7 @@ def _values(
     compared = answering[:MOST]
     is_example = len(compared) < FEWEST
     if is_example:
-        compared = examples(board, label, compared)
+        compared = examples(board, label, compared, services.verdicts.are_known)
         if answering:
             others = ", ".join(distinct_names(compared)[1:])
             notices.append(f"Only one judge was chosen. It is compared with {others}.")
@@ -130,9 +129,10 @@ def _values(
     }
     if len(compared) < FEWEST:
         return {**common, "heading": QUESTION, "view": None}
-    service = services.submissions
+    service, verdicts = services.submissions, services.verdicts
     labels = service.labels_for_public_figures()
-    found = compare([_entrant(service, row, label, labels) for row in compared], labels, label, metric)
+    entrants = [_entrant(verdicts, row, label, labels is not None) for row in compared]
+    found = compare(entrants, labels, label, metric)
     view = view_comparison(found)
     noise = noise_on_board(compared, label)
     return common | {
@@ -155,41 +155,40 @@ def _values(
         "basis": f"{basis_sentence(found)} {noise}".strip(),
         "apart": apart_sentence(found),
         "ensemble_words": vote_sentence(found, view.names),
-        "dev_ensembles": _dev_ensembles(services.judge_columns, compared, view.names, label),
+        "dev_ensembles": _dev_ensembles(verdicts, compared, view.names, label),
         "overlap_words": fooled_sentence(found),
         "why_no_pairs": COUNTS_ONLY if service.suite.labels_are_public else PRIVATE,
     }
 
 
 def _dev_ensembles(
-    columns: JudgeColumns, rows: Sequence[BoardRow], names: Sequence[str], label: str
+    verdicts: JudgeVerdicts, rows: Sequence[BoardRow], names: Sequence[str], label: str
 ) -> Ensembles | None:
     """Ensembles on dev of the judges whose verdicts there the dataset carries, on success."""
-    labels = columns.labels("dev") if label == LABEL else None
+    labels = verdicts.labels("dev") if label == LABEL else None
     if labels is None:
         return None
-    known = columns.on("dev")
+    known = verdicts.on("dev")
     carried = [
-        (name, known[row.id].verdicts) for name, row in zip(names, rows, strict=True) if row.id in known
+        (name, known[row.id].success) for name, row in zip(names, rows, strict=True) if row.id in known
     ]
-    return view_dev_ensembles(
-        [name for name, _ in carried], [verdicts for _, verdicts in carried], labels, label
-    )
+    return view_dev_ensembles([name for name, _ in carried], [found for _, found in carried], labels, label)
 
 
-def _entrant(service: SubmissionService, row: BoardRow, label: str, labels: LabelSet | None) -> Entrant:
-    """The row with its verdicts, where they may be used and can be read."""
-    if labels is None or row.provenance != "scored":
-        return Entrant(row, None)
-    try:
-        return Entrant(row, verdicts_of(service.verdicts(row.id), label))
-    except (KeyError, VerdictsUnavailable):
-        return Entrant(row, None)
+def _entrant(verdicts: JudgeVerdicts, row: BoardRow, label: str, may_use: bool) -> Entrant:
+    """The row with its verdicts, and the figures that follow from them, where they may be used."""
+    column = verdicts.of(row) if may_use else None
+    return Entrant(verdicts.with_figures(row), column and verdicts_of(column, label))
 
 
-def examples(board: Board, label: str, chosen: Sequence[BoardRow] = ()) -> list[BoardRow]:
+def examples(
+    board: Board,
+    label: str,
+    chosen: Sequence[BoardRow] = (),
+    has_verdicts: Callable[[BoardRow], bool] = lambda row: row.provenance == "scored",
+) -> list[BoardRow]:
     """Rows to begin with: what was chosen, then the best judges, first those with verdicts; three in all."""
-    ranked = sorted(_ranked(board, label), key=lambda row: row.provenance != "scored")
+    ranked = sorted(_ranked(board, label), key=lambda row: not has_verdicts(row))
     names = {row.judge for row in chosen}
     return [*chosen, *_best_of_each(row for row in ranked if row.judge not in names)][:EXAMPLE_SIZE]
 

@@ -59,20 +59,25 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
 
 
 def basis_sentence(found: Comparison) -> str:
-    """Which intervals are paired over tasks, and which only approximate."""
+    """Which of the overall intervals are paired over tasks, and which only approximate; and why."""
     paired = sum(pair.is_paired for pair in found.pairs)
     if paired == len(found.pairs):
-        return "Every interval is paired: the judges are compared on the same resamples of tasks."
-    if not paired:
-        return (
-            "No interval here is paired. Without verdicts on the same trajectories, two separate intervals "
-            "are combined: approximate, and wider than with verdicts."
-        )
-    return (
-        f"{paired} of {len(found.pairs)} pairs have verdicts and are compared on the same tasks (filled "
-        "dots). Only counts are known of the others (hollow dots): approximate, and wider than with "
-        "verdicts."
+        parts = (part for pair in found.pairs for part in (pair.by_benchmark, pair.by_agent))
+        is_every = all(each.basis != "approximate" for part in parts for each in part.values())
+        which, but = ("Every interval", "") if is_every else ("Every overall interval", ", but those with ≈")
+        return f"{which} is paired: the judges are compared on the same resamples of tasks{but}."
+    without = sum(pair.runs is None for pair in found.pairs)
+    reasons = ["without verdicts of both on the same trajectories"] if without else []
+    if len(found.pairs) - without > paired:
+        reasons.append("where a metric is the same in every resample")
+    how = (
+        f"{' or '.join(reasons)}, two separate intervals are combined: approximate, and wider than paired "
+        "ones (hollow dots)."
     )
+    if not paired:
+        return f"No {'interval' if without == len(found.pairs) else 'overall interval'} here is paired: {how}"
+    are = "is" if paired == 1 else "are"
+    return f"Of {len(found.pairs)} pairs {paired} {are} compared on the same tasks (filled dots); {how}"
 
 
 def apart_sentence(found: Comparison) -> str:

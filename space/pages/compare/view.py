@@ -52,9 +52,9 @@ class CompareView:
     ensembles: Ensembles | None
 
     @property
-    def has_paired(self) -> bool:
+    def has_verdicts_of_pair(self) -> bool:
         """Whether any pair was compared trajectory by trajectory."""
-        return any(pair.is_paired for pair in self.comparison.pairs)
+        return any(pair.runs is not None for pair in self.comparison.pairs)
 
 
 def view_comparison(found: Comparison) -> CompareView:

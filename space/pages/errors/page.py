@@ -1,18 +1,21 @@
 """``/errors``: a judge's errors, read and tagged by people; REST to tag them and to get all tags."""
 
 import re
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from core.suite import OFFICIAL
+from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.errors import CATEGORIES, tags_to_csv
 from space.auth.auth import Auth
-from space.pages.errors.columns import JudgeColumns
 from space.pages.errors.view import (
     KINDS,
     PATH,
+    ErrorFilter,
     category_title,
     count_tables,
     errors_of,
@@ -20,6 +23,7 @@ from space.pages.errors.view import (
     pairs_of,
     queue_page,
 )
+from space.verdicts import JudgeVerdicts
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from space.web.query import link_to
@@ -48,7 +52,7 @@ class NewTag(BaseModel):
 
 
 def build_errors_router(
-    service: SubmissionService, auth: Auth, actions: ReaderActions, columns: JudgeColumns
+    service: SubmissionService, auth: Auth, actions: ReaderActions, verdicts: JudgeVerdicts
 ) -> APIRouter:
     """The routes over a service."""
     router = APIRouter()
@@ -68,9 +72,9 @@ def build_errors_router(
         category = own_name(body.own) if body.category == OWN else body.category
         trajectory = service.suite.find(body.trajectory_id)
         # Hidden splits are refused by `actions`, before any label is asked for.
-        if trajectory is not None and columns.labels(trajectory.split) is not None:
-            column = columns.one(body.judge, trajectory.split)
-            errors = errors_of(service, columns, column, trajectory.split) if column else ()
+        if trajectory is not None and verdicts.labels(trajectory.split) is not None:
+            column = verdicts.one(body.judge, trajectory.split)
+            errors = errors_of(service, verdicts, column, trajectory.split) if column else ()
             if trajectory.trajectory_id not in {error.trajectory_id for error in errors}:
                 raise HTTPException(404, NO_ERROR)
         require_open(service)
@@ -101,9 +105,10 @@ def own_name(name: str) -> str:
 
 Kind = Literal["", "fp", "fn"]
 Split = Literal["", "dev", "test"]
+Group = Annotated[str, Query(max_length=120)]
 
 
-def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages: PageFrame) -> APIRouter:
+def build_errors_pages(service: SubmissionService, verdicts: JudgeVerdicts, pages: PageFrame) -> APIRouter:
     """The route; what it shows is the same for every reader."""
     router = APIRouter()
 
@@ -112,15 +117,18 @@ def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages:
         judge: Annotated[str, Query(max_length=120)] = "",
         split: Split = "",
         kind: Kind = "",
+        benchmark: Group = "",
+        agent: Group = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
-        has_it = [name for name in columns.splits() if columns.one(judge, name)] if judge else []
-        splits = has_it or columns.splits()
+        has_it = [name for name in verdicts.splits() if verdicts.one(judge, name)] if judge else []
+        splits = has_it or verdicts.splits()
         chosen = split if split in splits else next(reversed(splits), "")
-        column = columns.one(judge, chosen) if has_it else None
+        column = verdicts.one(judge, chosen) if has_it else None
+        wanted = ErrorFilter(kind, benchmark, agent)
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
-        names = {each.judge: each.name for each in columns.on(chosen).values()} if chosen else {}
+        names = {each.judge: each.name for each in verdicts.on(chosen).values()} if chosen else {}
         return pages.answer(
             "pages/errors.html",
             f"Errors of {column.name}" if column else "Errors of judges",
@@ -128,16 +136,20 @@ def build_errors_pages(service: SubmissionService, columns: JudgeColumns, pages:
             status=404 if judge and column is None else 200,
             judge=judge,
             column=column,
-            queue=queue_page(service, columns, column, chosen, kind, page, tags) if column else None,
-            choices=[] if column else judge_choices(service, columns, chosen, every),
+            queue=queue_page(service, verdicts, column, chosen, wanted, page, tags) if column else None,
+            choices=[] if column else judge_choices(service, verdicts, chosen, every),
             split=chosen,
             splits=splits,
-            kind=kind,
+            wanted=wanted,
             kinds=list(KINDS.items()),
+            benchmark_titles=BENCHMARK_TITLES,
+            agent_titles=AGENT_TITLES,
+            has_dataset=verdicts.has_dataset,
+            suite=service.suite.name,
+            is_official=service.suite.name == OFFICIAL,
             address=lambda **changes: link_to(
-                PATH, **{"judge": judge, "split": chosen, "kind": kind, **changes}
+                PATH, **{"judge": judge, "split": chosen, **asdict(wanted), **changes}
             ),
-            judge_address=link_to("/judge", id=judge),
             csv_address=link_to("/api/errors.csv", judge=judge),
             categories=list(CATEGORIES.items()),
             own=OWN,

@@ -17,7 +17,8 @@ from leaderboard.errors import (
     current_tags,
     error_queue,
 )
-from space.pages.errors.columns import LABEL, JudgeColumn, JudgeColumns
+from space.pages.trajectories.index import TrajectoryEntry
+from space.verdicts import LABEL, JudgeColumn, JudgeVerdicts
 from space.web.query import link_to
 from submissions.service import SubmissionService
 
@@ -28,87 +29,72 @@ MOST_PAIRS: Final = 6
 
 
 @dataclass(frozen=True)
+class ErrorFilter:
+    """Which errors are listed; an empty text chooses every kind, benchmark or agent."""
+
+    kind: str = ""
+    benchmark: str = ""
+    agent: str = ""
+
+    def has(self, error: JudgeError) -> bool:
+        return (
+            KINDS.get(self.kind, error.kind) == error.kind
+            and self.benchmark in ("", error.benchmark)
+            and self.agent in ("", error.agent)
+        )
+
+
+@dataclass(frozen=True)
 class ErrorLine:
-    """An error with what is needed to read it; ``address`` is None where the trajectory cannot be shown."""
+    """An error with what is needed to read it; ``entry`` is None where the trajectory cannot be shown."""
 
     error: JudgeError
-    goal: str | None
-    address: str | None
-    benchmark: str
-    agent: str
+    entry: TrajectoryEntry | None
+    address: str
     reasoning: str
     tags: tuple[ErrorTag, ...]
 
     @property
-    def sentence(self) -> str:
-        """What the judge and the experts say."""
-        said, was = ("success", "failure") if self.error.kind == "false positive" else ("failure", "success")
-        return f"The judge says {said}, the experts say {was}."
-
-    @property
-    def others_sentence(self) -> str:
-        """How many other judges say what the experts say."""
-        if not self.error.others:
-            return "No verdict of another judge is known here."
-        judges = "judge agrees" if self.error.others == 1 else "judges agree"
-        return f"{self.error.others_right} of {self.error.others} other {judges} with the experts."
+    def can_be_read(self) -> bool:
+        """Whether there is anything besides the fact that the judge is wrong."""
+        return bool(self.entry or self.reasoning or self.tags)
 
 
 @dataclass(frozen=True)
 class Queue:
-    """A page of a judge's errors; ``counts`` by kind are those of the whole split."""
+    """A page of a judge's errors; ``counts`` by kind and ``n_tagged`` are those of the whole split."""
 
-    column: JudgeColumn
-    split: str
     counts: Mapping[str, int]
     n_tagged: int
+    n_chosen: int
     lines: tuple[ErrorLine, ...]
     number: int
     n_pages: int
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two people who tagged some of the same errors."""
-
-    first: str
-    second: str
-    found: TagComparison
-
-
-@dataclass(frozen=True)
-class JudgeChoice:
-    """A judge whose errors can be read: how many there are, and how many were tagged."""
-
-    name: str
-    address: str
-    errors: int
-    tagged: int
-
-
 def errors_of(
-    service: SubmissionService, columns: JudgeColumns, column: JudgeColumn, split: str, kind: str = ""
+    service: SubmissionService, verdicts: JudgeVerdicts, column: JudgeColumn, split: str
 ) -> tuple[JudgeError, ...]:
-    """A judge's errors on a split, the clearest first; of one of KINDS where one is given."""
-    labels = columns.labels(split)
+    """A judge's errors on a split, the clearest first."""
+    labels = verdicts.labels(split)
     if labels is None:
         return ()
-    others = [other.verdicts for other in columns.on(split).values() if other.judge != column.judge]
-    return error_queue(service.suite, labels, LABEL, column.verdicts, others, KINDS.get(kind))
+    others = [other.success for other in verdicts.on(split).values() if other.judge != column.judge]
+    return error_queue(service.suite, labels, LABEL, column.success, others)
 
 
 def queue_page(
     service: SubmissionService,
-    columns: JudgeColumns,
+    verdicts: JudgeVerdicts,
     column: JudgeColumn,
     split: str,
-    kind: str,
+    chosen: ErrorFilter,
     number: int,
     tags: Sequence[ErrorTag],
 ) -> Queue:
     """One page of the queue."""
-    every = errors_of(service, columns, column, split)
-    wanted = [error for error in every if error.kind == KINDS.get(kind, error.kind)]
+    every = errors_of(service, verdicts, column, split)
+    wanted = [error for error in every if chosen.has(error)]
     n_pages = max(1, -(-len(wanted) // ON_A_PAGE))
     number = min(number, n_pages)
     of_error: dict[str, list[ErrorTag]] = {}
@@ -118,42 +104,45 @@ def queue_page(
     lines = []
     for error in wanted[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
         place, trajectory = places[error.trajectory_id]
-        goal = columns.goal(trajectory)
+        entry = verdicts.entry(trajectory)
         lines.append(
             ErrorLine(
                 error=error,
-                goal=goal,
-                address=None if goal is None else link_to("/trajectories", id=error.trajectory_id),
-                benchmark=BENCHMARK_TITLES.get(error.benchmark, error.benchmark),
-                agent=AGENT_TITLES.get(error.agent, error.agent),
-                reasoning=columns.reasoning(column, trajectory, place),
+                entry=entry,
+                address=last_step_address(entry, column) if entry else "",
+                reasoning=verdicts.reasoning(column, trajectory, place),
                 tags=tuple(of_error.get(error.trajectory_id, ())),
             )
         )
-    counts = {name: sum(error.kind == said for error in every) for name, said in KINDS.items()}
+    counts = {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()}
     n_tagged = sum(error.trajectory_id in of_error for error in every)
-    return Queue(column, split, counts, n_tagged, tuple(lines), number, n_pages)
+    return Queue(counts, n_tagged, len(wanted), tuple(lines), number, n_pages)
+
+
+def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
+    """The run at its last step, where success is decided, with what the judge wrote opened."""
+    judge = column.dataset_name or column.judge
+    return link_to("/trajectories", id=entry.trajectory_id, step=entry.n_actions + 1, judge=judge)
 
 
 def judge_choices(
-    service: SubmissionService, columns: JudgeColumns, split: str, tags: Sequence[ErrorTag]
-) -> list[JudgeChoice]:
-    """Every judge with verdicts on a split, by name."""
+    service: SubmissionService, verdicts: JudgeVerdicts, split: str, tags: Sequence[ErrorTag]
+) -> list[tuple[JudgeColumn, int, int]]:
+    """Every judge with verdicts on a split, by name: how many errors it has, and how many are tagged."""
     tagged = {(tag.judge, tag.trajectory_id) for tag in tags}
     found = []
-    for column in columns.on(split).values():
-        errors = errors_of(service, columns, column, split)
+    for column in verdicts.on(split).values():
+        errors = errors_of(service, verdicts, column, split)
         n_tagged = sum((column.judge, error.trajectory_id) in tagged for error in errors)
-        address = link_to(PATH, judge=column.judge, split=split)
-        found.append(JudgeChoice(column.name, address, len(errors), n_tagged))
-    return sorted(found, key=lambda choice: (choice.name.casefold(), choice.address))
+        found.append((column, len(errors), n_tagged))
+    return sorted(found, key=lambda choice: (choice[0].name.casefold(), choice[0].judge))
 
 
-def pairs_of(tags: Sequence[ErrorTag]) -> list[Pair]:
+def pairs_of(tags: Sequence[ErrorTag]) -> list[tuple[str, str, TagComparison]]:
     """Pairs of people who tagged the same errors, those with most of them first."""
-    people = sorted({tag.tagger for tag in tags})
-    found = [Pair(*pair, compare_taggers(tags, *pair)) for pair in combinations(people[:50], 2)]
-    return sorted((pair for pair in found if pair.found.n), key=lambda pair: -pair.found.n)[:MOST_PAIRS]
+    people = sorted({tag.tagger for tag in tags})[:50]
+    found = [(*pair, compare_taggers(tags, *pair)) for pair in combinations(people, 2)]
+    return sorted((pair for pair in found if pair[2].n), key=lambda pair: -pair[2].n)[:MOST_PAIRS]
 
 
 def count_tables(

@@ -1,6 +1,7 @@
 """The judge page: what a judge is, how good it is and where, what it costs, and how to check and cite it."""
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -9,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from space.pages.errors.columns import JudgeColumns
 from space.pages.judge.plots import reliability_plot, sweep_plot
 from space.pages.judge.summary import (
     ASKED,
@@ -23,8 +23,9 @@ from space.pages.judge.summary import (
     reading,
 )
 from space.pages.judge.view import BY_AGENT, COUNTS, JudgeView, view_judge
-from space.pages.leaderboard.table import PROVENANCES
+from space.pages.leaderboard.query import PROVENANCES
 from space.services import Services
+from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import (
     choices_of,
     describe_marks,
@@ -39,6 +40,7 @@ from space.web.query import QueryParam, choices_in, link_to
 from submissions.service import SubmissionService
 
 PATH: Final = "/judge"
+ERRORS: Final = "/errors"
 CONTROLS: Final = (QueryParam("id", "one", ""), QueryParam("label", "one", "success", LABELS))
 """What the address says; an id is looked up on the board, which changes."""
 
@@ -53,7 +55,7 @@ INTERVALS: Final = MappingProxyType(
 
 def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /judge``."""
-    service, columns, router = services.submissions, services.judge_columns, APIRouter()
+    service, verdicts, router = services.submissions, services.verdicts, APIRouter()
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
@@ -75,30 +77,29 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
         def values() -> Mapping[str, Any]:
             if row is None:
                 return {**common, "row": None, "heading": "Choose a judge", "rows": _listed(board)}
-            view = view_judge(board, row, label)
+            view = view_judge(board, verdicts.with_figures(row), label)
             return {
                 **common,
                 "row": row,
                 "view": view,
-                **(_values(service, columns, board, view) if view else {}),
+                **(_values(service, verdicts, board, view) if view else {}),
             }
 
         title = short_name(row) if row else "Judges"
-        return pages.cached(
-            request, (board.digest, row and row.id, label, *unknown), "judge/page.html", title, PATH, values
-        )
+        key = (board.digest, verdicts.version, row and row.id, label, *unknown)
+        return pages.cached(request, key, "judge/page.html", title, PATH, values)
 
     return router
 
 
 def _values(
-    service: SubmissionService, columns: JudgeColumns, board: Board, view: JudgeView
+    service: SubmissionService, verdicts: JudgeVerdicts, board: Board, view: JudgeView
 ) -> dict[str, Any]:
     """What the page of a judge that answers the label shows."""
     row, label = view.row, view.label
     facts = file_facts(service, row, label)
     noise = describe_noise(view.found)
-    has_errors = label == "success" and columns.has_errors_of(row)
+    errors_on = verdicts.splits_with_errors(row) if label == LABEL else ()
     return {
         "metric_cell": metric_cell,
         "summary": " · ".join(
@@ -114,7 +115,11 @@ def _values(
         "interval_note": noise or INTERVALS[view.found["intervals"]],
         "is_noisy": bool(noise),
         "label_noise": describe_label_noise(service, row, label, view.axes["precision"]),
-        "errors_address": link_to("/errors", judge=row.id) if has_errors else "",
+        "errors_address": link_to(ERRORS, judge=row.id) if errors_on else "",
+        "errors_behind": (  # figures are of test, so their errors are too
+            partial(link_to, ERRORS, judge=row.id, split="test") if "test" in errors_on else None
+        ),
+        "is_recomputed": row.provenance != "scored" and view.found["intervals"] == "tasks",
         "findings": reading(view),
         "neighbours": neighbours(board, row, label),
         "calibration": facts.calibration,

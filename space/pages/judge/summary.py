@@ -96,7 +96,7 @@ def _share_of_yes(view: JudgeView) -> str:
 def _spread(view: JudgeView, heading: str, preposition: str) -> str:
     """The best and the worst cell by precision, of those that rest on enough trajectories."""
     cells = next((cells for title, cells in view.sections if title == heading), ())
-    shown = [(title, metric_cell(cell, "precision", view.label)) for title, cell in cells]
+    shown = [(title, metric_cell(cell, "precision", view.label)) for title, cell, _ in cells]
     known = [
         (cell.value, title, cell.text) for title, cell in shown if cell.value is not None and not cell.is_few
     ]
@@ -205,7 +205,7 @@ def describe_label_noise(
     )
 
 
-NO_FILE = "Only the printed metrics of this row are known, not its verdicts, so its costs are not known."
+NO_FILE = "No file of this judge is here, so its costs are not known."
 NO_COLUMNS = "Its file has no costs: it has no column cost_usd, input_tokens, output_tokens or latency_s."
 
 
@@ -224,7 +224,7 @@ class FileFacts:
 
 def file_facts(service: SubmissionService, row: BoardRow, label: str) -> FileFacts:
     """What is known of a row's file; scores meet test labels only where the suite's labels are public."""
-    if row.provenance != "scored":
+    if row.provenance != "scored" and row.id not in service.paper_verdicts:
         return FileFacts(None, NO_FILE, None, "")
     try:
         verdicts = service.verdicts(row.id)

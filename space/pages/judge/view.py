@@ -10,8 +10,8 @@ from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.web.axis import Axis
 
-Section = tuple[str, tuple[tuple[str, Mapping[str, Any]], ...]]
-"""A heading, and the cells under it with their titles."""
+Section = tuple[str, tuple[tuple[str, Mapping[str, Any], Mapping[str, str]], ...]]
+"""A heading, and under it (title, cell, the filter of the errors page that gives its trajectories)."""
 
 ON_AN_AXIS: Final = ("precision", "recall")
 COUNTS: Final = MappingProxyType(
@@ -26,8 +26,8 @@ COUNTS: Final = MappingProxyType(
 BY_BENCHMARK: Final = "By benchmark"
 BY_AGENT: Final = "By agent"
 _GROUPS: Final = (
-    ("by_benchmark", BY_BENCHMARK, BENCHMARK_TITLES),
-    ("by_agent", BY_AGENT, AGENT_TITLES),
+    ("benchmark", BY_BENCHMARK, BENCHMARK_TITLES),
+    ("agent", BY_AGENT, AGENT_TITLES),
 )
 
 
@@ -69,11 +69,13 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
         return None
     human = next((other.labels.get(label) for other in board.rows if other.id == SECOND_ANNOTATOR), None)
     reference = human["overall"] if human else None
-    sections: list[Section] = [("", (("All trajectories", found["overall"]),))]
-    for key, heading, titles in _GROUPS:
-        names = [*(name for name in titles if name in found[key]), *sorted(set(found[key]) - set(titles))]
+    sections: list[Section] = [("", (("All trajectories", found["overall"], {}),))]
+    for group, heading, titles in _GROUPS:
+        cells = found[f"by_{group}"]
+        names = [*(name for name in titles if name in cells), *sorted(set(cells) - set(titles))]
         if names:
-            sections.append((heading, tuple((titles.get(name, name), found[key][name]) for name in names)))
+            lines = ((titles.get(name, name), cells[name], {group: name}) for name in names)
+            sections.append((heading, tuple(lines)))
     return JudgeView(
         row=row,
         label=label,

@@ -29,6 +29,7 @@ from space.pages.trajectories.images import (
     smaller,
 )
 from space.pages.trajectories.index import (
+    RULE_BASED,
     Index,
     TrajectoryEntry,
     VoteCounts,
@@ -42,6 +43,7 @@ from space.pages.trajectories.verdicts import (
     JudgeVerdict,
     SubmittedJudges,
     experts_of,
+    judge_names,
     judges_of,
     with_submitted,
 )
@@ -74,6 +76,14 @@ class OpenedDataset:
     def published_votes(self) -> Mapping[str, Votes]:
         """The votes of the judges whose verdicts the dataset carries."""
         return published_votes(self.dataset)
+
+    @cached_property
+    def judges(self) -> frozenset[str]:
+        """The rows of the board whose verdicts the dataset carries, on any split."""
+        names = {RULE_BASED} if self.dataset.splits("rewards") else set()
+        for split in self.dataset.splits("judgments"):
+            names |= set(self.dataset.table("judgments", split, ["judge"])["judge"].unique().to_pylist())
+        return frozenset(row_id for name in names if (row_id := judge_names().get(name, ("", None))[1]))
 
     def entry(self, trajectory_id: str) -> TrajectoryEntry:
         """One trajectory's entry; raises KeyError for an id that the dataset does not have."""
@@ -193,7 +203,8 @@ class Explorer:
     def vote_counts(self, opened: OpenedDataset) -> VoteCounts:
         """How judges voted on each trajectory; counted anew when dataset or board are others."""
         with _readable():
-            judges = self._submitted.of_suite(opened.suite)
+            submitted = self._submitted.of_suite(opened.suite)
+            judges = [judge for judge in submitted if judge.submission_id not in opened.judges]
             known = (opened.version, tuple(judge.submission_id for judge in judges))
             counted = self._counted.get(opened.suite)
             if counted is None or counted[0] != known:

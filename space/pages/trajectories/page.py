@@ -33,7 +33,7 @@ from space.pages.trajectories.filters import (
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
 from space.pages.trajectories.index import TrajectoryEntry
 from space.pages.trajectories.story_view import view_story
-from space.pages.trajectories.verdicts import reasoning_in
+from space.pages.trajectories.verdicts import JudgeVerdict, reasoning_in
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.responses import CachedResponse
@@ -99,8 +99,24 @@ def story_fragment(explorer: Explorer, query: str) -> Fragment:
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
     dispute = _dispute(explorer, opened, view.story.entry)
-    html = render("trajectories/story.html", view=view, story=view.story, dispute=dispute)
+    judge = parameters_in(query).get("judge", "")
+    opened_judge = next((found for found in view.story.judges if found.key == judge), None)
+    html = render(
+        "trajectories/story.html",
+        view=view,
+        story=view.story,
+        dispute=dispute,
+        opened_judge=opened_judge,
+        opened_reasoning=_reasoning(explorer, trajectory_id, opened_judge),
+    )
     return Fragment(Markup(html), title=view.title)
+
+
+def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | None) -> str:
+    """What the judge wrote whose verdict an address opens; empty where it opens none."""
+    if judge is None or not judge.has_reasoning:
+        return ""
+    return reasoning_in(explorer.reasoning(trajectory_id, judge.key) or "")
 
 
 def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> DisputeForm | None:

@@ -1,6 +1,6 @@
-"""What experts (on dev), the dataset's judges and submitted judges say of one trajectory.
+"""What experts (on dev), the dataset's judges and judges whose files are here say of one trajectory.
 
-Submitted judges only where the suite's labels are public: a suite with hidden labels does not publish the
+The latter only where the suite's labels are public: a suite with hidden labels does not publish the
 verdict files that were sent to it, because a judge's metrics and its verdicts together would disclose labels.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from core.vocabulary import LABELS
 from dataset_script.sources.published import PublishedDataset
-from leaderboard.board.board import BoardRow
+from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import read_published_files
 from space.pages.trajectories.index import (
     DEV,
@@ -61,7 +61,8 @@ class SubmittedJudge:
 
 
 class SubmittedJudges:
-    """The best submission of each judge on the board, read once for each board. Safe for threads."""
+    """The best submission of each judge on the board, and the judges whose files lie in ARB_PAPER_VERDICTS;
+    read once for each board. Safe for threads."""
 
     def __init__(self, service: SubmissionService) -> None:
         self._service = service
@@ -77,7 +78,7 @@ class SubmittedJudges:
         with self._lock:
             if self._known[0] != board.digest:
                 before = {judge.submission_id: judge for judge in self._known[1]}
-                found = (before.get(row.id) or self._read(row) for row in _best(board.ranking("success")))
+                found = (before.get(row.id) or self._read(row) for row in self._best(board))
                 self._known = (board.digest, tuple(judge for judge in found if judge is not None))
             return self._known[1]
 
@@ -92,6 +93,12 @@ class SubmittedJudges:
         except (KeyError, VerdictsUnavailable):
             return None
         return texts[judge.places[trajectory_id]] if texts else None
+
+    def _best(self, board: Board) -> list[BoardRow]:
+        """The rows with a file that stand for their judges, best first, as many as are shown."""
+        best = [row for row in board.ranking("success") if row.labels["success"]["best"]]
+        papers = self._service.paper_verdicts
+        return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
 
     def _read(self, row: BoardRow) -> SubmittedJudge | None:
         try:
@@ -113,14 +120,8 @@ class SubmittedJudges:
         )
 
 
-def _best(rows: tuple[BoardRow, ...]) -> list[BoardRow]:
-    """The rows that stand for their judges, best first, as many as are shown."""
-    best = [row for row in rows if row.provenance == "scored" and row.labels["success"]["best"]]
-    return best[:MOST_JUDGES]
-
-
 def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJudge]) -> VoteCounts:
-    """The published votes and those of judges whose files were scored here."""
+    """The votes that the dataset carries and those of other judges, whose files are here."""
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
     for judge in judges:
         for trajectory_id, success in zip(
@@ -183,7 +184,7 @@ def judges_of(
     submitted: Sequence[SubmittedJudge],
     rows_of_board: Collection[str],
 ) -> tuple[JudgeVerdict, ...]:
-    """The verdicts that the dataset carries, the rule-based one first, then those of files scored here.
+    """The verdicts that the dataset carries, the rule-based one first, then those of other judges' files.
 
     ``rows_of_board`` are the judges that have a page.
     """
@@ -195,7 +196,12 @@ def judges_of(
         found[:0] = [
             _rule_based(row["rule_based"], entry) for row in rewards if row["rule_based"] is not None
         ]
-    found += [_submitted(judge, entry) for judge in submitted if entry.trajectory_id in judge.places]
+    carried = {verdict.row_id for verdict in found}
+    found += [
+        _submitted(judge, entry)
+        for judge in submitted
+        if entry.trajectory_id in judge.places and judge.submission_id not in carried
+    ]
     return tuple(
         verdict if verdict.row_id in rows_of_board else replace(verdict, row_id=None) for verdict in found
     )
@@ -233,10 +239,11 @@ def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
         optimality=answers["optimality"] if answers["optimality"] > 0 else None,
     )
     state = judge.states[place] if judge.states else None
+    sender = f"sent by {judge.account}" if judge.account else "paper"
     return JudgeVerdict(
         key=judge.submission_id,
         name=judge.judge,
-        about=" · ".join(filter(None, (judge.model, judge.inputs, f"sent by {judge.account}"))),
+        about=" · ".join(filter(None, (judge.model, judge.inputs, sender))),
         row_id=judge.submission_id,
         said=said,
         state=state or ("ok" if said.success is not None else "unparsed"),

@@ -10,9 +10,11 @@ from core.suite import OFFICIAL
 from space.api.board import judges_response
 from space.pages.compare.page import PRIVATE
 from space.pages.judge.summary import eval_results_yaml, file_facts
-from space.pages.leaderboard.table import LeaderboardQuery
+from space.pages.leaderboard.query import LeaderboardQuery
 from space.pages.paper import PaperTables
+from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.verdicts import SubmittedJudges
+from space.verdicts import JudgeVerdicts
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from tests.space.conftest import shown_text
@@ -50,7 +52,8 @@ def ids(service) -> list[str]:
 def kept_to_herself(service) -> str:
     from submissions.moderation.overview import own_submissions
 
-    return own_submissions(service, "Hidden")[0].id
+    with service.snapshot() as session:
+        return own_submissions(session, service.suite.name, service.label_version, "Hidden")[0].id
 
 
 def test_the_board_holds_public_rows_with_noise_and_nothing_finer(private):
@@ -146,7 +149,9 @@ def test_pages_by_id_show_nothing_of_rows_that_are_not_on_the_board(private, row
 def test_the_paper_tables_read_no_private_labels_of_a_suite_by_the_official_name(private, monkeypatch):
     private.__dict__["suite"] = replace(private.suite, name=OFFICIAL)
     monkeypatch.setattr(type(private.labels), "test", property(lambda self: pytest.fail("labels were read")))
-    assert PaperTables(private).get(1) is not None
+    assert (
+        PaperTables(private, JudgeVerdicts(private, Explorer(private.settings, private))).get(1) is not None
+    )
 
 
 def test_what_is_taken_along_says_the_noise(private):

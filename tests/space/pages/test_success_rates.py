@@ -63,7 +63,7 @@ def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_pat
     # paper, section 5: rule-based puts Qwen2.5-VL above GPT-4o on WebArena, experts do not; 42.3 against 25.6
     assert "Rule-based, paper puts none above and all 4 agents below experts on WebArena" in text
     assert "Qwen2.5-VL above GPT-4o, unlike experts" in text
-    _, kept = view_training(service.board())
+    _, kept = view_training(service.board().ranking("success"))
     rule_based = next(effect for row, _, effect in kept if row.id == "paper/rule-based")
     # 165 right and 32 wrong kept: 1,000 * 32 / 197 = 162.4; 130 successes lost: 659.9
     assert (round(rule_based.wrong, 1), round(rule_based.lost, 1)) == (162.4, 659.9)

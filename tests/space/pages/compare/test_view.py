@@ -119,8 +119,12 @@ def test_the_basis_tells_paired_intervals_from_approximate_ones():
     paired = pair(BETTER, found_runs=runs())
     counts = pair(difference(0.1, (0.05, 0.2), "approximate"), second=2)
     assert basis_sentence(comparison(paired)).startswith("Every interval is paired")
-    assert basis_sentence(comparison(counts)).startswith("No interval here is paired")
-    assert basis_sentence(comparison(paired, counts, names="ABC")).startswith("1 of 2 pairs have verdicts")
+    assert basis_sentence(comparison(counts)).startswith("No interval here is paired: without verdicts")
+    same = pair(difference(0.1, (0.05, 0.2), "approximate"), found_runs=runs())
+    assert basis_sentence(comparison(same)).startswith(
+        "No overall interval here is paired: where a metric is"
+    )
+    assert basis_sentence(comparison(paired, counts, names="ABC")).startswith("Of 2 pairs 1 is compared")
 
 
 def test_the_second_annotator_is_told_to_have_seen_other_trajectories():

@@ -14,7 +14,6 @@ from tests.support.space_app import (
     make_public,
     private_service,
     public_service,
-    send_three,
     signed_in,
 )
 from tests.support.submissions import is_success, send, verdicts
@@ -27,8 +26,16 @@ def service(tmp_path) -> SubmissionService:
 
 @pytest.fixture
 def ids(service) -> dict[str, str]:
-    """Alpha misses one success, Beta two and has four false alarms, Gamma has twenty."""
-    return send_three(service)
+    """Alpha misses one success, Beta two and has four false alarms, Gamma has twenty; each says why."""
+    made = (("Alpha", 1, 0), ("Beta", 2, 4), ("Gamma", 0, 20))
+    return {
+        judge: send(
+            service,
+            verdicts(service.suite, misses=misses, false_alarms=alarms, reasoning=f"{judge} is sure."),
+            judge=judge,
+        ).submission_id
+        for judge, misses, alarms in made
+    }
 
 
 @pytest.fixture
@@ -68,6 +75,30 @@ def test_one_kind_can_be_chosen_and_pages_are_short(client, service, ids):
     pages = [client.get("/errors", params={"judge": ids["Gamma"], "page": n}).text for n in (1, 2, 99)]
     assert [page.count('<article class="item error"') for page in pages] == [10, 10, 10]
     assert pages[1] == pages[2] != pages[0]
+
+
+def test_one_benchmark_and_one_agent_can_be_chosen(client, service, ids):
+    misses = [run for run in service.suite.split("test") if run.trajectory_id in runs(service, True)[:2]]
+    for run in misses:
+        where = {"benchmark": run.benchmark, "agent": run.agent}
+        page = client.get("/errors", params={"judge": ids["Beta"], "kind": "fn", **where}).text
+        here = [each for each in misses if (each.benchmark, each.agent) == (run.benchmark, run.agent)]
+        assert page.count('<article class="item error"') == len(here)
+        assert "on all benchmarks" in page and "of all agents" in page
+    nowhere = client.get("/errors", params={"judge": ids["Beta"], "benchmark": "nowhere"})
+    assert "The judge makes no such error on test." in nowhere.text
+
+
+def test_without_trajectories_and_reasoning_errors_are_one_table_and_the_page_says_what_is_missing(
+    client, service
+):
+    judge = send(service, verdicts(service.suite, misses=2, false_alarms=4)).submission_id
+    page = client.get("/errors", params={"judge": judge}).text
+    assert '<article class="item error"' not in page
+    text = shown_text(page)
+    assert "are not on this server" in text and "python -m dataset_script build" in text
+    assert all(trajectory_id in text for trajectory_id in runs(service, True)[:2])
+    assert "only the verdict is known here" in text
 
 
 def test_the_judges_words_stand_beside_its_error(client, service):

@@ -30,12 +30,19 @@ def view():
 
 
 def test_the_lines_are_all_trajectories_then_benchmarks_then_agents(view):
-    assert [(heading, [title for title, _ in cells]) for heading, cells in view.sections] == [
+    assert [(heading, [title for title, _, _ in cells]) for heading, cells in view.sections] == [
         ("", ["All trajectories"]),
         ("By benchmark", ["WebArena", "WorkArena"]),
         ("By agent", ["agent-a", "agent-b"]),
     ]
     assert view.sections[0][1][0][1] is view.overall
+
+
+def test_each_line_knows_the_filter_that_gives_its_errors(view):
+    found = [where for _, cells in view.sections for _, _, where in cells]
+    assert found == [
+        {}, {"benchmark": "webarena"}, {"benchmark": "workarena"}, {"agent": "agent-a"}, {"agent": "agent-b"},
+    ]  # fmt: skip
 
 
 def test_the_human_reference_stands_on_the_same_axis(view):
