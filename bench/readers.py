@@ -33,7 +33,10 @@ WATCH = """
   watch("layout-shift", (entry) => { window.layoutShift += entry.hadRecentInput ? 0 : entry.value; });
 })()
 """
-REQUESTS = "performance.getEntriesByType('resource').length"
+REQUESTS = "performance.getEntriesByType('resource').map((entry) => [entry.name, entry.transferSize])"
+SCROLL_STEP, SCROLL_SECONDS, MOST_STEPS = 700, 0.2, 400
+"""Pixels and seconds of a turn of the wheel: faster than one reads, as fast as one looks for the end."""
+AT_THE_END = "window.scrollY + window.innerHeight >= document.documentElement.scrollHeight - 2"
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,16 @@ class Target:
 
 @dataclass(frozen=True)
 class FirstLoad:
-    """A page opened once: seconds to its filled table and to its largest paint; its layout shift, and the
-    requests that scrolling to its end made."""
+    """A page opened once: seconds to its filled table and to its largest paint, and its layout shift.
+
+    Then it was scrolled to its end: what that asked for, as (address, bytes over the wire), and its shift.
+    """
 
     filled: float
     largest_paint: float
     layout_shift: float
-    requests_when_scrolled: int
+    when_scrolled: tuple[tuple[str, int], ...] = ()
+    shift_when_scrolled: float = 0.0
 
 
 @asynccontextmanager
@@ -85,15 +91,21 @@ async def open_until_filled(page, target: Target) -> tuple[float, float]:
 
 
 async def read_in_chromium(browser, target: Target) -> FirstLoad:
-    """Open the page alone, let it rest, then scroll to its end."""
+    """Open the page alone, let it rest, then turn the wheel until its end."""
     async with fresh_page(browser, target) as page:
         _, filled = await open_until_filled(page, target)
         await asyncio.sleep(REST_SECONDS)
-        largest_paint, before = await page.evaluate(f"[window.largestPaint, {REQUESTS}]")
-        await page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+        paint, shift, before = await page.evaluate(f"[window.largestPaint, window.layoutShift, {REQUESTS}]")
+        await page.mouse.move(WINDOW["width"] / 2, WINDOW["height"] / 2)
+        for _ in range(MOST_STEPS):
+            await page.mouse.wheel(0, SCROLL_STEP)
+            await asyncio.sleep(SCROLL_SECONDS)
+            if await page.evaluate(AT_THE_END):
+                break
         await asyncio.sleep(REST_SECONDS)
-        shift, after = await page.evaluate(f"[window.layoutShift, {REQUESTS}]")
-    return FirstLoad(filled, largest_paint / 1000, shift, after - before)
+        in_all, after = await page.evaluate(f"[window.layoutShift, {REQUESTS}]")
+    more = tuple((address, n_bytes) for address, n_bytes in after[len(before) :])
+    return FirstLoad(filled, paint / 1000, shift, more, in_all - shift)
 
 
 def chromium_path() -> str | None:
