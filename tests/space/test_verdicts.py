@@ -1,0 +1,155 @@
+"""One source of verdicts: what is known of a judge is the same on every page, wherever its verdicts lie."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from space.pages.trajectories.dataset import Explorer
+from space.verdicts import JudgeVerdicts, _judgments
+from space.web.cells import rows_by_id
+from space.web.query import link_to
+from submissions.intake.declaration import declare
+from submissions.service import SubmissionService
+from tests.space.conftest import shown_text
+from tests.support.clocks import one_a_day
+from tests.support.space_app import local_client, private_service, public_service, send_three
+
+JUDGES = {"aer-c": "paper/aer-c", "nnetnav": "paper/nnetnav", "rule-based": "paper/rule-based"}
+
+
+@pytest.fixture(scope="module")
+def files(shared):
+    return shared / "data" / "agent-reward-bench" / "verdicts"
+
+
+@pytest.fixture(scope="module")
+def as_submissions(official_settings, files, tmp_path_factory):
+    """A client of a Space to which the three files were submitted, and their rows."""
+    settings = official_settings.model_copy(update={"state_dir": tmp_path_factory.mktemp("submitted")})
+    service = SubmissionService(settings, clock=one_a_day())
+    ids = []
+    for name in JUDGES:
+        declared = declare(
+            account="Ada", judge=name, kind="LLM judge", inputs="caption", test_labels_used=False
+        )
+        upload = service.check((files / f"{name}.jsonl").read_bytes(), f"{name}.jsonl", "test")
+        ids.append(service.submit(upload, declared).receipt.submission_id)
+    return local_client(service), ids
+
+
+@pytest.fixture(scope="module")
+def as_paper_verdicts(official_settings, files, tmp_path_factory):
+    """A client of a Space with the three files in ARB_PAPER_VERDICTS, and the paper's rows."""
+    folder = tmp_path_factory.mktemp("folder")
+    settings = official_settings.model_copy(update={"state_dir": folder, "paper_verdicts": files})
+    return local_client(SubmissionService(settings)), list(JUDGES.values())
+
+
+def numbers(html: str) -> list[str]:
+    """The text of every cell with a number, in the order of the page."""
+    return [shown_text(cell).strip() for cell in re.findall(r'<td class="number[^>]*>(.*?)</td>', html, re.S)]
+
+
+def page(client, path: str, **query) -> str:
+    answer = client.get(link_to(path, **query))
+    assert answer.status_code == 200
+    return answer.text
+
+
+@pytest.mark.labels
+@pytest.mark.shared
+class TestTheSameThreeFilesGiveTheSameFigures:
+    def test_on_the_page_of_a_judge(self, as_submissions, as_paper_verdicts):
+        for place in range(3):
+            submitted, known = (
+                page(client, "/judge", id=ids[place]) for client, ids in (as_submissions, as_paper_verdicts)
+            )
+            assert numbers(submitted) == numbers(known)
+            assert len(re.findall(r'href="/errors\?[^"]*&amp;agent=', known)) >= 4
+            assert "Intervals: 95 %, over tasks, from its verdicts." in known
+            assert "What the paper printed is on the page" in known and "printed" not in submitted
+
+    def test_on_a_comparison_with_its_ensembles(self, as_submissions, as_paper_verdicts):
+        for metric in ("precision", "kappa"):
+            submitted, known = (
+                page(client, "/compare", judges=ids, figure=metric)
+                for client, ids in (as_submissions, as_paper_verdicts)
+            )
+            assert numbers(submitted) == numbers(known)
+            assert "All 3 say yes (unanimous)" in known and "Error overlap" in known
+
+    def test_as_success_rates(self, as_submissions, as_paper_verdicts):
+        tables = [
+            re.search(r'<table class="sheet rates">.*?</table>', page(client, "/rates", by=ids), re.S)[0]
+            for client, ids in (as_submissions, as_paper_verdicts)
+        ]
+        assert numbers(tables[0]) == numbers(tables[1]) != []
+
+    def test_as_errors(self, as_submissions, as_paper_verdicts):
+        # AER-C: 212 / 101 / 83 / 710, so 184 errors
+        for place in range(3):
+            pages = [
+                page(client, "/errors", judge=ids[place])
+                for client, ids in (as_submissions, as_paper_verdicts)
+            ]
+            found = [re.findall(r'<tr><th scope="row">([^<]*/[^<]*)</th><td>([^<]*)', each) for each in pages]
+            assert found[0] == found[1] and len(found[0]) == 10
+            leads = [re.search(r"it takes .*? tagged", shown_text(each))[0] for each in pages]
+            assert leads[0] == leads[1]
+            if place == 0:
+                assert "takes 101 failures for success and 83 successes for failure" in leads[0]
+
+    def test_and_a_row_whose_verdicts_are_not_known_keeps_its_printed_figures(self, as_paper_verdicts):
+        client, _ = as_paper_verdicts
+        text = shown_text(page(client, "/judge", id="paper/gpt-4o-tree"))
+        assert "Metrics by agent are not known for rows without verdicts." in text
+
+
+@pytest.fixture
+def public(tmp_path):
+    service = public_service(tmp_path)
+    return service, send_three(service)
+
+
+def verdicts_of(service, carried=None, monkeypatch=None) -> JudgeVerdicts:
+    """Over a dataset that carries these judgments on test, where some are given."""
+    found = JudgeVerdicts(service, Explorer(service.settings, service))
+    if carried is not None:
+        opened = SimpleNamespace(version="v1", suite=service.suite.name)
+        monkeypatch.setattr(JudgeVerdicts, "_dataset", lambda self: opened)
+        monkeypatch.setattr(f"{_judgments.__module__}._judgments", lambda *_: carried)
+    return found
+
+
+def test_a_submission_has_the_verdicts_of_its_file(public):
+    service, ids = public
+    row = rows_by_id(service.board())[ids["Beta"]]
+    found = verdicts_of(service)
+    assert found.are_known(row) and found.with_figures(row) is row
+    assert (found.of(row).success == service.verdicts(row.id).success).all()
+
+
+def test_a_judge_that_the_dataset_carries_in_part_has_errors_and_no_figures(public, monkeypatch):
+    service, _ = public
+    every = [t.trajectory_id for t in service.suite.split("test")]
+    some = [{"trajectory_id": name, "judge": "part", "success": 1} for name in every[:5]]
+    none = [{"trajectory_id": name, "judge": "whole", "success": None} for name in every[1:]]
+    whole = [{"trajectory_id": every[0], "judge": "whole", "success": 0}, *none]
+    found = verdicts_of(service, [*some, *whole], monkeypatch)
+    part, whole = (found.one(name, "test") for name in ("part", "whole"))
+    assert (part.is_complete, whole.is_complete) == (False, True)
+    assert part.success.tolist() == [1] * 5 + [-1] * (len(every) - 5)
+    assert whole.success.tolist() == [0] + [-1] * (len(every) - 1)
+    assert whole.side_effect is None
+
+
+def test_where_labels_are_private_no_errors_are_given_and_no_figures_made(tmp_path):
+    service = private_service(tmp_path)
+    ids = send_three(service)
+    found = verdicts_of(service)
+    assert found.labels("test") is None and dict(found.on("test")) == {}
+    assert found.one(ids["Beta"], "test") is None
+    assert found.splits() == ("dev",)
+    assert np.all([found.with_figures(row) is row for row in service.board().rows])
