@@ -1,0 +1,94 @@
+"""From a figure to its reason: a number of a judge's page, the errors behind it, the step of one of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.settings import Settings
+from core.suite import load_suite
+from dataset_script import sample
+from submissions.intake.accounts import Actor
+from submissions.intake.declaration import declare
+from submissions.scoring.rescore import publish_file
+from submissions.service import SubmissionService
+from tests.support.browsing import every_form, faults, keep_picture
+from tests.support.running_space import RunningSpace
+
+pytestmark = pytest.mark.browser
+ANNOTATIONS = Path(sample.__file__).parent / "annotations.csv"
+WHY = "The last page looks right to me."
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    """The sample with its labels, and a judge that says yes to everything and why; ``judge`` is its row."""
+    settings = Settings(
+        suite="sample",
+        labels="records",
+        state_dir=tmp_path_factory.mktemp("errors") / "state",
+        data_dir=tmp_path_factory.mktemp("none"),
+    )
+    service = SubmissionService(settings)
+    publish_file(service, ANNOTATIONS, Actor("grace", is_maintainer=True), "the annotations of the sample")
+    rows = [
+        {"trajectory_id": t.trajectory_id, "success": True, "reasoning": WHY}
+        for t in load_suite("sample").split("test")
+    ]
+    upload = service.check("\n".join(map(json.dumps, rows)).encode(), "yes.jsonl", "test")
+    declared = declare(account="eve", judge="Says yes", kind="Other", inputs="tree", test_labels_used=False)
+    judge = service.submit(upload, declared).receipt.submission_id
+    running = RunningSpace(
+        settings.state_dir, ARB_SUITE="sample", ARB_LABELS="records", ARB_DATA_DIR=str(settings.data_dir)
+    )
+    running.judge = judge
+    yield running
+    running.kill()
+
+
+def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):
+    page.goto(space.url)
+    page.locator("#board-table").get_by_role("link", name="Says yes").first.click()
+    figures = page.locator("table.judge-figures")
+    benchmark = figures.locator("tbody").nth(1).locator("tr:has(td[data-heading=FP] a)").first
+    n_false_positives = int(benchmark.locator("td[data-heading=FP]").inner_text())
+    title = benchmark.locator("th").inner_text()
+    benchmark.locator("td[data-heading=FP] a").click()
+    page.wait_for_selector("h1:has-text('Where Says yes')")
+    listed = page.locator("article.error")
+    assert listed.count() == min(10, n_false_positives)
+    assert f"{n_false_positives} error" in page.locator(".only-these").inner_text()
+    assert all(title in words for words in listed.locator("p.footnote").all_inner_texts())
+
+    goal = listed.first.locator("h2").inner_text()
+    listed.first.get_by_role("link", name="Open the last step").click()
+    page.wait_for_selector("article.story")
+    step = page.locator("section.step:visible")
+    assert step.count() == 1
+    n_steps = page.locator("section.step").count()
+    assert step.get_attribute("data-place") == str(n_steps)  # where success is decided
+    assert page.locator(".goal-text").inner_text() == goal
+    picture = step.locator(".picture img")
+    picture.wait_for()
+    page.wait_for_function("image => image.complete && image.naturalWidth > 0", arg=picture.element_handle())
+    opened = page.locator("details.judge[open]")
+    assert opened.locator("summary").inner_text() == "Says yes"
+    assert WHY in opened.inner_text()
+
+
+def test_the_judge_page_and_its_errors_stand_without_a_fault(page, space):
+    for path in (f"/judge?id={space.judge}", f"/errors?judge={space.judge}&split=test&kind=fp"):
+        page.goto(space.url + path)
+        for form in every_form(page):
+            assert faults(page) == [], (path, form)
+    keep_picture(page, "errors-of-the-sample")
+
+
+@pytest.mark.labels
+@pytest.mark.shared
+def test_where_only_the_sample_is_built_the_page_says_what_is_missing(page, judged_space):
+    page.goto(f"{judged_space.url}/errors?judge={judged_space.ids['AER-C']}")
+    assert "ARB_DATA_DIR=agent-reward-bench" in page.locator("#no-trajectories").inner_text()
+    assert page.locator("article.error").count() == 0
+    assert page.locator("table.bare-errors tbody tr").count() == 10
+    keep_picture(page, "errors-without-trajectories")
