@@ -1,24 +1,27 @@
 """The metric, the labels, statistics, published rows and the board. Imports ``core`` and ``dataset_script``.
 
-``python -m leaderboard``: labels, score, calibrate, audit, tables, agreement, ceiling, annotations.
+``python -m leaderboard``: board, export, labels, score, calibrate, audit, tables, agreement, ceiling,
+annotations.
 """
 
 from core.cli import new_command
 from leaderboard.cli.agreement import agreement, ceiling
+from leaderboard.cli.board import board, export
 from leaderboard.cli.labels import annotation_template, annotations, dev_labels, labels
 from leaderboard.cli.paper import audit, tables
 from leaderboard.cli.score import calibrate, score
 
 app = new_command()
 for command in (
-    calibrate, tables, agreement, ceiling, annotations, annotation_template, dev_labels, labels, score, audit,
+    board, export, calibrate, tables, agreement, ceiling, annotations, annotation_template, dev_labels,
+    labels, score, audit,
 ):  # fmt: skip
     app.command()(command)
 
 
 @app.callback()
 def leaderboard() -> None:
-    """Score prediction files, look at the labels' counts, audit published figures."""
+    """Print the board, score prediction files, look at the labels' counts, audit published figures."""
 
 
 if __name__ == "__main__":

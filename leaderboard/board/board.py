@@ -159,6 +159,15 @@ class BoardRow(JudgeInfo):
     """What maintainers found: ``verified`` (run again by others), ``labels exposed`` (test labels got in)."""
 
     @property
+    def is_comparable(self) -> bool:
+        """Whether its figures stand beside those of others: on test, by a protocol that is named, untuned.
+
+        A submission may have used test labels: it says so, and is compared and ranked with what it says.
+        """
+        is_on_test = bool(self.protocol) and self.split in ("test", INFERRED) and not self.test_labels_used
+        return self.provenance in ("scored", "reference") or is_on_test
+
+    @property
     def basis(self) -> str:
         """What its figures rest on: evidence, split and protocol, and which of these is not known."""
         split = SPLIT_TITLES.get(self.split, self.split) or "split not named"
@@ -269,14 +278,9 @@ def _n_scored(report: Mapping[str, Any]) -> int | None:
 
 
 def is_rankable(row: BoardRow) -> bool:
-    """Whether a row may be ranked: scored here, or published on test as its source says and not tuned on it.
-
-    A submission that used test labels says so and is ranked: what it declares is shown beside its name.
-    """
-    if row.provenance == "scored":
-        return True
-    is_comparable = bool(row.protocol) and row.split == "test" and not row.test_labels_used
-    return row.provenance == "published" and is_comparable
+    """Whether a row may be ranked: scored here, or published on test as its source says, and not tuned."""
+    is_published = row.provenance == "published" and row.split == "test" and row.is_comparable
+    return row.provenance == "scored" or is_published
 
 
 def _marks(record: ScoredRecord) -> tuple[str, ...]:
@@ -345,11 +349,12 @@ def _order(row: BoardRow, cell: Mapping[str, Any]) -> tuple:
 
 
 def _order_within(row: BoardRow, label: str) -> tuple:
-    """By rank where that comes from figures that are not shown, else by the figures."""
+    """By rank where that comes from figures that are not shown, else by the figures; the comparable first."""
     found = row.labels.get(label) or {}
     rank = found.get("rank")
     place = (rank["place"] if rank else inf) if "ranked_by" in found else 0
-    return (row.provenance == "reference", place, *_order(row, found.get("overall") or {}))
+    figures_order = _order(row, found.get("overall") or {})
+    return (row.provenance == "reference", not row.is_comparable, place, *figures_order)
 
 
 def _canonical(value: Any) -> bytes:

@@ -41,7 +41,7 @@ def inert(value: Any) -> Any:
 
 DESCRIPTION = (
     "id", "judge", "account", "kind", "inputs", "model", "authors", "link", "date", "provenance", "source",
-    "attempts", "test_labels_used", "file_sha256",
+    "attempts", "test_labels_used", "file_sha256", "protocol", "split", "evidence",
 )  # fmt: skip
 RANK = ("place", "low", "high")
 FIGURES = (

@@ -32,7 +32,7 @@ def row(judge: str, success: dict, provenance="scored", **changes) -> BoardRow:
         "model": "some-model",
         "authors": "Ada Lovelace", "link": "", "date": "2026-01-02T00:00:00+00:00", "provenance": provenance,
         "source": "scored here", "attempts": 1, "test_labels_used": False, "file_sha256": "0" * 64,
-        "note": "",
+        "note": "", "protocol": "strict", "split": "test",
     }  # fmt: skip
     return BoardRow(**{**described, **changes}, labels=labels)
 
