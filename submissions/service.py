@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -144,6 +145,10 @@ class SubmissionService:
             lambda: resolved_settings(self.settings, self.suite.name, self.engine, self.files),
         )
 
+    def snapshot(self) -> AbstractContextManager[Session]:
+        """A session of one moment of the records, for the lists of `submissions.moderation.overview`."""
+        return snapshot(self.engine)
+
     def forget_labels(self) -> None:
         """Read the labels anew at their next use: others were published."""
         self.__dict__.pop("labels", None)
@@ -170,7 +175,6 @@ class SubmissionService:
 
     @cached_property
     def leak(self) -> LeakBudget:
-        """What was shown of private labels."""
         return LeakBudget(self.engine, self.suite, self.disclosure_policy, self.clock)
 
     @cached_property

@@ -38,7 +38,6 @@ class Field:
 
     @property
     def values(self) -> list[str]:
-        """What it may be, where that is a list."""
         return [str(value) for each in _choices(self.schema) for value in each.get("enum", [])]
 
 
@@ -54,7 +53,6 @@ class Operation:
 
     @property
     def anchor(self) -> str:
-        """Its id on the page."""
         return f"{self.method}{self.path}".replace("/", "-").translate(str.maketrans("", "", "{}"))
 
     @property

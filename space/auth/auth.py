@@ -103,7 +103,6 @@ class SessionCookie:
         self._set(response, HINT, "1", SESSION_SECONDS, is_for_scripts=True)
 
     def clear(self, response: Response) -> None:
-        """End the session in this browser."""
         self._set(response, self.name, "", 0, is_for_scripts=False)
         self._set(response, HINT, "", 0, is_for_scripts=True)
 

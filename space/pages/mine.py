@@ -34,7 +34,8 @@ from submissions.intake.accounts import Actor, age_problem, is_same_name
 from submissions.intake.declaration import NAME_LENGTH
 from submissions.intake.receipts import SubmissionView
 from submissions.moderation.actions import REASON_LENGTH
-from submissions.moderation.overview import ModerationAction, actions_on, own_submissions
+from submissions.moderation.overview import decisions_on, own_submissions
+from submissions.records.event_log import Event
 from submissions.service import SubmissionService
 
 PATH = "/mine"
@@ -152,7 +153,7 @@ class OwnSubmission:
     view: SubmissionView
     text: StatusText
     report: Markup
-    decisions: tuple[ModerationAction, ...]
+    decisions: list[Event]
     may_publish: bool
 
     @property
@@ -169,7 +170,8 @@ def own_submission(
     Raises KeyError, PermissionDenied.
     """
     found = service.submission(submission_id, actor)
-    decisions = tuple(actions_on(service, submission_id))
+    with service.snapshot() as session:
+        decisions = decisions_on(session, submission_id)
     is_private = not service.suite.labels_are_public
     text = describe_status(
         found.status,
@@ -229,7 +231,8 @@ def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -
         return {"rules": suite.rules, "is_private": not suite.labels_are_public, "receipt_link": receipt_link}
 
     def _list(actor: Actor, number: int) -> HTMLResponse:
-        listed = own_submissions(service, actor.name)
+        with service.snapshot() as session:
+            listed = own_submissions(session, service.suite.name, service.label_version, actor.name)
         on_page = listed[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
         left = service.quota(actor.name)
         return pages.answer(

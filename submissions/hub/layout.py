@@ -79,7 +79,6 @@ def read_lines(content: bytes, span: Span) -> list[Event]:
 
 
 def writer_file(writer: str) -> bytes:
-    """The content of ``writer.json``."""
     return json.dumps({"writer": writer}).encode() + b"\n"
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import numpy as np
 
-from core.suite import Trajectory
+from core.suite import SuiteRules, Trajectory
 from leaderboard.report import Verdicts
 from submissions.records.statuses import SubmissionStatus
 
@@ -186,16 +186,8 @@ def _reasons(each: ListedSubmission) -> str:
     return "; ".join(reason.rstrip(".") for reason in each.status.reasons) or "no reason was given"
 
 
-class FormRules(Protocol):
-    """The part of a suite's rules that the form checks need."""
-
-    @property
-    def fewest_positives(self) -> int:
-        """A file that calls fewer trajectories successful waits for a maintainer."""
-
-
 def reasons_to_hold(
-    verdicts: Verdicts, trajectories: Sequence[Trajectory], rules: FormRules
+    verdicts: Verdicts, trajectories: Sequence[Trajectory], rules: SuiteRules
 ) -> tuple[str, ...]:
     """Why a file waits for a maintainer, each reason a sentence; empty for most files.
 

@@ -4,24 +4,26 @@ Answers are checked before they become an event, partial ones too. Messages name
 what was answered.
 """
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy.orm import Session
 
-from leaderboard.labels.annotations import ANSWERS, COMMENT_LENGTH, QUESTION_TITLES, QUESTIONS, UNSURE
+from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import NAME_LENGTH
-from submissions.labels.annotation_state import AnnotationState, AnnotationStateCache, open_questions
+from submissions.labels.annotation_state import (
+    AnnotationState,
+    AnnotationStateCache,
+    Draft,
+    open_questions,
+)
 from submissions.labels.assignment import new_assignments
-from submissions.moderation.actions import Actions, checked_line, is_utf8, require_maintainer
+from submissions.moderation.actions import Actions, checked_line, require_maintainer
 from submissions.records.database import transaction
 from submissions.records.event_log import Event, lock_event_log
-
-LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 
 
 class SavedElsewhere(SubmissionError):
@@ -29,50 +31,6 @@ class SavedElsewhere(SubmissionError):
 
     def __init__(self) -> None:
         super().__init__("this annotation was changed in another window or on another device; load it again")
-
-
-@dataclass(frozen=True, repr=False)
-class Draft:
-    """Answers on one trajectory as they are now, by question; one without an answer may be left out."""
-
-    answers: Mapping[str, str | None] = field(default_factory=dict)
-    comment: str = ""
-    seconds: float = 0.0
-    is_done: bool = False
-
-    def __repr__(self) -> str:
-        return "Draft()"  # without its answers: it may stand in a log
-
-    def body(self) -> dict[str, Any]:
-        """What an event holds of it. Raises SubmissionError with every problem."""
-        if problems := self._problems():
-            raise SubmissionError("; ".join(problems))
-        return {
-            "answers": {question: self.answers.get(question) for question in QUESTIONS},
-            "comment": self.comment.strip(),
-            "seconds": round(float(self.seconds), 1),
-            "is_done": self.is_done,
-        }
-
-    def _problems(self) -> list[str]:
-        problems = []
-        if self.answers.keys() - set(QUESTIONS):
-            problems.append(f"there is an unknown question; use {', '.join(QUESTIONS)}")
-        problems += [
-            f"{question}: write {', '.join(ANSWERS[question])}, {UNSURE} or nothing"
-            for question in QUESTIONS
-            if self.answers.get(question) not in (None, UNSURE, *ANSWERS[question])
-        ]
-        if len(self.comment) > COMMENT_LENGTH:
-            problems.append(f"comment: is over {COMMENT_LENGTH:,} characters; shorten it")
-        if not is_utf8(self.comment):
-            problems.append("comment: contains invalid Unicode; write it again")
-        if not (math.isfinite(self.seconds) and 0 <= self.seconds <= LONGEST_SECONDS):
-            problems.append("seconds: write a number from 0 to those of a week")
-        missing = [QUESTION_TITLES[question] for question in QUESTIONS if not self.answers.get(question)]
-        if self.is_done and missing:
-            problems.append(f"not answered yet: {', '.join(missing)}; answer, or choose Unsure")
-        return problems
 
 
 REASON_LENGTH: Final = 1_000
@@ -147,7 +105,7 @@ class AnnotationActions(Actions):
                 raise PermissionDenied(NOT_YOURS)
             before = state.given.get((trajectory_id, annotator))
             if before is not None:
-                if _is_same(before.answers, before.comment, before.is_done, body):
+                if before.is_same(draft):
                     return before.sequence
                 if before.sequence != seen:
                     raise SavedElsewhere
@@ -182,9 +140,3 @@ class AnnotationActions(Actions):
     def _state(self, session: Session) -> AnnotationState:
         lock_event_log(session)
         return self.state_cache.within(session)
-
-
-def _is_same(answers: Mapping[str, str], comment: str, is_done: bool, body: Mapping[str, Any]) -> bool:
-    """Whether an event would say nothing new; the seconds alone are not worth one."""
-    answered = {question: answer for question, answer in body["answers"].items() if answer}
-    return (dict(answers), comment, is_done) == (answered, body["comment"], body["is_done"])

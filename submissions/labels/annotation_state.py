@@ -3,47 +3,102 @@
 Answers are in it, so that no repr of its parts shows one.
 """
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any, Final
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from core.suite import Suite
 from leaderboard.labels.agreement import OpenItem, open_items
-from leaderboard.labels.annotations import QUESTIONS, Annotation
+from leaderboard.labels.annotations import (
+    ANSWERS,
+    COMMENT_LENGTH,
+    QUESTION_TITLES,
+    QUESTIONS,
+    UNSURE,
+    Annotation,
+)
+from submissions.errors import SubmissionError
 from submissions.intake.accounts import is_same_name
+from submissions.moderation.actions import is_utf8
 from submissions.records.database import snapshot
 from submissions.records.event_log import ANNOTATION_KINDS, Event, events_after, number_of_events
 
+LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 FIRST, SECOND = 1, 2
 """The places of an assignment: whose annotation is the primary one, and whose measures agreement."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SavedAnswers:
-    """The answers of one annotator on one trajectory, as saved last.
+@dataclass(frozen=True, repr=False)
+class Draft:
+    """Answers on one trajectory as they are now, by question; one without an answer may be left out."""
 
-    ``answers`` has the questions that are answered so far, ``seconds`` how long it took in all, ``sequence``
-    the number of the event: whoever saves names the one that they saw last.
+    answers: Mapping[str, str | None] = field(default_factory=dict)
+    comment: str = ""
+    seconds: float = 0.0
+    is_done: bool = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"  # without its answers: it may stand in a log
+
+    def body(self) -> dict[str, Any]:
+        """What an event holds of it. Raises SubmissionError with every problem."""
+        if problems := self._problems():
+            raise SubmissionError("; ".join(problems))
+        return {
+            "answers": {question: self.answers.get(question) for question in QUESTIONS},
+            "comment": self.comment.strip(),
+            "seconds": round(float(self.seconds), 1),
+            "is_done": self.is_done,
+        }
+
+    def _problems(self) -> list[str]:
+        problems = []
+        if self.answers.keys() - set(QUESTIONS):
+            problems.append(f"there is an unknown question; use {', '.join(QUESTIONS)}")
+        problems += [
+            f"{question}: write {', '.join(ANSWERS[question])}, {UNSURE} or nothing"
+            for question in QUESTIONS
+            if self.answers.get(question) not in (None, UNSURE, *ANSWERS[question])
+        ]
+        if len(self.comment) > COMMENT_LENGTH:
+            problems.append(f"comment: is over {COMMENT_LENGTH:,} characters; shorten it")
+        if not is_utf8(self.comment):
+            problems.append("comment: contains invalid Unicode; write it again")
+        if not (math.isfinite(self.seconds) and 0 <= self.seconds <= LONGEST_SECONDS):
+            problems.append("seconds: write a number from 0 to those of a week")
+        missing = [QUESTION_TITLES[question] for question in QUESTIONS if not self.answers.get(question)]
+        if self.is_done and missing:
+            problems.append(f"not answered yet: {', '.join(missing)}; answer, or choose Unsure")
+        return problems
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SavedAnswers(Draft):
+    """The answers of one annotator on one trajectory, as saved last; those without an answer are left out.
+
+    ``seconds`` is how long it took in all, ``sequence`` the number of the event: whoever saves names the one
+    that they saw last.
     """
 
-    answers: Mapping[str, str]
-    comment: str
-    seconds: float
-    is_done: bool
     at: datetime
     sequence: int
 
-    def __repr__(self) -> str:
-        return f"SavedAnswers(sequence={self.sequence}, is_done={self.is_done})"
+    def is_same(self, draft: Draft) -> bool:
+        """Whether saving the draft would say nothing new; the seconds alone are not worth an event."""
+        answers = {question: answer for question, answer in draft.answers.items() if answer}
+        same = (answers, draft.comment.strip(), draft.is_done)
+        return (dict(self.answers), self.comment, self.is_done) == same
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Decision:
+class Resolution:
     """What was decided of a question, by whom (an account), when and why."""
 
     answer: str
@@ -52,7 +107,7 @@ class Decision:
     at: datetime
 
     def __repr__(self) -> str:
-        return f"Decision(by={self.by!r})"
+        return f"Resolution(by={self.by!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +136,7 @@ class AnnotationState:
     active: frozenset[str] = frozenset()
     assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     given: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
-    decisions: Mapping[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
+    decisions: Mapping[tuple[str, str], tuple[Resolution, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"AnnotationState({len(self.active)} annotators, {len(self.assigned)} trajectories)"
@@ -96,11 +151,9 @@ class AnnotationState:
         return found if found in self.active else None
 
     def is_assigned(self, trajectory_id: str, annotator: str) -> bool:
-        """Whether a trajectory is in somebody's queue."""
         return annotator in self.assigned.get(trajectory_id, {}).values()
 
     def is_done(self, trajectory_id: str, annotator: str) -> bool:
-        """Whether somebody has finished a trajectory."""
         found = self.given.get((trajectory_id, annotator))
         return found is not None and found.is_done
 
@@ -129,7 +182,7 @@ class AnnotationState:
             if who and self.is_done(trajectory_id, who)
         )
 
-    def decided(self, trajectory_id: str) -> Mapping[str, Decision]:
+    def decided(self, trajectory_id: str) -> Mapping[str, Resolution]:
         """The decision that stands for each question of a trajectory that has one."""
         found = ((question, self.decisions.get((trajectory_id, question))) for question in QUESTIONS)
         return {question: decisions[-1] for question, decisions in found if decisions}
@@ -169,7 +222,7 @@ def fold_annotations(
                 given[body["trajectory_id"], body["annotator"]] = _saved_answers(event)
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
-                decision = Decision(body["answer"], body["reason"], event.actor, event.at)
+                decision = Resolution(body["answer"], body["reason"], event.actor, event.at)
                 decisions[key] = (*decisions.get(key, ()), decision)
     return AnnotationState(accounts, frozenset(active), assigned, given, decisions)
 
@@ -196,7 +249,6 @@ class AnnotationStateCache:
         self._known: tuple[int, AnnotationState] = (0, AnnotationState())
 
     def now(self) -> AnnotationState:
-        """The state as the records are at the call."""
         with snapshot(self._engine) as session:
             return self.within(session)
 
@@ -227,7 +279,7 @@ class DiscussionItem:
     item: OpenItem
     open: tuple[str, ...]
     comments: tuple[str, ...]
-    decisions: Mapping[str, tuple[Decision, ...]]
+    decisions: Mapping[str, tuple[Resolution, ...]]
 
     def __repr__(self) -> str:
         return f"DiscussionItem({self.item.trajectory_id!r})"

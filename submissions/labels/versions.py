@@ -68,7 +68,6 @@ def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
 
 
 def serves_records(settings: Settings) -> bool:
-    """Whether the labels are those published among the records."""
     return settings.labels.partition(":")[0] == SOURCE
 
 

@@ -5,7 +5,6 @@ The log is newest first and holds nothing that was made from labels.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,7 +13,6 @@ from sqlalchemy.orm import Session, joinedload
 
 from submissions.intake.accounts import is_same_name
 from submissions.intake.review import Flag, ListedSubmission, flags_of
-from submissions.records.database import snapshot
 from submissions.records.event_log import (
     STATUS_KINDS,
     Event,
@@ -26,7 +24,6 @@ from submissions.records.models import Account, Judge, Score, Submission
 from submissions.records.queries import current_statuses
 from submissions.records.statuses import SubmissionStatuses
 from submissions.scoring.scorer import POLICY
-from submissions.service import SubmissionService
 
 DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_exposed")
 """Kinds of events by which a maintainer has looked at a submission."""
@@ -41,91 +38,65 @@ class Overview:
     banned: frozenset[str]
 
 
-@dataclass(frozen=True)
-class ModerationAction:
-    """What was decided of a submission, when, by whom, and why."""
-
-    kind: str
-    at: datetime
-    actor: str
-    reason: str
-
-
-def own_submissions(service: SubmissionService, account: str) -> list[ListedSubmission]:
+def own_submissions(
+    session: Session, suite: str, label_version: str | None, account: str
+) -> list[ListedSubmission]:
     """The submissions of an account, newest first."""
-    with snapshot(service.engine) as session:
-        names = [name for name in session.scalars(select(Account.name)) if is_same_name(name, account)]
-        return _listed(service, session, current_statuses(session), names)[::-1]
+    names = [name for name in session.scalars(select(Account.name)) if is_same_name(name, account)]
+    return _listed(session, suite, label_version, current_statuses(session), names)[::-1]
 
 
-def overview(service: SubmissionService) -> Overview:
+def overview(session: Session, suite: str, label_version: str | None) -> Overview:
     """All submissions, and which of them a maintainer should look at."""
-    with snapshot(service.engine) as session:
-        found = current_statuses(session)
-        listed = _listed(service, session, found)
-        looked_at = {event.body["submission_id"]: event.at for event in events_after(session, kinds=DECIDED)}
-        named_at = {
-            (event.body["account"], event.body["judge"]): event.at
-            for event in events_after(session, kinds=["renamed"])
-        }
+    found = current_statuses(session)
+    listed = _listed(session, suite, label_version, found)
+    looked_at = {event.body["submission_id"]: event.at for event in events_after(session, kinds=DECIDED)}
+    named_at = {
+        (event.body["account"], event.body["judge"]): event.at
+        for event in events_after(session, kinds=["renamed"])
+    }
     return Overview(tuple(listed), tuple(flags_of(listed, looked_at, named_at)), found.banned)
 
 
-def actions_on(service: SubmissionService, submission_id: str) -> list[ModerationAction]:
+def decisions_on(session: Session, submission_id: str) -> list[Event]:
     """Everything that was decided of a submission since it came, in order."""
-    with snapshot(service.engine) as session:
-        events = events_of_submission(session, submission_id)
-    return [
-        ModerationAction(event.kind, event.at, event.actor, _reason(event.body))
-        for event in events
-        if event.kind in STATUS_KINDS
-    ]
+    return [event for event in events_of_submission(session, submission_id) if event.kind in STATUS_KINDS]
 
 
-def exact_figures(service: SubmissionService, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+def exact_figures(
+    session: Session, label_version: str | None, ids: Sequence[str]
+) -> Mapping[str, Mapping[str, Any]]:
     """The exact overall CELL of each label, by submission: for maintainers only where labels are private."""
     wanted = select(Score.submission_id, Score.report).where(
-        Score.submission_id.in_(ids),
-        Score.label_version == (service.label_version or ""),
-        Score.policy == POLICY,
+        Score.submission_id.in_(ids), Score.label_version == (label_version or ""), Score.policy == POLICY
     )
-    with snapshot(service.engine) as session:
-        return {
-            submission_id: {
-                label: found and found["overall"] for label, found in report["labels"].items()
-            }
-            for submission_id, report in session.execute(wanted)
-        }  # fmt: skip
+    return {
+        submission_id: {label: found and found["overall"] for label, found in report["labels"].items()}
+        for submission_id, report in session.execute(wanted)
+    }
 
 
 def _listed(
-    service: SubmissionService,
     session: Session,
+    suite: str,
+    label_version: str | None,
     found: SubmissionStatuses,
     accounts: Sequence[str] | None = None,
 ) -> list[ListedSubmission]:
     """Submissions in the order they came; only those of some accounts where these are said."""
-    version = service.label_version or ""
-    scored = set(
-        session.scalars(
-            select(Score.submission_id).where(Score.label_version == version, Score.policy == POLICY)
-        )
-    )
+    of_version = Score.label_version == (label_version or ""), Score.policy == POLICY
+    scored = set(session.scalars(select(Score.submission_id).where(*of_version)))
     wanted = (
         select(Submission)
         .join(Judge)
         .join(Account)
-        .where(Submission.suite == service.suite.name)
+        .where(Submission.suite == suite)
         .options(joinedload(Submission.judge).joinedload(Judge.account))
         .order_by(Submission.submitted_at, Submission.id)
     )
     if accounts is not None:
         wanted = wanted.where(Account.name.in_(accounts))
     return [_one(each, found, each.id in scored) for each in session.scalars(wanted)]
-
-
-def _reason(body: Mapping[str, Any]) -> str:
-    return "; ".join(reason.rstrip(".") for reason in body.get("reasons") or [body.get("reason") or ""])
 
 
 def _one(submission: Submission, found: SubmissionStatuses, is_scored: bool) -> ListedSubmission:
@@ -157,12 +128,11 @@ PUBLIC_FIELDS: Final = MappingProxyType(
 
 
 def read_log(
-    service: SubmissionService, before: int | None = None, kind: str | None = None, most: int = 50
+    session: Session, before: int | None = None, kind: str | None = None, most: int = 50
 ) -> list[dict[str, Any]]:
     """At most ``most`` events before a sequence, newest first; of one kind, where that is said."""
     kinds = None if kind is None else [kind]
-    with snapshot(service.engine) as session:
-        return [event_to_response(event) for event in events_before(session, before, kinds, min(most, MOST))]
+    return [event_to_response(event) for event in events_before(session, before, kinds, min(most, MOST))]
 
 
 def event_to_response(event: Event) -> dict[str, Any]:

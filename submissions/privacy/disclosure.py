@@ -38,9 +38,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import hypot, sqrt
 from statistics import NormalDist
-from typing import Any, Final, Literal, Protocol, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from core.suite import Suite, Trajectory
+from core.suite import Suite, SuiteRules, Trajectory
 from core.vocabulary import LABELS
 from leaderboard.board.board import DESIGN_EFFECTS, ScoredRecord
 from leaderboard.judge_precision.confusion import figures
@@ -191,25 +191,13 @@ _KEPT: Final = ("suite", "split", "label_version", "policy", "coverage", "cost")
 """What is taken over as it is: the file or the suite says it. Named, so that nothing new slips out."""
 
 
-class NoiseRules(Protocol):
-    """The part of a suite's rules that disclosure needs: standard deviations, in true positives."""
-
-    @property
-    def private_noise(self) -> float:
-        """For the overall figures that a file's owner sees."""
-
-    @property
-    def public_noise(self) -> float:
-        """For the overall figures of a public row."""
-
-
-def cell_noise(rules: NoiseRules) -> float:
+def cell_noise(rules: SuiteRules) -> float:
     """The standard deviation for one benchmark of a public row."""
     return max(rules.private_noise, rules.public_noise)
 
 
 def disclose(
-    report: Mapping[str, Any], digests: Digests, rules: NoiseRules, key: bytes, audience: Audience
+    report: Mapping[str, Any], digests: Digests, rules: SuiteRules, key: bytes, audience: Audience
 ) -> dict[str, Any]:
     """The score report of product.md as ``audience`` may see it; for "maintainer" the exact one.
 
@@ -237,7 +225,7 @@ def disclose(
 class _Blur:
     """The noise of one label version for one audience."""
 
-    def __init__(self, rules: NoiseRules, key: bytes, label_version: str, audience: Audience) -> None:
+    def __init__(self, rules: SuiteRules, key: bytes, label_version: str, audience: Audience) -> None:
         self._rules, self._key, self._label_version, self._audience = rules, key, label_version, audience
 
     def label(

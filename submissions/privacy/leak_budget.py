@@ -17,7 +17,7 @@ know beforehand; what real attacks gain is far less, and is measured in `tests/a
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf, log, sqrt
@@ -121,28 +121,6 @@ def _worst(cells: Mapping[str, float]) -> float:
     return cells.get(OVERALL, 0.0) + max((rho for cell, rho in cells.items() if cell != OVERALL), default=0.0)
 
 
-def leak_by_account(disclosures: Iterable[Disclosure]) -> dict[str, Leak]:
-    """What each account has been shown over all its judges, by name."""
-    return _leak_by(disclosures, lambda found: found.account)
-
-
-def leak_by_judge(disclosures: Iterable[Disclosure]) -> dict[tuple[str, str], Leak]:
-    """What was shown of each judge, by account and judge."""
-    return _leak_by(disclosures, lambda found: (found.account, found.judge))
-
-
-def leak_by_label_version(disclosures: Iterable[Disclosure]) -> dict[str, Leak]:
-    """What was shown under each label version; `leak_of` everything is what counts for labels that stayed."""
-    return _leak_by(disclosures, lambda found: found.label_version)
-
-
-def _leak_by(disclosures: Iterable[Disclosure], group) -> dict:
-    groups: dict[Any, list[Disclosure]] = {}
-    for found in disclosures:
-        groups.setdefault(group(found), []).append(found)
-    return {name: leak_of(found) for name, found in sorted(groups.items())}
-
-
 @dataclass(frozen=True)
 class LeakReport:
     """The leak so far, in all and in parts."""
@@ -151,6 +129,24 @@ class LeakReport:
     by_label_version: Mapping[str, Leak]
     by_account: Mapping[str, Leak]
     by_judge: Mapping[tuple[str, str], Leak]
+    """By account and judge."""
+
+    @classmethod
+    def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":
+        """What all of them reveal together and in parts; labels that stayed are in every version's."""
+        return cls(
+            total=leak_of(disclosures),
+            by_label_version=_leak_by(disclosures, lambda found: found.label_version),
+            by_account=_leak_by(disclosures, lambda found: found.account),
+            by_judge=_leak_by(disclosures, lambda found: (found.account, found.judge)),
+        )
+
+
+def _leak_by(disclosures: Iterable[Disclosure], group: Callable[[Disclosure], Any]) -> dict[Any, Leak]:
+    groups: dict[Any, list[Disclosure]] = {}
+    for found in disclosures:
+        groups.setdefault(group(found), []).append(found)
+    return {name: leak_of(found) for name, found in sorted(groups.items())}
 
 
 class LeakBudget:
@@ -175,7 +171,7 @@ class LeakBudget:
         with self._lock, snapshot(self._engine) as session:
             state = (number_of_events(session), self._policy.round(self._clock()))
             if self._cached is None or self._cached[0] != state:
-                self._cached = (state, _report(list(self._disclosures(session))))
+                self._cached = (state, LeakReport.of(list(self._disclosures(session))))
             return self._cached[1]
 
     def _disclosures(self, session: Session) -> Iterable[Disclosure]:
@@ -196,12 +192,3 @@ class LeakBudget:
             disclosed = self._policy.report(score, audience)
             self._seen[key] = tuple(disclosures_in(disclosed, digests, judge.account.name, judge.name))
         return self._seen[key]
-
-
-def _report(disclosures: list[Disclosure]) -> LeakReport:
-    return LeakReport(
-        leak_of(disclosures),
-        leak_by_label_version(disclosures),
-        leak_by_account(disclosures),
-        leak_by_judge(disclosures),
-    )

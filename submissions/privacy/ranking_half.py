@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,16 +17,10 @@ from core.suite import Trajectory
 from leaderboard.labels.labels import LabelSet
 
 
-@dataclass(frozen=True, eq=False)
-class Halves:
-    """Which rows of the split belong to each half: bool of shape (n,), every row in one of them."""
+def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
+    """Which rows of a split rank and are not shown, bool of shape (n,): half the tasks of each benchmark.
 
-    ranked: np.ndarray
-    shown: np.ndarray
-
-
-def halves(trajectories: Sequence[Trajectory], key: bytes) -> Halves:
-    """The halves of a split: of each benchmark's tasks half are hidden, with all runs of a task together.
+    All runs of a task are in one half.
 
     Tasks are ordered by HMAC-SHA256 under ``key`` (the server's for "ranking-half") of benchmark and task,
     and every second one is hidden; of an odd number the larger part is, so that a benchmark of one task is
@@ -38,8 +32,7 @@ def halves(trajectories: Sequence[Trajectory], key: bytes) -> Halves:
     hidden = set()
     for benchmark in {benchmark for benchmark, _ in tasks}:
         hidden.update([task for task in drawn if task[0] == benchmark][::2])
-    ranked = np.array([(t.benchmark, t.task) in hidden for t in trajectories], dtype=bool)
-    return Halves(ranked, ~ranked)
+    return np.array([(t.benchmark, t.task) in hidden for t in trajectories], dtype=bool)
 
 
 def _place(key: bytes, benchmark: str, task: str) -> bytes:
@@ -58,7 +51,6 @@ def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:
 
 
 def trajectories_of(trajectories: Sequence[Trajectory], rows: np.ndarray) -> tuple[Trajectory, ...]:
-    """The trajectories of some rows, in their order: for `digests_of`."""
     return tuple(trajectory for trajectory, inside in zip(trajectories, rows, strict=True) if inside)
 
 

@@ -77,6 +77,16 @@ class Event:
         """The stored file that the event is about: a submission's or a label set's; mostly None."""
         return self.body.get("file_sha256")
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it was done, where it says so."""
+        return tuple(reason for reason in self.body.get("reasons") or [self.body.get("reason")] if reason)
+
+    @property
+    def reason(self) -> str:
+        """The reasons as one text without the last full stop."""
+        return "; ".join(reason.rstrip(".") for reason in self.reasons)
+
     def line(self) -> bytes:
         """The event as a line of canonical JSON, without the line's end."""
         return canonical({**_hashed(self), "hash": self.hash})

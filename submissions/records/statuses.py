@@ -47,7 +47,6 @@ class SubmissionStatus:
 
     @property
     def is_on_the_board(self) -> bool:
-        """Whether its row may be shown."""
         return not (self.is_held or self.is_withdrawn or self.is_hidden or self.is_rejected)
 
 
@@ -68,7 +67,6 @@ class SubmissionStatuses:
         return self.submissions.get(submission_id, _INITIAL)
 
     def name_of(self, account: str, judge: str) -> str:
-        """The name that a judge has now."""
         return self.names.get((account, judge), judge)
 
     def first_name_of(self, account: str, shown: str) -> str:
@@ -99,13 +97,9 @@ def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:
                 submissions[body["submission_id"]] = replace(before, published_at=at)
             case kind if kind in _CHANGES:
                 before = submissions.get(body["submission_id"], _INITIAL)
-                reasons = (*before.reasons, *_reasons_in(body))
+                reasons = (*before.reasons, *event.reasons)
                 submissions[body["submission_id"]] = replace(before, **_CHANGES[kind], reasons=reasons)
     return SubmissionStatuses(submissions, frozenset(banned), names)
-
-
-def _reasons_in(body: Mapping) -> tuple[str, ...]:
-    return tuple(reason for reason in body.get("reasons") or [body.get("reason")] if reason)
 
 
 Decision = Literal["corrected", "kept", "declined"]

@@ -93,7 +93,6 @@ def rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
 
 
 def rescorings(service: SubmissionService) -> list[Event]:
-    """The records of the re-scorings so far, in order."""
     with snapshot(service.engine) as session:
         return events_after(session, kinds=["rescored"])
 

@@ -21,7 +21,7 @@ from submissions.intake.accounts import limit_message, remaining_quota
 from submissions.intake.declaration import Declaration
 from submissions.intake.upload import Upload, read_upload
 from submissions.privacy.disclosure import POLICY, digests_of
-from submissions.privacy.ranking_half import halves, labels_of, predictions_of
+from submissions.privacy.ranking_half import hidden_half, labels_of, predictions_of
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import DECLARED, add_event, find_judge, lock_event_log, number_of_events
 from submissions.records.files import FileStore
@@ -242,8 +242,8 @@ def _figures(aligned: Predictions, labels: LabelSet) -> dict:
 
 
 def _halves(aligned: Predictions, labels: LabelSet, key: bytes) -> dict:
-    drawn = halves(labels.trajectories, key)
+    ranked = hidden_half(labels.trajectories, key)
     return {
         name: _figures(predictions_of(aligned, rows), labels_of(labels, rows))
-        for name, rows in (("shown", drawn.shown), ("ranked", drawn.ranked))
+        for name, rows in (("shown", ~ranked), ("ranked", ranked))
     }

@@ -82,7 +82,6 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def verdict_cache() -> ByteCache[Predictions]:
-    """For verdicts by submission."""
     return ByteCache(CACHE_BYTES, _size)
 
 

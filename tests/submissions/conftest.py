@@ -31,7 +31,8 @@ def settings(suite_folder, tmp_path) -> Settings:
 
     One secret in every run: which tasks are hidden, and every noise, follow from it.
     """
-    return settings_for(suite_folder, tmp_path / "state", secret="the secret of the tests' server, not random")
+    secret = "the secret of the tests' server, not random"
+    return settings_for(suite_folder, tmp_path / "state", secret=secret)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 from core.settings import Settings
 from core.suite import Suite, SuiteRules
 from submissions.intake.declaration import Declaration, declare
+from submissions.moderation.overview import read_log
 from submissions.records.database import snapshot
 from submissions.records.models import Account, Judge, Score, Submission
 from submissions.service import SubmissionService
@@ -166,3 +167,9 @@ def assert_nothing_was_written(service: SubmissionService) -> None:
     """No entry and no file."""
     assert counts(service) == {"accounts": 0, "judges": 0, "submissions": 0, "scores": 0}
     assert stored_files(service) == []
+
+
+def log_of(service: SubmissionService, **choice) -> list[dict]:
+    """The event log as maintainers read it, newest first."""
+    with service.snapshot() as session:
+        return read_log(session, **choice)

@@ -17,9 +17,9 @@ from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import Id, add_story_routes
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from submissions.intake.declaration import NAME_LENGTH
-from submissions.labels.annotation_actions import NOT_YOURS, Draft
+from submissions.labels.annotation_actions import NOT_YOURS
 from submissions.labels.annotation_service import AnnotationService
-from submissions.labels.annotation_state import AssignedTask, SavedAnswers
+from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
 from submissions.labels.assignment import chosen
 from submissions.labels.versions import serves_records
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH

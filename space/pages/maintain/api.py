@@ -157,6 +157,8 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
     ) -> JSONResponse:
         """Of a score, only which submission it belongs to."""
-        return JSONResponse({"records": read_log(service, before, kind, most)}, headers=NO_STORE)
+        with service.snapshot() as session:
+            found = read_log(session, before, kind, most)
+        return JSONResponse({"records": found}, headers=NO_STORE)
 
     return router

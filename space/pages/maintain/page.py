@@ -125,7 +125,9 @@ def build_maintain_pages(
         if not auth.is_maintainer(request):
             return pages.refusal("For maintainers", REFUSED, PATH, 403)
         kind = kind if kind in KINDS else ""
-        found = overview(service)
+        with service.snapshot() as session:
+            found = overview(session, service.suite.name, service.label_version)
+            log = read_log(session, before, kind or None, RECORDS_ON_A_PAGE)
         return pages.answer(
             "account/maintain.html",
             "Maintain",
@@ -138,7 +140,7 @@ def build_maintain_pages(
             banned=sorted(found.banned),
             **_rescoring(service, job),
             **_leak(service),
-            records=read_log(service, before, kind or None, RECORDS_ON_A_PAGE),
+            records=log,
             n_records=RECORDS_ON_A_PAGE,
             kinds=sorted(KINDS),
             kind=kind,
@@ -176,7 +178,9 @@ def _submissions(service: SubmissionService, found: Overview, search: str, page:
         )
         return SubmissionRow(each, text.word, tuple(flags.get(each.id, ())), cells.get(each.id, {}))
 
-    cells = exact_figures(service, [each.id for each in (*flagged, *on_page)])
+    ids = [each.id for each in (*flagged, *on_page)]
+    with service.snapshot() as session:
+        cells = exact_figures(session, service.label_version, ids)
     return {
         "queue": [row(each) for each in flagged],
         "submissions": [row(each) for each in on_page],

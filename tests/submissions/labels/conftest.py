@@ -3,8 +3,8 @@
 import pytest
 
 from submissions.intake.accounts import Actor
-from submissions.labels.annotation_actions import Draft
 from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.annotation_state import Draft
 from tests.submissions.conftest import postgres_folder, postgres_url, service, settings, suite_folder
 
 __all__ = ["postgres_folder", "postgres_url", "service", "settings", "suite_folder"]

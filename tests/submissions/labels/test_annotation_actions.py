@@ -6,8 +6,9 @@ import threading
 import pytest
 
 from submissions.errors import PermissionDenied, SubmissionError
-from submissions.labels.annotation_actions import Draft, SavedElsewhere
+from submissions.labels.annotation_actions import SavedElsewhere
 from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.annotation_state import Draft
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
 from submissions.service import SubmissionService

@@ -7,10 +7,9 @@ from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import annotations_before, label_set
 from submissions.labels.annotation_state import discussion_items, finished_annotations
 from submissions.labels.versions import published_versions
-from submissions.moderation.overview import read_log
 from submissions.service import SubmissionService
 from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
-from tests.support.submissions import SECRET_ANNOTATOR, settings_for
+from tests.support.submissions import SECRET_ANNOTATOR, log_of, settings_for
 
 
 def test_decisions_are_applied_to_the_primary_annotation_and_second_ones_stay_as_given(annotating):
@@ -121,7 +120,7 @@ def test_the_log_of_records_tells_no_answer(annotating):
     name = queue_of(annotating, ADA)[0]
     annotating.actions.save(name, said("unsure", comment="SECRET"), 0, ADA)
     annotating.actions.resolve(name, "success", "no", "SECRET", GRACE)
-    told = {record["kind"]: record["body"] for record in read_log(annotating.service)}
+    told = {record["kind"]: record["body"] for record in log_of(annotating.service)}
     assert told["annotated"] == {"trajectory_id": name, "annotator": "annotator-1", "is_done": True}
     assert told["resolved"] == {"trajectory_id": name, "question": "success"}
 

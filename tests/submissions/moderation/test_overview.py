@@ -5,12 +5,12 @@ import json
 import pytest
 
 from submissions.intake.accounts import Actor
-from submissions.moderation.overview import actions_on, exact_figures, overview, own_submissions, read_log
+from submissions.moderation.overview import decisions_on, exact_figures, overview, own_submissions
 from submissions.privacy.leak_budget import DELTA
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after, events_before
 from tests.support.clocks import one_a_day
-from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts, with_rules
+from tests.support.submissions import SECRET_ANNOTATOR, log_of, send, verdicts, with_rules
 
 MAINTAINER = Actor("Grace", is_maintainer=True)
 
@@ -19,8 +19,18 @@ def test_an_account_sees_its_own_newest_first_whatever_its_capitals(service):
     first = send(service, verdicts(service.suite, misses=1)).submission_id
     second = send(service, verdicts(service.suite, misses=2)).submission_id
     send(service, verdicts(service.suite, misses=3), account="Bob")
-    assert [each.id for each in own_submissions(service, "ada")] == [second, first]
-    assert own_submissions(service, "nobody") == []
+    with service.snapshot() as session:
+        known = {
+            name: own_submissions(session, service.suite.name, service.label_version, name)
+            for name in ("ada", "nobody")
+        }
+    assert [each.id for each in known["ada"]] == [second, first]
+    assert known["nobody"] == []
+
+
+def overview_of(service):
+    with service.snapshot() as session:
+        return overview(session, service.suite.name, service.label_version)
 
 
 def test_the_overview_tells_standings_names_flags_and_closed_accounts(service):
@@ -28,49 +38,51 @@ def test_the_overview_tells_standings_names_flags_and_closed_accounts(service):
     copy = send(service, verdicts(service.suite, reasoning="other bytes"), account="Bob").submission_id
     service.actions.rename("Ada", "First judge", "Renamed", Actor("Ada"))
     service.actions.ban("Bob", MAINTAINER, "copies")
-    found = overview(service)
+    found = overview_of(service)
     assert [(each.id, each.judge, each.first_name) for each in found.submissions] == [
         (first, "Renamed", "First judge"), (copy, "First judge", "First judge"),
     ]  # fmt: skip
     assert [(flag.submission.id, flag.kind) for flag in found.flags] == [(copy, "same verdicts")]
     assert found.banned == {"Bob"}
     service.decide("hidden", copy, MAINTAINER, "a copy")
-    assert overview(service).flags == ()
+    assert overview_of(service).flags == ()
 
 
 def test_exact_figures_are_the_overall_cells_under_the_labels_of_now(service):
     first = send(service, verdicts(service.suite, misses=4, false_alarms=2)).submission_id
-    cells = exact_figures(service, [first])
+    with service.snapshot() as session:
+        cells = exact_figures(session, service.label_version, [first])
+        assert exact_figures(session, service.label_version, []) == {}
     # 10 positives, 4 missed: TP 6, FN 4; 2 false alarms
     assert [cells[first]["success"][name] for name in ("tp", "fp", "fn")] == [6, 2, 4]
     assert cells[first]["side_effect"] is None
-    assert exact_figures(service, []) == {}
 
 
 def test_what_was_decided_of_a_submission_is_told_in_order_with_reasons(service):
     first = send(service, verdicts(service.suite)).submission_id
     service.decide("verified", first, MAINTAINER, "ran it")
     service.actions.withdraw(first, Actor("Ada"), "")
-    found = [(act.kind, act.actor, act.reason) for act in actions_on(service, first)]
+    with service.snapshot() as session:
+        found = [(event.kind, event.actor, event.reason) for event in decisions_on(session, first)]
     assert found == [("verified", "Grace", "ran it"), ("withdrawn", "Ada", "")]
 
 
 def test_the_log_is_newest_first_in_pages_and_by_kind(service):
     for misses in range(3):
         send(service, verdicts(service.suite, misses=misses))
-    everything = read_log(service)
+    everything = log_of(service)
     assert [record["sequence"] for record in everything] == [6, 5, 4, 3, 2, 1]
-    assert [record["sequence"] for record in read_log(service, before=4, most=2)] == [3, 2]
-    assert {record["kind"] for record in read_log(service, kind="submitted")} == {"submitted"}
+    assert [record["sequence"] for record in log_of(service, before=4, most=2)] == [3, 2]
+    assert {record["kind"] for record in log_of(service, kind="submitted")} == {"submitted"}
     with snapshot(service.engine) as session:
         assert events_before(session, most=99) == events_after(session)[::-1]
 
 
 def test_the_log_holds_nothing_that_labels_went_into(service):
     send(service, verdicts(service.suite))
-    scored = next(record for record in read_log(service) if record["kind"] == "scored")
+    scored = next(record for record in log_of(service) if record["kind"] == "scored")
     assert scored["body"].keys() == {"submission_id", "label_version", "policy"}
-    text = json.dumps(read_log(service))
+    text = json.dumps(log_of(service))
     for word in ("counts_by_task", "digests", '"tp"', "precision", SECRET_ANNOTATOR):
         assert word not in text
 

@@ -7,10 +7,8 @@ import pytest
 from submissions.privacy.leak_budget import (
     Disclosure,
     Leak,
+    LeakReport,
     disclosures_in,
-    leak_by_account,
-    leak_by_judge,
-    leak_by_label_version,
     leak_of,
 )
 
@@ -53,13 +51,16 @@ def test_labels_are_secrets_apart_so_the_dearest_counts():
 def test_versions_add_up_as_most_labels_stay():
     shown = [_figure(), _figure(label_version="v2")]
     assert leak_of(shown).rho == pytest.approx(2 / 50)
-    assert leak_by_label_version(shown) == {"v1": Leak(1, 1 / 50), "v2": Leak(1, 1 / 50)}
+    assert LeakReport.of(shown).by_label_version == {"v1": Leak(1, 1 / 50), "v2": Leak(1, 1 / 50)}
 
 
 def test_by_account_and_by_judge():
     shown = [_figure(), _figure(judge="second", digest="d2"), _figure(account="bob")]
-    assert {name: leak.figures for name, leak in leak_by_account(shown).items()} == {"ada": 2, "bob": 1}
-    assert set(leak_by_judge(shown)) == {("ada", "first"), ("ada", "second"), ("bob", "first")}
+    assert {name: leak.figures for name, leak in LeakReport.of(shown).by_account.items()} == {
+        "ada": 2,
+        "bob": 1,
+    }
+    assert set(LeakReport.of(shown).by_judge) == {("ada", "first"), ("ada", "second"), ("bob", "first")}
 
 
 def test_nothing_shown_leaks_nothing_and_an_exact_figure_everything():

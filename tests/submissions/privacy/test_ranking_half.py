@@ -1,57 +1,44 @@
-"""The hidden half: fixed, half of each benchmark's tasks, and nothing shown depends on its labels.
-
-A digest says which trajectories a file calls positive, however the file is written.
-"""
-
-import json
+"""The hidden half: fixed, half of each benchmark's tasks, and nothing shown depends on its labels."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from core.predictions import read_predictions
-from core.predictions.check import check
-from core.predictions.raw import ReadingLimits
 from core.predictions.table import Predictions
 from core.suite import load_suite
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
-from submissions.privacy.disclosure import OVERALL, benchmark_cell, digests_of
-from submissions.privacy.ranking_half import halves, labels_of, predictions_of, trajectories_of
+from submissions.privacy.disclosure import digests_of
+from submissions.privacy.ranking_half import hidden_half, labels_of, predictions_of, trajectories_of
 
 TEST = load_suite().split("test")
 KEY = b"k" * 32
 
 
 @pytest.fixture(scope="module")
-def drawn():
-    return halves(TEST, KEY)
+def ranked():
+    return hidden_half(TEST, KEY)
 
 
 def _tasks(rows):
     return {(t.benchmark, t.task) for t, inside in zip(TEST, rows, strict=True) if inside}
 
 
-def test_every_row_is_in_one_half_with_all_runs_of_its_task(drawn):
-    assert (drawn.ranked ^ drawn.shown).all()
-    assert _tasks(drawn.ranked).isdisjoint(_tasks(drawn.shown))
+def test_all_runs_of_a_task_are_in_one_half(ranked):
+    assert _tasks(ranked).isdisjoint(_tasks(~ranked))
 
 
-def test_half_of_each_benchmarks_tasks_are_hidden(drawn):
+def test_half_of_each_benchmarks_tasks_are_hidden(ranked):
     for benchmark in {t.benchmark for t in TEST}:
-        hidden, shown = (
-            sum(name == benchmark for name, _ in _tasks(rows)) for rows in (drawn.ranked, drawn.shown)
-        )
+        hidden, shown = (sum(name == benchmark for name, _ in _tasks(rows)) for rows in (ranked, ~ranked))
         assert hidden - shown in (0, 1)
 
 
-def test_the_halves_are_fixed_by_the_key_and_not_by_the_order_of_rows(drawn):
-    again = halves(TEST[::-1], KEY)
-    assert (again.ranked[::-1] == drawn.ranked).all()
-    other = halves(TEST, b"l" * 32)
+def test_the_halves_are_fixed_by_the_key_and_not_by_the_order_of_rows(ranked):
+    again = hidden_half(TEST[::-1], KEY)
+    assert (again[::-1] == ranked).all()
+    other = hidden_half(TEST, b"l" * 32)
     # Of two independent halves about half the rows agree.
-    assert 0.3 < (other.ranked == drawn.ranked).mean() < 0.7
+    assert 0.3 < (other == ranked).mean() < 0.7
 
 
 def _label_set(success) -> LabelSet:
@@ -60,7 +47,7 @@ def _label_set(success) -> LabelSet:
     return LabelSet("s", "test", "csv", "v1", TEST, primary, primary, np.zeros(len(TEST), dtype=bool))
 
 
-def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(drawn):
+def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(ranked):
     generator = np.random.default_rng(0)
     truth = (generator.random(len(TEST)) < 0.3).astype(np.int8)
     called = (generator.random(len(TEST)) < 0.3).astype(np.int8)
@@ -68,9 +55,9 @@ def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(drawn):
         tuple(t.trajectory_id for t in TEST), called, None, None, None, None, tuple("ok" for _ in TEST),
         None, None, None, None, None,
     )  # fmt: skip
-    flipped = np.where(drawn.ranked, 1 - truth, truth)
+    flipped = np.where(ranked, 1 - truth, truth)
     reports = {}
-    for name, rows in (("shown", drawn.shown), ("ranked", drawn.ranked)):
+    for name, rows in (("shown", ~ranked), ("ranked", ranked)):
         file = predictions_of(aligned, rows)
         assert len(file.state) == len(file.success) == rows.sum() == len(trajectories_of(TEST, rows))
         digests_of(file, trajectories_of(TEST, rows))
@@ -84,96 +71,7 @@ def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(drawn):
     assert sum(cell["tp"] for cell in overall) == int(((called == 1) & (truth == 1)).sum())
 
 
-def test_a_half_keeps_the_label_version(drawn):
+def test_a_half_keeps_the_label_version(ranked):
     labels = _label_set(np.zeros(len(TEST), dtype=np.int8))
-    part = labels_of(labels, drawn.shown)
-    assert (part.version, part.split, len(part.trajectories)) == ("v1", "test", drawn.shown.sum())
-
-
-SUITE = load_suite()
-DIGESTS_TEST = SUITE.split("test")
-
-
-def _digests(rows: list[dict]):
-    content = "\n".join(json.dumps(row) for row in rows).encode()
-    table, findings = read_predictions(content, limits=ReadingLimits(max_bytes=10_000_000))
-    return digests_of(check(table, findings, SUITE, "test").aligned, DIGESTS_TEST)
-
-
-def _rows(**columns) -> list[dict]:
-    return [
-        {"trajectory_id": t.trajectory_id, "success": place % 3 == 0, **columns}
-        for place, t in enumerate(DIGESTS_TEST)
-    ]
-
-
-def _names(digests) -> dict:
-    return {cell: said["digest"] for cell, said in digests["success"].items()}
-
-
-def test_order_spelling_columns_and_null_for_false_change_no_digest():
-    plain = _rows()
-    dressed = [
-        {
-            "trajectory_id": row["trajectory_id"].replace(".resized.", ".").replace(".improved.", "."),
-            "success": row["success"] or None,
-            "side_effect": place % 2 == 0,
-            "score": 0.5,
-            "reasoning": "because",
-            "cost_usd": place,
-        }
-        for place, row in enumerate(plain)
-    ]
-    np.random.default_rng(0).shuffle(dressed)
-    assert _names(_digests(dressed)) == _names(_digests(plain))
-
-
-def test_a_cell_counts_rows_positives_and_rows_without_a_verdict():
-    rows = _rows()
-    rows[1]["success"] = None
-    cells = _digests(rows)["success"]
-    # 1,106 rows, every third from the first on is called a success: 369.
-    assert (cells[OVERALL]["rows"], cells[OVERALL]["positives"], cells[OVERALL]["no_verdict"]) == (
-        1106,
-        369,
-        1,
-    )
-    benchmarks = {t.benchmark for t in DIGESTS_TEST}
-    for count, total in (("rows", 1106), ("positives", 369), ("no_verdict", 1)):
-        assert sum(cells[benchmark_cell(name)][count] for name in benchmarks) == total
-
-
-def test_labels_are_apart_and_one_that_is_not_answered_is_not_there():
-    digests = _digests(_rows(side_effect=True, repetition=None))
-    assert set(digests) == {"success", "side_effect"}
-    assert digests["success"] == _digests(_rows())["success"]
-
-
-def test_digests_go_into_records_as_json():
-    digests = _digests(_rows())
-    assert json.loads(json.dumps(digests)) == digests
-
-
-class _Column:
-    side_effect = repetition = None
-
-    def __init__(self, success):
-        self.success = np.array(success, dtype=np.int8)
-
-
-columns = st.lists(st.sampled_from([1, 0, -1]), min_size=40, max_size=40)
-
-
-@given(columns, columns)
-def test_digests_are_the_same_exactly_where_the_positives_are(first, second):
-    trajectories = DIGESTS_TEST[::28][:40]
-    found = [digests_of(_Column([1, *column[1:]]), trajectories) for column in (first, second)]
-    names = [t.benchmark for t in trajectories]
-    for cell in found[0]["success"]:
-        inside = [cell in (OVERALL, benchmark_cell(name)) for name in names]
-        positives = [
-            {place for place in range(40) if inside[place] and (place == 0 or column[place] == 1)}
-            for column in (first, second)
-        ]
-        same = found[0]["success"][cell]["digest"] == found[1]["success"][cell]["digest"]
-        assert same == (positives[0] == positives[1])
+    part = labels_of(labels, ~ranked)
+    assert (part.version, part.split, len(part.trajectories)) == ("v1", "test", (~ranked).sum())

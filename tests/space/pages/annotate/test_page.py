@@ -20,7 +20,7 @@ from space.services import Services
 from space.web.assets import StaticAssets
 from space.web.frame import PageFrame
 from submissions.intake.accounts import Actor
-from submissions.labels.annotation_actions import Draft
+from submissions.labels.annotation_state import Draft
 from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
 from tests.support.space_app import rest_app

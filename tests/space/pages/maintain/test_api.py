@@ -4,9 +4,8 @@ import pytest
 
 from space.pages.maintain.api import RescoringJob
 from submissions.intake.accounts import Actor
-from submissions.moderation.overview import read_log
 from tests.support.space_app import local_client, signed_in
-from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts, with_rules
+from tests.support.submissions import SECRET_ANNOTATOR, log_of, send, verdicts, with_rules
 
 ACTS = (
     ("/api/maintain/submissions/{}", {"decision": "hidden", "reason": "why"}),
@@ -36,7 +35,7 @@ def decide(service, submission_id, decision, reason="because"):
 
 
 def kinds(service) -> list[str]:
-    return [record["kind"] for record in read_log(service)][::-1]
+    return [record["kind"] for record in log_of(service)][::-1]
 
 
 @pytest.mark.parametrize(("path", "body"), ACTS)
@@ -73,7 +72,7 @@ def test_a_row_is_hidden_shown_and_marked_with_reasons_and_a_name(service, sent)
     decide(service, sent, "label_exposed")
     assert service.board().rows[0].marks == ("verified", "labels exposed")
     assert kinds(service)[2:] == ["hidden", "shown", "verified", "label_exposed"]
-    newest = read_log(service)[0]
+    newest = log_of(service)[0]
     assert (newest["actor"], newest["body"]["reason"]) == ("Grace", "because")
 
 
@@ -107,8 +106,8 @@ def test_an_account_is_closed_and_opened_whatever_its_name(service, sent):
             headers=signed_in(service, "Grace"),
         )
         assert (answer.status_code, answer.json()["account"]) == (200, name)
-        assert read_log(service)[0]["body"]["account"] == name
-        assert (read_log(service)[0]["kind"] == "banned") is is_closed
+        assert log_of(service)[0]["body"]["account"] == name
+        assert (log_of(service)[0]["kind"] == "banned") is is_closed
 
 
 def test_a_closed_account_submits_nothing_more(service, sent):
