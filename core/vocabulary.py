@@ -46,6 +46,23 @@ LABEL_TITLES: Final = MappingProxyType(
 
 LABEL_ALIASES: Final = MappingProxyType({"looping": "repetition"})
 
+METRIC_TITLES: Final = MappingProxyType(
+    {
+        "precision": "Precision",
+        "recall": "Recall",
+        "f1": "F1",
+        "kappa": "Kappa",
+        "accuracy": "Accuracy",
+        "balanced_accuracy": "Balanced accuracy",
+        "npv": "NPV",
+        "tnr": "TNR",
+        "fpr": "FPR",
+    }
+)
+"""The metrics that judges are compared by, as CELLs of a board name them."""
+
+LOWER_IS_BETTER: Final = frozenset({"fpr"})
+
 JUDGE_KINDS: Final = ("LLM judge", "Trained judge", "Ensemble", "Rule-based", "Human", "Other")
 JUDGE_INPUTS: Final = (
     "tree",
