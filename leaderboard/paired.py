@@ -8,13 +8,17 @@ put together; that treats the judges as if they had seen different trajectories,
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from leaderboard.judge_precision.confusion import confusion_counts, figures, kappa_from_counts, ratio
-from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals, resampled_counts
+from leaderboard.judge_precision.intervals import (
+    N_RESAMPLES,
+    metric_values,
+    percentile_intervals,
+    resampled_counts,
+)
 
 COMPARED_METRICS: Final = ("precision", "recall", "f1", "accuracy", "kappa")
 """Figures that can be compared; rows without verdicts have intervals for the first three."""
@@ -97,7 +101,7 @@ def paired_difference_of(
     values = [figures(*resampled.counts[judge, cell])[figure] for judge in (first, second)]
     if values[0] is None or values[1] is None:
         return Difference(*values, None, None, None)
-    samples = [_samples(resampled.totals[:, judge, cell], figure) for judge in (first, second)]
+    samples = [metric_values(figure, *resampled.totals[:, judge, cell].T) for judge in (first, second)]
     apart = samples[0] - samples[1]
     value = values[0] - values[1]
     if resampled.n_tasks[cell] < 2 or not all(_varies(found) for found in (*samples, apart)):
@@ -129,31 +133,6 @@ def approximate_difference(
 def _varies(samples: np.ndarray) -> bool:
     defined = samples[~np.isnan(samples)]
     return bool(defined.size) and defined.min() < defined.max()
-
-
-def _samples(totals: np.ndarray, figure: str) -> np.ndarray:
-    """The figure of each resample, shape (n_resamples,); NaN where it is undefined."""
-    tp, fp, fn, tn = totals.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return _FORMULAS[figure](tp, fp, fn, tn)
-
-
-def _kappa(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    n = tp + fp + fn + tn
-    by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
-    return (n * (tp + tn) - by_chance) / (n * n - by_chance)
-
-
-_FORMULAS: Final = MappingProxyType(
-    {
-        "precision": lambda tp, fp, fn, tn: tp / (tp + fp),
-        "recall": lambda tp, fp, fn, tn: tp / (tp + fn),
-        "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
-        "accuracy": lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn),
-        "kappa": _kappa,
-    }
-)
-"""The formulas of `judge_precision.confusion.figures`, for arrays of resampled counts."""
 
 
 @dataclass(frozen=True, slots=True)

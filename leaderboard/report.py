@@ -149,6 +149,16 @@ def counts_by_task(verdicts: Verdicts, labels: LabelSet) -> Mapping[str, Sequenc
     return found
 
 
+def labels_by_task(labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
+    """For each label [positives, negatives] of every task, in the order of `counts_by_task`; as secret."""
+    codes, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
+    every_yes = np.ones(len(codes), dtype=np.int8)  # right on each positive, wrong on each negative
+    return {
+        label: confusion_counts(every_yes, labels.primary[label], codes, n_tasks)[:, :2].tolist()
+        for label in LABELS
+    }
+
+
 TRAJECTORIES: Final = 1_000
 
 

@@ -18,7 +18,7 @@ from core.suite import OFFICIAL, Suite, load_suite
 from leaderboard.board.board import Board, make_board
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.published import load_published_rows
-from leaderboard.report import score_report
+from leaderboard.report import labels_by_task, score_report
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name, remaining_quota
 from submissions.intake.declaration import Declaration
@@ -343,7 +343,9 @@ class SubmissionService:
         records = self.disclosure_policy.board_records(scores, current_statuses(session), self.clock())
         published = load_published_rows() if self.suite.name == OFFICIAL else ()
         references = self._references.of(session, self.labels, state[0], published)
-        return make_board(self.suite.name, records, published, state[0], references)
+        test = self.labels.test
+        by_task = labels_by_task(test) if test is not None and test.version == state[0] else None
+        return make_board(self.suite.name, records, published, state[0], references, by_task)
 
     @cached_property
     def _references(self) -> References:

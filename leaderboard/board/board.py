@@ -15,17 +15,21 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core.vocabulary import EVIDENCE, LABELS
-from leaderboard.board.ranks import Contender, precision_samples, rank_contenders
+from leaderboard.board.ranks import (
+    DESIGN_EFFECTS,
+    LOWER_IS_BETTER,
+    RANKED_METRICS,
+    Rank,
+    RankingData,
+    contenders_of,
+    rank_contenders,
+)
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES, approximate_interval
 from leaderboard.paper.audit import Counts
 from leaderboard.paper.published import PublishedCell, PublishedLabel, PublishedRow
 from leaderboard.paper.published_files import INFERRED
 from leaderboard.report import complete_labels
-
-DESIGN_EFFECTS: Final = MappingProxyType({"precision": 1.6, "recall": 1.85, "f1": 1.85})
-"""Variance over tasks against variance of independent rows: means over AER-C, NNetNav and the rule-based
-judge, whose real test verdicts give 1.5 to 1.8 for precision, 1.6 to 2.2 for recall, 1.7 to 2.1 for F1."""
 
 _UNKNOWN = ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "fpr", "balanced_accuracy", "kappa")
 
@@ -183,6 +187,10 @@ class Board:
     suite: str
     label_version: str | None
     rows: tuple[BoardRow, ...]
+    _ranking_data: RankingData = field(default_factory=RankingData, repr=False, compare=False)
+    _ranks_by: dict[tuple[str, str], Mapping[str, Rank | None]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @cached_property
     def content(self) -> bytes:
@@ -225,10 +233,35 @@ class Board:
             raise ValueError("its digest is not that of its content; download it again")
         return board
 
-    def ranking(self, label: str) -> tuple[BoardRow, ...]:
-        """Every row that has the label: ranked ones best first, then the others by precision."""
+    def ranking(self, label: str, metric: str = "precision") -> tuple[BoardRow, ...]:
+        """Every row that has the label, by the metric, best first; undefined ones and references last."""
         rows = [row for row in self.rows if row.labels.get(label)]
-        return tuple(sorted(rows, key=lambda row: _order_within(row, label)))
+        return tuple(sorted(rows, key=lambda row: _order_within(row, label, metric)))
+
+    def ranks(self, label: str, metric: str = "precision") -> Mapping[str, Rank | None]:
+        """Ranks by one of `RANKED_METRICS`, by row id, with tie ranges for the whole board at once.
+
+        The rows that stand for their judge under that metric: its best submission, which may be another one
+        than by precision. None where the metric is undefined. Rows that are ranked by a hidden half have no
+        rank by other metrics: each would tell more of that half. Kept once made: hundreds of rows with
+        verdicts take seconds. Raises ValueError for an unknown metric.
+        """
+        if metric not in RANKED_METRICS:
+            raise ValueError(
+                f"metric: there is no {metric!r} to rank by; use one of {', '.join(RANKED_METRICS)}"
+            )
+        if (label, metric) not in self._ranks_by:
+            self._ranks_by[label, metric] = self._make_ranks(label, metric)
+        return self._ranks_by[label, metric]
+
+    def _make_ranks(self, label: str, metric: str) -> Mapping[str, Rank | None]:
+        best = [row for row in self.rows if (row.labels.get(label) or {}).get("best")]
+        if metric == "precision":
+            ranks = {row.id: row.labels[label]["rank"] for row in best}
+            return {name: rank and Rank(**rank) for name, rank in ranks.items()}
+        hidden = {row.id for row in best if "ranked_by" in row.labels[label]}
+        shown = [row for row in self.rows if "ranked_by" not in (row.labels.get(label) or {})]
+        return dict.fromkeys(hidden) | _ranks(shown, label, metric, self._ranking_data)
 
 
 def make_board(
@@ -237,6 +270,7 @@ def make_board(
     published: Iterable[PublishedRow],
     label_version: str | None,
     references: Sequence[BoardRow] = (),
+    labels_by_task: Mapping[str, Sequence[Sequence[int]]] | None = None,
 ) -> Board:
     """The board of records and published rows under a label version.
 
@@ -244,6 +278,8 @@ def make_board(
     each label; its others are kept without a rank. Self-reported and reference rows have none either.
     Records of another label version are left out: they wait for a new score. ``references`` are rows made
     elsewhere (`leaderboard.labels.quality`); one takes the place of the published row of its id.
+    ``labels_by_task`` (`leaderboard.report.labels_by_task` of this label version) lets rows with verdicts be
+    compared paired by other metrics than precision.
     """
     current = [record for record in records if record.report["label_version"] == label_version]
     attempts = Counter((record.info.account, record.info.judge) for record in current)
@@ -251,11 +287,22 @@ def make_board(
     replaced = {row.id for row in references}
     rows += [_published_row(row) for row in published if row.row_id not in replaced]
     rows += references
-    task_counts = {record.id: record.counts_by_task for record in current}
-    hidden = {record.id: record.ranking for record in current if record.ranking is not None}
+    data = RankingData(
+        counts_by_task={record.id: record.counts_by_task for record in current},
+        labels_by_task=labels_by_task or {},
+        hidden={record.id: record.ranking for record in current if record.ranking is not None},
+    )
     for label in LABELS:
-        _rank(rows, label, task_counts, hidden)
-    return Board(suite, label_version, tuple(sorted(rows, key=lambda row: _order_within(row, "success"))))
+        for row in rows:
+            if row.id in data.hidden and row.labels.get(label):
+                row.labels[label]["ranked_by"] = "a half of the tasks that is not shown"
+        ranks = _ranks(rows, label, "precision", data)
+        for row in rows:
+            if row.id in ranks:
+                rank = ranks[row.id]
+                row.labels[label].update(best=True, rank=rank and asdict(rank))
+    ordered = sorted(rows, key=lambda row: _order_within(row, "success"))
+    return Board(suite, label_version, tuple(ordered), data)
 
 
 def _scored_row(record: ScoredRecord, attempts: int) -> BoardRow:
@@ -299,30 +346,17 @@ def _published_row(row: PublishedRow) -> BoardRow:
     )  # fmt: skip
 
 
-def _rank(
-    rows: Sequence[BoardRow],
-    label: str,
-    task_counts: Mapping[str, Mapping[str, Any]],
-    hidden: Mapping[str, Mapping[str, Any]],
-) -> None:
-    """Fill in ``best`` and ``rank`` of the rows being built, for one label; ``hidden`` cells rank first."""
-    ranking = {row.id: _ranking_cell(row, label, hidden) for row in rows}
-    seen: set[tuple[str, str]] = set()
-    ranked = []
+def _ranks(rows: Iterable[BoardRow], label: str, metric: str, data: RankingData) -> dict[str, Rank | None]:
+    """The rank of every row that stands for its judge; None where the metric is undefined."""
+    cells = {row.id: _ranking_cell(row, label, data.hidden) for row in rows}
     candidates = [row for row in rows if row.labels.get(label) and is_rankable(row)]
-    for row in sorted(candidates, key=lambda row: _order(row, ranking[row.id])):
-        if row.id in hidden:
-            row.labels[label]["ranked_by"] = "a half of the tasks that is not shown"
-        judge = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
-        if judge in seen:
-            continue
-        seen.add(judge)
-        row.labels[label]["best"] = True
-        if ranking[row.id].get("precision") is not None:  # a judge that never says yes has no place
-            ranked.append(row)
-    contenders = _contenders([(row.id, ranking[row.id]) for row in ranked], label, task_counts)
-    for row, rank in zip(ranked, rank_contenders(contenders), strict=True):
-        row.labels[label]["rank"] = asdict(rank)
+    best: dict[tuple[str, str], BoardRow] = {}
+    for row in sorted(candidates, key=lambda row: _order(row, cells[row.id], metric)):
+        best.setdefault((row.account, row.judge) if row.provenance == "scored" else ("", row.id), row)
+    ranks: dict[str, Rank | None] = {row.id: None for row in best.values()}
+    ranked = {name: cells[name] for name in ranks if cells[name].get(metric) is not None}
+    contenders = contenders_of(ranked, label, metric, data)
+    return ranks | dict(zip(ranked, rank_contenders(contenders), strict=True))
 
 
 def _ranking_cell(row: BoardRow, label: str, hidden: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -332,28 +366,22 @@ def _ranking_cell(row: BoardRow, label: str, hidden: Mapping[str, Mapping[str, A
     return (row.labels.get(label) or {}).get("overall") or {}
 
 
-def _contenders(
-    cells: Sequence[tuple[str, Mapping[str, Any]]],
-    label: str,
-    task_counts: Mapping[str, Mapping[str, Any]],
-) -> list[Contender]:
-    counts = {name: found for name, _ in cells if (found := task_counts.get(name, {}).get(label))}
-    samples = dict(zip(counts, precision_samples(list(counts.values())), strict=True))
-    return [Contender(cell["precision"], cell["precision_ci"], samples.get(name)) for name, cell in cells]
+def _order(row: BoardRow, cell: Mapping[str, Any], metric: str = "precision") -> tuple:
+    """The metric, then precision (recall, where precision ranks), undefined last; then date and id."""
+    sign = 1 if metric in LOWER_IS_BETTER else -1
+    ends = [
+        inf if cell.get(name) is None else direction * cell[name]
+        for name, direction in ((metric, sign), ("recall" if metric == "precision" else "precision", -1))
+    ]
+    return (*ends, row.date, row.id)
 
 
-def _order(row: BoardRow, cell: Mapping[str, Any]) -> tuple:
-    """Precision, then recall, both falling and undefined last; then date and id."""
-    falling = [-1.0 if cell.get(figure) is None else cell[figure] for figure in ("precision", "recall")]
-    return (-falling[0], -falling[1], row.date, row.id)
-
-
-def _order_within(row: BoardRow, label: str) -> tuple:
+def _order_within(row: BoardRow, label: str, metric: str = "precision") -> tuple:
     """By rank where that comes from figures that are not shown, else by the figures; the comparable first."""
     found = row.labels.get(label) or {}
     rank = found.get("rank")
-    place = (rank["place"] if rank else inf) if "ranked_by" in found else 0
-    figures_order = _order(row, found.get("overall") or {})
+    place = (rank["place"] if rank else inf) if metric == "precision" and "ranked_by" in found else 0
+    figures_order = _order(row, found.get("overall") or {}, metric)
     return (row.provenance == "reference", not row.is_comparable, place, *figures_order)
 
 

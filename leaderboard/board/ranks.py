@@ -1,27 +1,70 @@
-"""Ranks that say what the test set can tell apart: a place, and the range of places it may be a tie for."""
+"""Ranks that say what the test set can tell apart: a place, and the range of places it may be a tie for.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
-from math import hypot
+The ranges hold for the whole board at once. Every two rows are a test of equality, and if no row were better
+than another, the chance that any two are called separated would be 5 %: the familywise error, where pairs
+tested one by one would separate some of 13 equally good judges on 85 boards of 100. A rank is then one more
+than the number of rows separated above, up to the number of rows less those separated below (Mogstad, Romano,
+Shaikh and Wilhelm 2024, "Inference for ranks", Review of Economic Studies 91, section 3).
+
+Which pairs are separated is decided by the step-down of Romano and Wolf (2005, Econometrica 73, algorithm
+4.1) on the bootstrap over tasks. A pair's statistic is its difference by its standard error; on each resample
+the largest of all pairs, each taken from its estimate, is one draw of what chance alone can do; the 95 %
+quantile of these is the critical value. The pairs beyond it are separated, and the rest is tested again with
+the smaller critical value of the pairs that are left. The maximum knows that differences with a common judge,
+or on common tasks, move together, which Bonferroni's and Holm's bounds do not.
+
+Rows without verdicts (published counts, noisy figures of private suites, judges that were never wrong) are in
+the same family: in place of resamples they have normal draws with the width of their interval, independent of
+all others (the parametric case of the same test: Hothorn, Bretz and Westfall 2008, Biometrical Journal 50).
+Independence makes their differences look less certain than on common tasks, so it separates too little rather
+than too much.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, hypot, sqrt
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
-from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES, resampled_counts
+from leaderboard.judge_precision.intervals import (
+    CONFIDENCE,
+    FIGURES,
+    N_RESAMPLES,
+    NORMAL_QUANTILE,
+    approximate_interval,
+    metric_values,
+    resampled_counts,
+)
 
-_RESAMPLES_AT_ONCE = 1_024
+DESIGN_EFFECTS: Final = MappingProxyType(
+    {"precision": 1.6, "recall": 1.85, "f1": 1.85, "accuracy": 1.6, "npv": 1.85, "tnr": 1.45, "fpr": 1.45,
+     "balanced_accuracy": 1.75, "kappa": 1.7}
+)  # fmt: skip
+"""Variance over tasks against variance of independent rows: means over AER-C, NNetNav and the rule-based
+judge, whose real test verdicts give 1.5 to 1.8 for precision and 1.3 to 2.2 for the others."""
+
+RANKED_METRICS: Final = tuple(DESIGN_EFFECTS)
+LOWER_IS_BETTER: Final = frozenset({"fpr"})
+
+_RESAMPLES_AT_ONCE = 512
+_LARGEST_WORK = 1_500_000_000
+_FEWEST_RESAMPLES = 1_000
+_WINDOW = 0.25
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A row in the race: its precision, the interval of it, and resampled precisions where it has verdicts.
+    """A row in the race: its metric (higher is better), the 95 % interval, resamples where it has verdicts.
 
-    ``samples`` has shape (n_resamples,), over the same resamples for all contenders of one split.
+    ``samples`` has shape (n_resamples,), over the same resamples for all contenders of one split; NaN where
+    the metric is undefined.
     """
 
-    precision: float
-    precision_ci: Sequence[float] | None
-    samples: np.ndarray | None
+    value: float
+    interval: Sequence[float] | None
+    samples: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -33,66 +76,203 @@ class Rank:
     high: int
 
 
-def precision_samples(judges: Sequence[Sequence[Sequence[int]]], seed: int = 0) -> list[np.ndarray]:
-    """Of each judge, from [TP, FP] a task: precision over 10,000 resamples of tasks; NaN where undefined.
+def metric_samples(
+    judges: Sequence[np.ndarray], metric: str = "precision", seed: int = 0
+) -> list[np.ndarray]:
+    """Of each judge, from its counts a task: the metric over 10,000 resamples of tasks; NaN where undefined.
 
-    The draws, not the products with them, take the time: 50 judges cost little more than one.
+    Counts are (tasks, 2) with TP, FP, enough for precision, or (tasks, 4) with TP, FP, FN, TN. The draws, not
+    the products with them, take the time: 50 judges cost little more than one.
     """
     counts = [np.asarray(judge, dtype=np.int64) for judge in judges]
     samples: list[np.ndarray] = [np.empty(0)] * len(counts)
-    for n_tasks in {len(judge) for judge in counts}:
-        places = [place for place, judge in enumerate(counts) if len(judge) == n_tasks]
+    for shape in {judge.shape for judge in counts}:
+        places = [place for place, judge in enumerate(counts) if judge.shape == shape]
         totals = resampled_counts(np.concatenate([counts[p] for p in places], axis=1), N_RESAMPLES, seed)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            precision = totals[:, 0::2] / (totals[:, 0::2] + totals[:, 1::2])
+        columns = [totals[:, column :: shape[1]] for column in range(shape[1])]
+        columns += [np.zeros_like(columns[0])] * (4 - len(columns))
+        found = metric_values(metric, *columns)
         for column, place in enumerate(places):
-            samples[place] = precision[:, column]
+            samples[place] = found[:, column]
     return samples
 
 
-def is_separated(better: Contender, worse: Contender) -> bool:
-    """Whether the 95 % interval of the difference of two precisions lies above 0.
+def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[float] | None:
+    """The approximate 95 % interval of a metric of which only the counts are known; None where undefined.
 
-    Paired where both have verdicts and were right at times and wrong at times: at most 2.5 % of the resamples
-    of tasks do not favour the better one. Otherwise from the two intervals, their errors added in squares
-    (Newcombe 1998, method 10). A contender without an interval is separated from nobody.
+    Shares: Wilson's. F1 = 2 J / (1 + J) from the share J = TP / (TP + FP + FN). Balanced accuracy: the errors
+    of recall and TNR in squares (Zou and Donner 2008). Kappa: the large-sample error of Fleiss, Cohen and
+    Everitt 1969. All with the design effect of the metric, as if so many fewer rows had been labelled.
     """
-    if better.precision_ci is None or worse.precision_ci is None:
+    effect = DESIGN_EFFECTS[metric]
+    shares = {
+        "precision": (tp, tp + fp),
+        "recall": (tp, tp + fn),
+        "f1": (tp, tp + fp + fn),
+        "accuracy": (tp + tn, tp + fp + fn + tn),
+        "npv": (tn, tn + fn),
+        "tnr": (tn, tn + fp),
+        "fpr": (fp, tn + fp),
+    }
+    if metric == "kappa":
+        return _kappa_interval(np.array([[tn, fp], [fn, tp]]) / effect)
+    if metric == "balanced_accuracy":
+        parts = [shares[name] for name in ("recall", "tnr")]
+        ends = [approximate_interval(hits, total, effect) for hits, total in parts]
+        if ends[0] is None or ends[1] is None:
+            return None
+        of_recall, of_tnr = (hits / total for hits, total in parts)
+        below = hypot(of_recall - ends[0][0], of_tnr - ends[1][0]) / 2
+        above = hypot(ends[0][1] - of_recall, ends[1][1] - of_tnr) / 2
+        middle = (of_recall + of_tnr) / 2
+        return [middle - below, middle + above]
+    interval = approximate_interval(*shares[metric], effect)
+    return [2 * end / (1 + end) for end in interval] if interval and metric == "f1" else interval
+
+
+def _kappa_interval(table: np.ndarray) -> list[float] | None:
+    """Of a table of counts, rows the labels; None where kappa or its error is undefined or 0."""
+    n = table.sum()
+    if not n:
+        return None
+    shares = table / n
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    by_chance = float(rows @ columns)
+    if by_chance == 1:
+        return None
+    kappa = (np.trace(shares) - by_chance) / (1 - by_chance)
+    agreed = sum(shares[k, k] * (1 - (rows[k] + columns[k]) * (1 - kappa)) ** 2 for k in (0, 1))
+    differed = sum(shares[k, 1 - k] * (columns[k] + rows[1 - k]) ** 2 for k in (0, 1)) * (1 - kappa) ** 2
+    variance = (agreed + differed - (kappa - by_chance * (1 - kappa)) ** 2) / n / (1 - by_chance) ** 2
+    half = NORMAL_QUANTILE * sqrt(max(0.0, variance))
+    return [float(kappa - half), float(kappa + half)] if half else None
+
+
+def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
+    """Whether row ``i`` is separated above row ``j``: bool of shape (n, n), for all pairs at once.
+
+    Two rows whose resamples vary are compared paired; any other two by their intervals, the errors that face
+    each other added in squares (Newcombe 1998, method 10). A contender with neither is separated from nobody,
+    nor are two with the same verdicts.
+    """
+    n = len(contenders)
+    values = np.array([contender.value for contender in contenders], dtype=np.float64)
+    has_samples = np.array([_varies(contender.samples) for contender in contenders], dtype=bool)
+    has_interval = np.array([contender.interval is not None for contender in contenders], dtype=bool)
+    takes_part = has_samples | has_interval
+    apart = np.abs(values[:, None] - values)
+    family = np.triu(takes_part[:, None] & takes_part, k=1)
+    if not family.any():
+        return np.zeros((n, n), dtype=bool)
+    errors = _errors(contenders, values, has_samples, family)
+    spread = _standard_errors(errors)
+    statistics = np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0)
+    if not has_samples.all():
+        by_intervals = ~(has_samples[:, None] & has_samples)
+        statistics[by_intervals] = _interval_statistics(contenders, values, apart)[by_intervals]
+    errors = np.nan_to_num(errors, nan=0.0).astype(np.float32)
+    scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0).astype(np.float32)
+    found = _step_down(statistics, errors, scale, family)
+    return (found | found.T) & (values[:, None] > values)
+
+
+def _varies(samples: np.ndarray | None) -> bool:
+    """Whether resamples say anything of the error: those of a judge that is never wrong do not."""
+    if samples is None:
         return False
-    if _can_be_paired(better) and _can_be_paired(worse):
-        return bool(separated_on_resamples(np.stack([better.samples, worse.samples]))[0, 1])
-    margin = hypot(better.precision - better.precision_ci[0], worse.precision_ci[1] - worse.precision)
-    return better.precision - worse.precision > margin
+    defined = samples[~np.isnan(samples)]
+    return bool(len(defined)) and float(np.ptp(defined)) > 1e-9
 
 
-def _can_be_paired(contender: Contender) -> bool:
-    # A judge that was never wrong, or always, has one precision on every resample: no measure of its error.
-    return (
-        contender.precision_ci is not None
-        and contender.samples is not None
-        and bool(0 < contender.precision < 1)
-    )
+def _errors(
+    contenders: Sequence[Contender], values: np.ndarray, has_samples: np.ndarray, family: np.ndarray
+) -> np.ndarray:
+    """How far each resample lies from the estimate: (n, n_resamples), NaN where undefined.
 
-
-def separated_on_resamples(samples: np.ndarray) -> np.ndarray:
-    """Whether row ``i`` lies above row ``j`` on enough resamples: bool of shape (n, n), only for i < j.
-
-    ``samples`` has shape (n, n_resamples), NaN where a precision is undefined: such a resample does not count
-    for the pair. In blocks that stay in the processor's cache: 500 judges are 125,000 pairs.
+    Fewer resamples on a board of more than 550 rows, so that a board takes seconds and not minutes.
     """
-    n, n_resamples = samples.shape
-    defined = ~np.isnan(samples)
-    not_favoured = np.zeros((n, n), dtype=np.int64)
-    for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
-        block = np.ascontiguousarray(samples[:, start : start + _RESAMPLES_AT_ONCE])
-        for first in range(n - 1):
-            at_most = np.packbits(block[first] <= block[first + 1 :], axis=1)  # never true of NaN
-            not_favoured[first, first + 1 :] += np.bitwise_count(at_most).sum(axis=1, dtype=np.int64)
-    counted = defined.astype(np.float32)
-    compared = counted @ counted.T  # exact: float32 holds whole numbers up to 2**24
-    with np.errstate(invalid="ignore"):
-        is_clear = not_favoured / compared <= (1 - CONFIDENCE) / 2  # never true of 0 / 0
-    return np.triu(is_clear, k=1)
+    drawn = {len(contenders[place].samples) for place in np.flatnonzero(has_samples)} or {N_RESAMPLES}
+    size = max(_FEWEST_RESAMPLES, _LARGEST_WORK // int(family.sum()))
+    size = min(size, *drawn)
+    errors = np.zeros((len(values), size))
+    for place in np.flatnonzero(has_samples):
+        errors[place] = contenders[place].samples[:size] - values[place]
+    # In the order of their figures, so that the order in which rows come makes no difference.
+    drawing = [
+        (contender.value, *contender.interval, place)
+        for place, contender in enumerate(contenders)
+        if not has_samples[place] and contender.interval is not None
+    ]
+    generator = np.random.default_rng(len(drawing))
+    for _, low, high, place in sorted(drawing):
+        errors[place] = generator.standard_normal(size) * (high - low) / (2 * NORMAL_QUANTILE)
+    return errors
+
+
+def _standard_errors(errors: np.ndarray) -> np.ndarray:
+    """Of each difference: (n, n), over the resamples on which both are defined; 0 where there is none."""
+    defined = (~np.isnan(errors)).astype(np.float64)
+    filled = np.nan_to_num(errors, nan=0.0)
+    squares = filled**2 @ defined.T
+    compared = defined @ defined.T
+    total = squares + squares.T - 2 * (filled @ filled.T)
+    total[total <= 1e-12 * (squares + squares.T)] = 0.0  # what rounding leaves of two judges that are alike
+    return np.sqrt(np.divide(total, compared, out=np.zeros_like(total), where=compared > 0))
+
+
+def _interval_statistics(
+    contenders: Sequence[Contender], values: np.ndarray, apart: np.ndarray
+) -> np.ndarray:
+    """Of each pair, difference by standard error from the ends of the two intervals that face each other."""
+    ends = np.array([contender.interval or [np.nan, np.nan] for contender in contenders])
+    below, above = values - ends[:, 0], ends[:, 1] - values
+    margin = np.hypot(below[:, None], above)  # of row i above row j
+    margin = np.where(values[:, None] > values, margin, margin.T)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.nan_to_num(NORMAL_QUANTILE * apart / margin, nan=0.0, posinf=np.inf)
+
+
+def _step_down(
+    statistics: np.ndarray, errors: np.ndarray, scale: np.ndarray, family: np.ndarray
+) -> np.ndarray:
+    """The pairs of ``family`` (bool, upper triangle) that are separated; see the module for the source.
+
+    Each step needs the maxima over the pairs that are left, but only pairs just below the last critical value
+    can go next: the maxima over all the others are taken once.
+    """
+    separated = np.zeros_like(family)
+    critical, border, settled = np.inf, np.inf, None
+    while True:
+        if settled is None or critical <= border:
+            border = critical - _WINDOW
+            settled = _maxima(errors, scale, family & (statistics <= border))
+        maxima = np.maximum(settled, _maxima(errors, scale, family & (statistics > border)))
+        critical = float(np.sort(maxima)[min(len(maxima), ceil(CONFIDENCE * (len(maxima) + 1))) - 1])
+        found = family & (statistics > critical)
+        if not found.any():
+            return separated
+        separated |= found
+        family = family & ~found
+
+
+def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """On each resample the largest of the pairs' differences by their standard errors, (n_resamples,).
+
+    A resample that leaves a row undefined has an error of 0 there: less than it could be, of a row with a
+    large standard error. In blocks that stay in the processor's cache: 500 judges are 125,000 pairs.
+    """
+    found = np.zeros(errors.shape[1], dtype=np.float32)
+    partners = [(first, others) for first, row in enumerate(pairs) if len(others := np.flatnonzero(row))]
+    for start in range(0, errors.shape[1], _RESAMPLES_AT_ONCE):
+        block = np.ascontiguousarray(errors[:, start : start + _RESAMPLES_AT_ONCE])
+        largest = found[start : start + _RESAMPLES_AT_ONCE]
+        for first, others in partners:
+            apart = block[others]
+            apart -= block[first]
+            np.abs(apart, out=apart)
+            apart *= scale[first, others, None]
+            np.maximum(largest, apart.max(axis=0), out=largest)
+    return found
 
 
 def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
@@ -101,15 +281,60 @@ def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
     A row may be as high as one place below the rows that are separated above it, and as low as one place
     above those separated below it: so rows that overlap share a range.
     """
-    n = len(contenders)
-    separated = np.zeros((n, n), dtype=bool)
-    paired = [place for place, contender in enumerate(contenders) if _can_be_paired(contender)]
-    if paired:
-        samples = np.stack([contenders[place].samples for place in paired])
-        separated[np.ix_(paired, paired)] = separated_on_resamples(samples)
-    unpaired = set(range(n)).difference(paired)
-    for first, second in combinations(range(n), 2):
-        if first in unpaired or second in unpaired:
-            separated[first, second] = is_separated(contenders[first], contenders[second])
+    separated = separated_pairs(contenders)
     above, below = separated.sum(axis=0), separated.sum(axis=1)
+    n = len(contenders)
     return [Rank(place + 1, int(above[place]) + 1, n - int(below[place])) for place in range(n)]
+
+
+def counts_of_tasks(found: Sequence[Sequence[int]], labelled: Sequence[Sequence[int]] | None) -> np.ndarray:
+    """TP, FP, FN, TN of each task from [TP, FP] and from [positives, negatives] of its labels; (tasks, 4).
+
+    Under the policy ``strict`` a missing verdict is a no, so FN = positives - TP and TN = negatives - FP:
+    records need not hold them. Without labels (tasks, 2): TP and FP, which is enough for precision.
+    """
+    counts = np.asarray(found, dtype=np.int64)
+    if labelled is None:
+        return counts
+    return np.concatenate([counts, np.asarray(labelled, dtype=np.int64) - counts], axis=1)
+
+
+@dataclass(frozen=True, repr=False)
+class RankingData:
+    """What ranks stand on beside the rows. It says much about the labels: it never leaves the server.
+
+    ``counts_by_task`` has by row id and label [TP, FP] of every task, ``labels_by_task`` by label its
+    [positives, negatives]; ``hidden`` by row id and label the CELL that ranks in place of the one shown.
+    """
+
+    counts_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    labels_by_task: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    hidden: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def contenders_of(
+    cells: Mapping[str, Mapping[str, Any]], label: str, metric: str, data: RankingData
+) -> list[Contender]:
+    """The rows of ``cells`` (by row id, their CELL of the label, the metric defined), in their order."""
+    labelled = None if metric == "precision" else data.labels_by_task.get(label)
+    counts = {
+        name: counts_of_tasks(found, labelled)
+        for name in cells
+        if (found := data.counts_by_task.get(name, {}).get(label)) and (metric == "precision" or labelled)
+    }
+    samples = dict(zip(counts, metric_samples(list(counts.values()), metric), strict=True))
+    return [_contender(cell, metric, samples.get(name)) for name, cell in cells.items()]
+
+
+def _contender(cell: Mapping[str, Any], metric: str, samples: np.ndarray | None) -> Contender:
+    if metric in FIGURES:
+        interval = cell.get(f"{metric}_ci")
+    elif cell.get("tp") is None or "noise" in cell:  # an interval of the counts would leave the noise out
+        interval = None
+    else:
+        interval = count_interval(metric, *(cell[count] for count in ("tp", "fp", "fn", "tn")))
+    if metric not in LOWER_IS_BETTER:
+        return Contender(cell[metric], interval, samples)
+    return Contender(
+        -cell[metric], interval and [-interval[1], -interval[0]], None if samples is None else -samples
+    )

@@ -6,13 +6,14 @@ same resamples, which is what makes the comparison paired.
 """
 
 from collections.abc import Iterator
+from types import MappingProxyType
 
 import numpy as np
 
 CONFIDENCE = 0.95
 N_RESAMPLES = 10_000
 FIGURES = ("precision", "recall", "f1")
-_NORMAL_QUANTILE = 1.959963984540054
+NORMAL_QUANTILE = 1.959963984540054
 _DRAWS_IN_MEMORY = 4_000_000
 
 
@@ -40,10 +41,32 @@ def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) ->
     return np.concatenate(blocks).astype(np.float64)
 
 
-def figure_samples(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray) -> dict[str, np.ndarray]:
-    """Precision, recall and F1 of resampled counts, same shape; NaN where a resample leaves one undefined."""
+def _kappa(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    n = tp + fp + fn + tn
+    by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
+    return (n * (tp + tn) - by_chance) / (n * n - by_chance)
+
+
+FORMULAS = MappingProxyType(
+    {
+        "precision": lambda tp, fp, fn, tn: tp / (tp + fp),
+        "recall": lambda tp, fp, fn, tn: tp / (tp + fn),
+        "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
+        "accuracy": lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn),
+        "npv": lambda tp, fp, fn, tn: tn / (tn + fn),
+        "tnr": lambda tp, fp, fn, tn: tn / (tn + fp),
+        "fpr": lambda tp, fp, fn, tn: fp / (tn + fp),
+        "balanced_accuracy": lambda tp, fp, fn, tn: (tp / (tp + fn) + tn / (tn + fp)) / 2,
+        "kappa": _kappa,
+    }
+)
+"""The formulas of `confusion.figures` for arrays of resampled counts, float64; NaN for 0 / 0."""
+
+
+def metric_values(metric: str, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """A metric of resampled counts, same shape; NaN where a resample leaves it undefined."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return {"precision": tp / (tp + fp), "recall": tp / (tp + fn), "f1": 2 * tp / (2 * tp + fp + fn)}
+        return FORMULAS[metric](tp, fp, fn, tn)
 
 
 def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
@@ -80,7 +103,8 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
     tp, fp, fn = np.moveaxis(totals.reshape(n_resamples, n_cells, 3), 2, 0)
     rests_on = {"precision": [0, 1], "recall": [0, 2], "f1": [0, 1, 2]}
     cells: list[dict] = [{} for _ in range(n_cells)]
-    for figure, samples in figure_samples(tp, fp, fn).items():
+    for figure in FIGURES:
+        samples = metric_values(figure, tp, fp, fn, np.zeros_like(tp))  # none of the three takes TN
         supports = (cluster_counts[:, :, rests_on[figure]].sum(axis=2) > 0).sum(axis=0)
         for cell, interval, support in zip(cells, percentile_intervals(samples), supports, strict=True):
             cell[f"{figure}_ci"] = _without_false_certainty(interval, int(support)) if support > 1 else None
@@ -106,7 +130,7 @@ def approximate_interval(hits: int, total: int, design_effect: float) -> list[fl
         return None
     n = total / design_effect
     share = hits / total
-    z2 = _NORMAL_QUANTILE**2
+    z2 = NORMAL_QUANTILE**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = _NORMAL_QUANTILE * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    half = NORMAL_QUANTILE * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     return [float(max(0.0, centre - half)), float(min(1.0, centre + half))]

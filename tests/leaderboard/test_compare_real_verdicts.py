@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leaderboard.board.board import JudgeInfo, ScoredRecord, make_board
-from leaderboard.board.ranks import Contender, is_separated, precision_samples
+from leaderboard.board.ranks import Contender, metric_samples, separated_pairs
 from leaderboard.compare import Entrant, compare
 from leaderboard.paired import COMPARED_METRICS
 from leaderboard.report import counts_by_task, score_report
@@ -130,20 +130,20 @@ def test_the_accuracy_intervals_are_near_statsmodels_with_errors_clustered_by_ta
         assert pair.overall.interval == pytest.approx(tuple(fit.conf_int()[0]), abs=0.005)
 
 
-def test_who_is_separated_here_is_separated_on_the_board(compared, records):
+def test_who_is_separated_on_the_board_is_separated_here(compared, records):
     contenders = [
         Contender(
             record.report["labels"]["success"]["overall"]["precision"],
             record.report["labels"]["success"]["overall"]["precision_ci"],
-            precision_samples([record.counts_by_task["success"]])[0],
+            metric_samples([record.counts_by_task["success"]])[0],
         )
         for record in records
     ]
+    separated = separated_pairs(contenders)
+    assert separated.sum() == 3  # three judges far apart: every pair
     for pair in compared["precision"].pairs:
-        better, worse = contenders[pair.first], contenders[pair.second]
-        if better.precision < worse.precision:
-            better, worse = worse, better
-        assert (pair.overall.favours != 0) == is_separated(better, worse)
+        if separated[pair.first, pair.second] or separated[pair.second, pair.first]:
+            assert pair.overall.favours == (1 if separated[pair.first, pair.second] else -1)
 
 
 def test_a_judge_that_was_never_wrong_on_a_benchmark_is_compared_there_approximately(compared):

@@ -6,6 +6,7 @@ import pytest
 from core.vocabulary import LABELS
 from leaderboard.board import ranks
 from leaderboard.board.board import DESIGN_EFFECTS, Board, make_board, published_cell, published_label
+from leaderboard.board.ranks import Rank
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval, resampled_counts
 from leaderboard.paper.audit import Counts, audit_row
@@ -225,8 +226,8 @@ def board_of(*records) -> Board:
     return make_board("small", records, (), records[0].report["label_version"])
 
 
-def order(board, label="success"):
-    return [row.id for row in board.ranking(label)]
+def order(board, label="success", metric="precision"):
+    return [row.id for row in board.ranking(label, metric)]
 
 
 def rank_of(board, name, label="success"):
@@ -332,6 +333,64 @@ def test_records_of_another_label_version_are_left_out(judged):
     )
     assert order(board_of(current, stale)) == ["current"]
     assert board_of(current, stale).to_bytes() == board_of(current).to_bytes()
+
+
+# -- ranks by other metrics
+
+
+def test_each_metric_ranks_by_itself(judged):
+    careful = judged.record("careful", judged.verdicts(0, 30))  # precision 1, few hits
+    eager = judged.record("eager", judged.verdicts(20))  # every hit, 20 false alarms
+    board = board_of(careful, eager)
+    for metric in ("precision", "tnr", "fpr"):
+        assert order(board, metric=metric)[0] == "careful", metric
+        assert board.ranks("success", metric)["careful"].place == 1
+    for metric in ("recall", "npv", "accuracy"):
+        assert order(board, metric=metric)[0] == "eager", metric
+        assert board.ranks("success", metric)["eager"].place == 1
+    assert board.ranks("success")["careful"] == Rank(**rank_of(board, "careful"))
+
+
+def test_the_submission_that_stands_for_a_judge_is_the_best_by_the_metric(judged):
+    board = board_of(
+        judged.record("careful", judged.verdicts(0, 30), judge="mine"),
+        judged.record("eager", judged.verdicts(20), judge="mine"),
+    )
+    assert set(board.ranks("success")) == {"careful"}
+    assert set(board.ranks("success", "recall")) == {"eager"}
+
+
+def test_rows_with_verdicts_are_paired_by_other_metrics_where_labels_are_at_hand(judged):
+    # ten false positives more on the same tasks: TNR is never better on any resample
+    records = [judged.record(name, judged.verdicts(n, seed=3)) for name, n in (("few", 10), ("more", 20))]
+    version = records[0].report["label_version"]
+    positives = judged.labels.reshape(60, 2).sum(axis=1)  # two runs a task
+    by_task = {"success": np.stack([positives, 2 - positives], axis=1).tolist()}
+    paired = make_board("small", records, (), version, labels_by_task=by_task)
+    assert paired.ranks("success", "tnr")["more"] == Rank(2, 2, 2)
+    # by their intervals alone they cannot be told apart
+    assert board_of(*records).ranks("success", "tnr")["more"] == Rank(2, 1, 2)
+    assert paired.to_bytes() == board_of(*records).to_bytes()
+
+
+def test_a_metric_that_is_undefined_gives_no_rank_and_an_unknown_one_is_refused(judged):
+    board = board_of(
+        judged.record("silent", np.zeros_like(judged.labels)), judged.record("other", judged.labels)
+    )
+    assert board.ranks("success")["silent"] is None
+    assert board.ranks("success", "recall")["silent"].place == 2  # it finds none: 0, not undefined
+    with pytest.raises(ValueError, match="there is no 'auc' to rank by; use one of precision, recall"):
+        board.ranks("success", "auc")
+
+
+def test_a_row_ranked_by_a_hidden_half_has_no_rank_by_other_metrics(judged):
+    hidden = judged.record("hidden", judged.verdicts(3))
+    hidden = replace(
+        hidden, counts_by_task={}, ranking={"success": hidden.report["labels"]["success"]["overall"]}
+    )
+    board = board_of(hidden, judged.record("open", judged.verdicts(9)))
+    assert board.ranks("success")["hidden"].place == 1
+    assert board.ranks("success", "recall") == {"hidden": None, "open": Rank(1, 1, 1)}
 
 
 # -- ranks and ties

@@ -65,11 +65,15 @@ def test_rows_of_the_paper_with_one_name_are_judges_of_their_own(published):
     assert all(row.labels["success"]["best"] and row.attempts is None for row in rows)
 
 
-def test_the_papers_best_is_separated_from_the_rest_which_ties(published):
+def test_the_papers_best_is_separated_from_its_last_and_the_rest_ties(published):
     board = board_of(published=published)
-    ranks = [row.labels["success"]["rank"] for row in board.rows if row.provenance == "published"]
-    assert ranks[0] == {"place": 1, "low": 1, "high": 1}  # the rule-based judge, 83.8 against 69.8
+    ranks = [row.labels["success"]["rank"] for row in board.rows if row.labels["success"]["rank"]]
+    # The rule-based judge, 83.8 within 5.6 points, and GPT-4o, 69.8 within 6.3: 3.3 standard errors apart if
+    # they had seen different tasks, where twelve rows need about 3.3. NNetNav has 52.5.
+    assert ranks[0]["low"] == 1
+    assert ranks[0]["high"] < len(ranks)
     assert ranks[1]["high"] >= 8  # 69.8 to 64.3 within intervals of about 6 points
+    assert ranks[-1]["low"] > 1
 
 
 # -- bytes

@@ -1,30 +1,42 @@
+from itertools import combinations
+from statistics import NormalDist
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leaderboard.board.ranks import (
+    DESIGN_EFFECTS,
+    LOWER_IS_BETTER,
+    RANKED_METRICS,
     Contender,
     Rank,
-    is_separated,
-    precision_samples,
+    count_interval,
+    counts_of_tasks,
+    metric_samples,
     rank_contenders,
-    separated_on_resamples,
+    separated_pairs,
 )
+from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval, percentile_intervals, resampled_counts
 
 
-def unpaired(precision, half_width=0.05):
-    return Contender(precision, [precision - half_width, precision + half_width], None)
+def unpaired(value, half_width=0.05):
+    return Contender(value, [value - half_width, value + half_width])
 
 
 def judge(counts):
     """A contender with verdicts, from [TP, FP] of each task."""
     counts = np.asarray(counts)
     tp, fp = counts.sum(axis=0)
-    return Contender(
-        tp / (tp + fp), approximate_interval(int(tp), int(tp + fp), 1.6), precision_samples([counts])[0]
-    )
+    interval = approximate_interval(int(tp), int(tp + fp), 1.6)
+    return Contender(tp / (tp + fp), interval, metric_samples([counts])[0])
+
+
+def is_separated(better, worse):
+    """On a board of these two alone."""
+    return bool(separated_pairs([better, worse])[0, 1])
 
 
 @pytest.fixture(scope="module")
@@ -37,30 +49,51 @@ def close_judges():
     return first, second
 
 
+# -- resamples
+
+
 def test_samples_are_precisions_over_ten_thousand_resamples_of_tasks(close_judges):
-    samples = precision_samples([close_judges[0]])[0]
+    samples = metric_samples([close_judges[0]])[0]
     tp, fp = close_judges[0].sum(axis=0)
     assert samples.shape == (10_000,)
     assert samples.mean() == pytest.approx(tp / (tp + fp), abs=0.005)
-    assert np.isnan(precision_samples([[[0, 0], [0, 0]]])[0]).all()
+    assert np.isnan(metric_samples([[[0, 0], [0, 0]]])[0]).all()
 
 
 def test_judges_drawn_together_have_the_samples_they_have_alone(close_judges):
     first, second = close_judges
     fewer_tasks = first[:50]
-    together = precision_samples([first, fewer_tasks, second])
+    together = metric_samples([first, fewer_tasks, second])
     for counts, samples in zip((first, fewer_tasks, second), together, strict=True):
-        assert np.array_equal(samples, precision_samples([counts])[0])
-    assert precision_samples([]) == []
+        assert np.array_equal(samples, metric_samples([counts])[0])
+    assert metric_samples([]) == []
+
+
+@pytest.mark.parametrize("metric", RANKED_METRICS)
+def test_each_metric_is_resampled_by_its_own_formula(metric):
+    counts = np.random.default_rng(5).integers(0, 4, (40, 4))
+    samples = metric_samples([counts], metric)[0]
+    totals = resampled_counts(counts, 10_000, 0)
+    assert samples[:50].tolist() == pytest.approx([figures(*map(int, row))[metric] for row in totals[:50]])
+
+
+def test_counts_of_a_task_follow_from_its_true_and_false_positives_and_its_labels():
+    # 3 positives, 2 of them found; 1 negative, no false alarm; then 2 negatives, 1 false alarm
+    found = counts_of_tasks([[2, 0], [0, 1]], [[3, 1], [0, 2]])
+    assert found.tolist() == [[2, 0, 1, 1], [0, 1, 0, 1]]
+    assert counts_of_tasks([[2, 0], [0, 1]], None).tolist() == [[2, 0], [0, 1]]
+
+
+# -- two rows: a family of one pair
 
 
 def test_two_judges_with_verdicts_are_compared_paired(close_judges):
     better, worse = map(judge, close_judges)
     # their intervals overlap widely, but on the same tasks the second is never better
-    assert better.precision_ci[0] < worse.precision < better.precision < worse.precision_ci[1]
+    assert better.interval[0] < worse.value < better.value < worse.interval[1]
     assert is_separated(better, worse)
     assert not is_separated(worse, better)
-    assert not is_separated(better, Contender(worse.precision, worse.precision_ci, None))
+    assert not is_separated(better, Contender(worse.value, worse.interval))
 
 
 def test_paired_separation_agrees_with_the_interval_of_the_difference(close_judges):
@@ -73,8 +106,8 @@ def test_paired_separation_agrees_with_the_interval_of_the_difference(close_judg
         second[generator.permutation(200)[:5], 0] += 1
         tp, fp, other_tp, other_fp = resampled_counts(np.concatenate([first, second], axis=1), 10_000, 0).T
         apart = tp / (tp + fp) - other_tp / (other_tp + other_fp)
-        low = percentile_intervals(apart[:, None])[0][0]
-        if abs(low) > 1e-3:  # not on the edge itself
+        low, high = percentile_intervals(apart[:, None])[0]
+        if abs(low) > (high - low) / 20:  # not on the edge, where a symmetric interval may differ
             assert is_separated(judge(first), judge(second)) == (low > 0)
             outcomes.add(low > 0)
     assert outcomes == {True, False}
@@ -90,18 +123,18 @@ def test_without_verdicts_the_errors_of_both_add_in_squares():
     assert is_separated(unpaired(0.80), unpaired(0.72))
     assert not is_separated(unpaired(0.80), unpaired(0.74))
     # only the ends that face each other count, .80 - .75 and .76 - .70: hypot(.05, .06) = .078 < .10
-    assert is_separated(unpaired(0.80), Contender(0.70, [0.30, 0.76], None))
-    assert not is_separated(unpaired(0.80), Contender(0.70, [0.69, 0.79], None))  # hypot(.05, .09) = .103
+    assert is_separated(unpaired(0.80), Contender(0.70, [0.60, 0.76]))
+    assert not is_separated(unpaired(0.80), Contender(0.70, [0.69, 0.79]))  # hypot(.05, .09) = .103
 
 
 def test_a_contender_without_an_interval_is_separated_from_nobody(close_judges):
-    alone = Contender(0.99, None, None)
+    alone = Contender(0.99, None)
     assert not is_separated(alone, unpaired(0.10))
-    assert not is_separated(unpaired(0.99), Contender(0.10, None, None))
-    # all its verdicts on one task: samples, but no interval
+    assert not is_separated(unpaired(0.99), Contender(0.10, None))
+    # all its verdicts on one task: resamples that never vary, and no interval
     counts = np.zeros((200, 2), dtype=int)
     counts[0] = [4, 0]
-    on_one_task = Contender(1.0, None, precision_samples([counts])[0])
+    on_one_task = Contender(1.0, None, metric_samples([counts])[0])
     assert not is_separated(on_one_task, judge(close_judges[1]))
 
 
@@ -109,84 +142,209 @@ def test_three_lucky_answers_are_not_separated_from_a_good_judge(close_judges):
     # right on three tasks, silent on the rest: precision 1 on every resample, Wilson's interval [.44, 1]
     counts = np.zeros((200, 2), dtype=int)
     counts[:3, 0] = 1
-    lucky = Contender(1.0, approximate_interval(3, 3, 1.0), precision_samples([counts])[0])
+    lucky = Contender(1.0, approximate_interval(3, 3, 1.0), metric_samples([counts])[0])
     good = judge(close_judges[0])
-    assert 0.5 < good.precision < 0.7
+    assert 0.5 < good.value < 0.7
     assert not is_separated(lucky, good)
     # right on a hundred tasks is another matter
     counts[:100, 0] = 1
     assert is_separated(
-        Contender(1.0, approximate_interval(100, 100, 1.0), precision_samples([counts])[0]), good
+        Contender(1.0, approximate_interval(100, 100, 1.0), metric_samples([counts])[0]), good
     )
 
 
 def test_contenders_never_defined_on_the_same_resample_are_not_separated():
-    samples = np.array([0.9, np.nan]), np.array([np.nan, 0.1])
-    better, worse = (Contender(p, [p, p], s) for p, s in zip((0.9, 0.1), samples, strict=True))
+    samples = np.array([0.9, 0.8, np.nan, np.nan]), np.array([np.nan, np.nan, 0.1, 0.2])
+    better, worse = (Contender(v, [v, v], s) for v, s in zip((0.9, 0.1), samples, strict=True))
     assert not is_separated(better, worse)
 
 
+# -- the whole board
+
+
 def test_a_rank_is_a_place_and_the_places_that_the_intervals_leave_open():
-    ranks = rank_contenders([unpaired(p) for p in (0.90, 0.88, 0.80, 0.60)])
-    # margin .0707: 90 and 88 tie; 90 is above 80, 88 is above 80 (.08); 60 is below all
+    ranks = rank_contenders([unpaired(p) for p in (0.90, 0.88, 0.75, 0.50)])
+    # .13 apart by .05 * sqrt(2) is 1.96 * .13 / .0707 = 3.6 standard errors; four rows need about 2.6
     assert ranks == [Rank(1, 1, 2), Rank(2, 1, 2), Rank(3, 3, 3), Rank(4, 4, 4)]
 
 
 def test_ties_need_not_be_groups_a_row_can_tie_with_both_its_neighbours():
     ranks = rank_contenders([unpaired(p) for p in (0.80, 0.75, 0.70)])
-    # 80 and 75 tie, 75 and 70 tie, 80 and 70 do not (.10 > .0707)
+    # 80 and 75 tie, 75 and 70 tie (1.4 standard errors), 80 and 70 do not (2.8, where three rows need 2.34)
     assert ranks == [Rank(1, 1, 2), Rank(2, 1, 3), Rank(3, 2, 3)]
 
 
 def test_rows_that_are_not_separated_share_one_range():
-    assert {(r.low, r.high) for r in rank_contenders([unpaired(0.8 - i / 1000) for i in range(5)])} == {
-        (1, 5)
-    }
+    found = rank_contenders([unpaired(0.8 - i / 1000) for i in range(5)])
+    assert {(rank.low, rank.high) for rank in found} == {(1, 5)}
     assert rank_contenders([]) == []
+    assert rank_contenders([unpaired(0.5)]) == [Rank(1, 1, 1)]
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.3)), max_size=12))
-def test_a_place_lies_within_its_range(rows):
-    ordered = sorted(rows, reverse=True)
-    ranks = rank_contenders([unpaired(precision, half_width) for precision, half_width in ordered])
+def test_a_pair_that_is_separated_alone_need_not_be_on_a_board_of_many():
+    # .075 apart: 2.08 standard errors, over 1.96 for one pair; of 30 rows about 3.8 are needed
+    pair = [unpaired(0.800), unpaired(0.725)]
+    assert is_separated(*pair)
+    others = [unpaired(0.76) for _ in range(28)]
+    assert not separated_pairs([*pair, *others]).any()
+
+
+@pytest.mark.parametrize(("n", "expected"), [(2, 2.77), (3, 3.31), (10, 4.47)])
+def test_the_critical_value_of_equal_independent_rows_is_that_of_the_studentized_range(n, expected):
+    # Tukey's q(.95; n, infinite degrees of freedom) / sqrt(2): 1.96, 2.34, 3.16 standard errors
+    needed = expected / 2**0.5 * 0.05 * 2**0.5 / NormalDist().inv_cdf(0.975)
+    rows = [unpaired(0.5) for _ in range(n - 1)]
+    assert separated_pairs([unpaired(0.5 + 1.03 * needed), *rows])[0, 1:].all()
+    assert not separated_pairs([unpaired(0.5 + 0.97 * needed), *rows]).any()
+
+
+def test_what_is_separated_first_lets_more_be_separated():
+    # Single-step, four rows need 2.57 standard errors (q .95 of 4 is 3.63); without the fourth, far below,
+    # its three pairs are gone and three rows are left, which need 2.34. The first two are 2.45 apart.
+    apart = 2.45 / 1.96 * 0.05 * 2**0.5
+    close = [unpaired(0.9), unpaired(0.9 - apart), unpaired(0.9 - apart / 2)]
+    assert separated_pairs([*close, unpaired(0.1)])[0, 1]
+    assert not separated_pairs([*close, unpaired(0.9 - apart / 2)])[0, 1]
+
+
+def reference_step_down(contenders):
+    """The same test over rows with verdicts, as the paper writes it: pair by pair, anew in each step."""
+    values = np.array([contender.value for contender in contenders])
+    left, found = list(combinations(range(len(values)), 2)), set()
+    statistic, errors = {}, {}
+    for one, other in left:
+        apart = (contenders[one].samples - contenders[other].samples) - (values[one] - values[other])
+        error = np.sqrt(np.mean(apart**2))
+        statistic[one, other] = abs(values[one] - values[other]) / error
+        errors[one, other] = np.abs(apart) / error
+    steps = []
+    while left:
+        maxima = np.sort(np.max([errors[pair] for pair in left], axis=0))
+        critical = maxima[int(np.ceil(0.95 * (len(maxima) + 1))) - 1]
+        beyond = {pair for pair in left if statistic[pair] > critical}
+        if not beyond:
+            break
+        found |= beyond
+        steps.append(len(beyond))
+        left = [pair for pair in left if pair not in found]
+    return {(one, other) if values[one] > values[other] else (other, one) for one, other in found}, steps
+
+
+def similar_judges(n, n_tasks, seed):
+    """Judges over the same tasks that share most verdicts, from equal to clearly apart."""
+    generator = np.random.default_rng(seed)
+    base = np.stack([generator.integers(0, 4, n_tasks), generator.integers(0, 3, n_tasks)], axis=1)
+    found = []
+    for place in range(n):
+        counts = base.copy()
+        counts[generator.permutation(n_tasks)[: n_tasks // 3], 1] += generator.integers(
+            0, 2 + place // 2, n_tasks // 3
+        )
+        found.append(judge(counts))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_quick_step_down_is_the_one_of_the_paper(seed):
+    contenders = similar_judges(12, 120, seed)
+    separated = separated_pairs(contenders)
+    expected, steps = reference_step_down(contenders)
+    assert set(zip(*map(list, np.nonzero(separated)), strict=True)) == expected
+    assert len(steps) >= 1
+    # what one step alone separates is among it
+    assert len(expected) >= steps[0]
+
+
+rows = st.lists(st.tuples(st.floats(0.05, 0.95), st.floats(0.001, 0.3)), max_size=10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows)
+def test_a_place_lies_within_its_range_and_ranges_follow_the_pairs(drawn):
+    ordered = [unpaired(*row) for row in sorted(drawn, reverse=True)]
+    separated, ranks = separated_pairs(ordered), rank_contenders(ordered)
     for place, rank in enumerate(ranks, start=1):
         assert 1 <= rank.low <= rank.place == place <= rank.high <= len(ranks)
+        assert rank.low - 1 == separated[:, place - 1].sum()
+        assert len(ranks) - rank.high == separated[place - 1].sum()
+    assert not (separated & separated.T).any()
+    values = np.array([contender.value for contender in ordered])
+    assert (values[:, None] > values)[separated].all()
 
 
-def test_ranks_of_many_are_those_of_comparing_every_pair():
-    generator = np.random.default_rng(3)
-    tasks = np.stack([generator.integers(0, 4, 120), generator.integers(0, 3, 120)], axis=1)
-    found = []
-    for _ in range(8):
-        counts = tasks.copy()
-        counts[generator.permutation(120)[:40], 1] += generator.integers(0, 2, 40)
-        found.append(judge(counts))
-    few = np.zeros((120, 2), dtype=int)
+@settings(max_examples=40, deadline=None)
+@given(rows, st.randoms(use_true_random=False))
+def test_the_order_in_which_rows_come_makes_no_difference(drawn, random):
+    contenders = [unpaired(*row) for row in drawn]
+    contenders += similar_judges(3, 40, seed=1)
+    order = list(range(len(contenders)))
+    random.shuffle(order)
+    expected = separated_pairs(contenders)[np.ix_(order, order)]
+    assert np.array_equal(separated_pairs([contenders[place] for place in order]), expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows)
+def test_a_board_separates_no_pair_that_is_not_separated_alone(drawn):
+    contenders = [unpaired(*row) for row in drawn]
+    for better, worse in zip(*np.nonzero(separated_pairs(contenders)), strict=True):
+        assert is_separated(contenders[better], contenders[worse])
+
+
+def test_rows_of_every_kind_are_in_one_family(close_judges):
+    better, worse = map(judge, close_judges)
+    few = np.zeros((200, 2), dtype=int)
     few[:3] = [[1, 0], [1, 1], [0, 1]]  # undefined on the resamples without these tasks
     contenders = [
-        *found,
+        better,
         judge(few),
-        unpaired(0.6),
-        Contender(0.9, None, None),
-        Contender(1.0, [0.8, 1], None),
+        worse,
+        Contender(0.9, None),
+        Contender(1.0, [0.9, 1]),
+        unpaired(0.3, 0.02),
     ]
-    contenders.sort(key=lambda contender: -contender.precision)
-    pairs = [
-        [is_separated(a, b) and i < j for j, b in enumerate(contenders)] for i, a in enumerate(contenders)
-    ]
-    assert sum(map(sum, pairs)) > 5
-    for place, rank in enumerate(rank_contenders(contenders)):
-        n_above, n_below = sum(row[place] for row in pairs), sum(pairs[place])
-        assert (rank.low, rank.high) == (n_above + 1, len(contenders) - n_below)
+    separated = separated_pairs(contenders)
+    assert separated[0, 2]  # still: 24 tasks with a false alarm more are far beyond chance
+    assert separated[[0, 2, 4], 5].all()
+    assert separated[4, [0, 2]].all()
+    assert not separated[1].any()
+    assert not separated[3].any()
+    assert not separated[:, 3].any()
 
 
-def test_a_pair_counts_the_resamples_on_which_both_are_defined():
-    # Of 40 resamples 39 are defined for the pair; the better one is behind on 1: 1 / 39 = 2.56 % > 2.5 %.
-    better, worse = np.full(40, 0.9), np.full(40, 0.5)
-    better[0], better[1] = np.nan, 0.4
-    assert not separated_on_resamples(np.stack([better, worse]))[0, 1]
-    better[0] = 0.9  # 1 / 40 = 2.5 %
-    assert separated_on_resamples(np.stack([better, worse]))[0, 1]
-    assert not separated_on_resamples(np.stack([better, worse]))[
-        1, 0
-    ]  # of a pair, the first one is asked about
+# -- intervals from counts
+
+
+def test_the_interval_of_a_share_is_wilsons_with_the_design_effect_of_its_metric():
+    tp, fp, fn, tn = 40, 10, 20, 30
+    assert count_interval("accuracy", tp, fp, fn, tn) == approximate_interval(
+        70, 100, DESIGN_EFFECTS["accuracy"]
+    )
+    assert count_interval("npv", tp, fp, fn, tn) == approximate_interval(30, 50, DESIGN_EFFECTS["npv"])
+    low, high = count_interval("tnr", tp, fp, fn, tn)
+    assert count_interval("fpr", tp, fp, fn, tn) == pytest.approx([1 - high, 1 - low])
+    low, high = approximate_interval(40, 70, DESIGN_EFFECTS["f1"])
+    assert count_interval("f1", tp, fp, fn, tn) == [2 * low / (1 + low), 2 * high / (1 + high)]
+
+
+def test_undefined_metrics_have_no_interval_from_counts():
+    assert count_interval("precision", 0, 0, 5, 5) is None
+    assert count_interval("balanced_accuracy", 0, 5, 0, 5) is None
+    assert count_interval("kappa", 0, 0, 0, 0) is None
+    assert count_interval("kappa", 0, 0, 0, 9) is None
+    assert count_interval("kappa", 5, 0, 0, 5) is None  # never wrong: its error would be 0
+
+
+@pytest.mark.parametrize("metric", RANKED_METRICS)
+def test_the_interval_from_counts_is_near_that_of_drawing_so_many_rows(metric):
+    counts = np.array([212, 101, 83, 710])
+    n = counts.sum() / DESIGN_EFFECTS[metric]
+    drawn = np.random.default_rng(3).multinomial(round(n), counts / counts.sum(), size=4_000)
+    values = np.array([figures(*map(int, row))[metric] for row in drawn])
+    assert count_interval(metric, *map(int, counts)) == pytest.approx(
+        np.quantile(values, [0.025, 0.975]), abs=0.01
+    )
+
+
+def test_lower_is_better_only_where_the_metric_counts_errors():
+    assert set(LOWER_IS_BETTER) == {"fpr"}

@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.judge_precision import intervals
+from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import (
+    FORMULAS,
     approximate_interval,
     cluster_intervals,
-    figure_samples,
+    metric_values,
     percentile_intervals,
     resampled_counts,
     resampling_weights,
@@ -144,9 +146,18 @@ def test_resamples_without_a_figure_are_left_out_of_its_interval():
 
 
 def test_figures_of_resampled_counts_are_nan_where_undefined():
-    samples = figure_samples(np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([0.0, 0.0]))
-    assert np.isnan([samples[name][0] for name in ("precision", "recall", "f1")]).all()
-    assert [samples[name][1] for name in ("precision", "recall", "f1")] == [0.5, 1.0, pytest.approx(2 / 3)]
+    counts = np.array([[0.0, 0, 0, 4], [2, 2, 0, 4]]).T
+    found = {name: metric_values(name, *counts) for name in FORMULAS}
+    assert np.isnan([found[name][0] for name in ("precision", "recall", "f1", "balanced_accuracy")]).all()
+    assert [found[name][1] for name in ("precision", "recall", "f1")] == [0.5, 1.0, pytest.approx(2 / 3)]
+
+
+@given(st.lists(st.integers(0, 30), min_size=4, max_size=4))
+def test_formulas_for_arrays_are_those_of_one_table(counts):
+    one = figures(*counts)
+    for name in FORMULAS:
+        value = metric_values(name, *np.array(counts, dtype=float)[:, None])[0]
+        assert (None if np.isnan(value) else pytest.approx(value)) == one[name], name
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
