@@ -88,8 +88,8 @@ class BoardView:
     references: tuple[ViewRow, ...]
     axis: tuple[float, float]
     human: float | None
-    longest_rank: int
-    """Characters of the longest rank, also of rows that are not shown yet, so that they move no column."""
+    widths: Mapping[str, float]
+    """Of columns whose longest text may be in a row that is not shown yet; in rem."""
     has_costs: bool = False
     has_attempts: bool = False
     is_filtered: bool = False
@@ -165,7 +165,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         references=references,
         axis=axis,
         human=human.dot if human and not human.is_off_axis else None,
-        longest_rank=max([len(_rank_text(rank_of(row, choice))) for row in judges], default=0),
+        widths=_widths(judges, choice),
         has_costs=has_costs,
         has_attempts=has_attempts,
         noise=noise_on_board(judges, choice.label),
@@ -234,6 +234,13 @@ def _axis(cells: Sequence[Mapping[str, Any]], figure: str) -> tuple[float, float
     if low == high:  # every row has one and the same value: room below it, at 0 above
         low, high = (low - 1, high) if low > 0 else (low, high + 1)
     return low / 10, high / 10
+
+
+def _widths(judges: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, float]:
+    """The widths of columns by their longest text: padding, and half a rem or a little more a character."""
+    ranks = max([len(_rank_text(rank_of(row, choice))) for row in judges], default=0)
+    costs = max([len(cost_cell(row.cost).text) for row in judges], default=0)
+    return {"rank": round(1.6 + 0.55 * ranks, 2), "cost": round(0.9 + 0.51 * costs, 2)}
 
 
 def _view_row(row: BoardRow, choice: LeaderboardQuery, others, parts, axis) -> ViewRow:
