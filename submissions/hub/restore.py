@@ -103,7 +103,7 @@ class Restorer:
         """The Hub's records from the last one that should be the same on both sides."""
         spans = [span for span in head.spans if span.last >= max(common, 1)]
         paths = self.repository.read({span.path: span.size for span in spans}, head.commit, self._progress)
-        events = [r for span in spans for r in read_lines(paths[span.path].read_bytes(), span)]
+        events = [event for span in spans for event in read_lines(paths[span.path].read_bytes(), span)]
         previous = events[0].previous if common and events else NO_HASH
         for event in events:
             if event.previous != previous:

@@ -56,7 +56,7 @@ class ServerSecret:
                 "what `python -c 'import secrets; print(secrets.token_urlsafe(32))'` prints"
             )
         try:
-            return cls(_kept(settings.state_dir / FILE_NAME))
+            return cls(_secret_in(settings.state_dir / FILE_NAME))
         except OSError as error:
             raise SecretUnavailable(
                 f"the secret cannot be kept in ARB_STATE_DIR ({error.strerror or type(error).__name__}); "
@@ -68,7 +68,7 @@ class ServerSecret:
         return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
 
 
-def _kept(path: Path) -> bytes:
+def _secret_in(path: Path) -> bytes:
     """The content of the file, made whole and only once: of two processes that start, one is first."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -83,7 +83,7 @@ class AnnotationActions(Actions):
             state = self._state(session)
             if not state.active:
                 raise SubmissionError("nobody is invited yet: invite annotators first")
-            finished = {key for key, given in state.given.items() if given.is_done}
+            finished = {key for key, saved in state.saved.items() if saved.is_done}
             people = sorted(state.active)
             ids = [trajectory.trajectory_id for trajectory in found if trajectory]
             assignments = new_assignments(ids, people, state.assigned, finished, share, seed)
@@ -103,7 +103,7 @@ class AnnotationActions(Actions):
             annotator = state.annotator_of(actor.name)
             if annotator is None or not state.is_assigned(trajectory_id, annotator):
                 raise PermissionDenied(NOT_YOURS)
-            before = state.given.get((trajectory_id, annotator))
+            before = state.saved.get((trajectory_id, annotator))
             if before is not None:
                 if before.is_same(draft):
                     return before.sequence

@@ -31,10 +31,10 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
     The first row of a trajectory is the one that judges are scored on. ``before`` are the annotations of the
     label set before, for trajectories without a finished annotation here.
     """
-    given = finished_annotations(state)
-    annotated = {annotation.trajectory_id for annotation in given}
-    kept = _with_opaque_ids(each for each in before if each.trajectory_id not in annotated)
-    primary, others = _primary_first([*given, *kept])
+    finished = finished_annotations(state)
+    annotated = {annotation.trajectory_id for annotation in finished}
+    earlier = _with_opaque_ids(each for each in before if each.trajectory_id not in annotated)
+    primary, others = _primary_first([*finished, *earlier])
     decided = []
     for annotation in primary:
         answers = state.decided(annotation.trajectory_id) if annotation.trajectory_id in annotated else {}
@@ -112,7 +112,7 @@ class AnnotationService:
         if not actor.is_maintainer:
             raise PermissionDenied("only maintainers may publish labels")
         state = self.now()
-        if not any(given.is_done for given in state.given.values()):
+        if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
         annotations = label_set(state, annotations_before(self.service))
         return publish(self.service, write_released(annotations).encode(), actor, why)

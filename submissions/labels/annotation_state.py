@@ -116,11 +116,11 @@ class AssignedTask:
 
     trajectory_id: str
     place: int
-    given: SavedAnswers | None
+    saved: SavedAnswers | None
 
     @property
     def is_done(self) -> bool:
-        return self.given is not None and self.given.is_done
+        return self.saved is not None and self.saved.is_done
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,14 +128,14 @@ class AnnotationState:
     """Everything at one moment.
 
     ``accounts`` maps every annotator's opaque id to the account, ``active`` has the ids of those invited now.
-    ``assigned`` maps a trajectory to the annotator at each place, ``given`` a trajectory and annotator to the
+    ``assigned`` maps a trajectory to the annotator at each place, ``saved`` a trajectory and annotator to the
     answers, ``decisions`` a trajectory and question to all that was decided of it, the newest last.
     """
 
     accounts: Mapping[str, str] = field(default_factory=dict)
     active: frozenset[str] = frozenset()
     assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    given: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
+    saved: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
     decisions: Mapping[tuple[str, str], tuple[Resolution, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class AnnotationState:
         return annotator in self.assigned.get(trajectory_id, {}).values()
 
     def is_done(self, trajectory_id: str, annotator: str) -> bool:
-        found = self.given.get((trajectory_id, annotator))
+        found = self.saved.get((trajectory_id, annotator))
         return found is not None and found.is_done
 
     def is_closed(self, trajectory_id: str, annotator: str) -> bool:
@@ -166,7 +166,7 @@ class AnnotationState:
     def queue(self, annotator: str) -> tuple[AssignedTask, ...]:
         """What is assigned to somebody, in the order of assigning."""
         return tuple(
-            AssignedTask(trajectory_id, place, self.given.get((trajectory_id, annotator)))
+            AssignedTask(trajectory_id, place, self.saved.get((trajectory_id, annotator)))
             for trajectory_id, places in self.assigned.items()
             for place, who in places.items()
             if who == annotator
@@ -177,7 +177,7 @@ class AnnotationState:
         places = self.assigned.get(trajectory_id, {})
         people = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
         return tuple(
-            (who, self.given[trajectory_id, who])
+            (who, self.saved[trajectory_id, who])
             for who in people
             if who and self.is_done(trajectory_id, who)
         )
@@ -205,7 +205,7 @@ def fold_annotations(
     ``knows`` says whether a trajectory is one of the suite's: the rest belongs to another suite.
     """
     accounts, active = dict(before.accounts), set(before.active)
-    assigned, given, decisions = dict(before.assigned), dict(before.given), dict(before.decisions)
+    assigned, saved, decisions = dict(before.assigned), dict(before.saved), dict(before.decisions)
     for event in events:
         body = event.body
         match event.kind:
@@ -219,12 +219,12 @@ def fold_annotations(
                     if knows(trajectory_id):
                         assigned[trajectory_id] = {**assigned.get(trajectory_id, {}), place: annotator}
             case "annotated" if knows(body["trajectory_id"]):
-                given[body["trajectory_id"], body["annotator"]] = _saved_answers(event)
+                saved[body["trajectory_id"], body["annotator"]] = _saved_answers(event)
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
                 decision = Resolution(body["answer"], body["reason"], event.actor, event.at)
                 decisions[key] = (*decisions.get(key, ()), decision)
-    return AnnotationState(accounts, frozenset(active), assigned, given, decisions)
+    return AnnotationState(accounts, frozenset(active), assigned, saved, decisions)
 
 
 def _saved_answers(event: Event) -> SavedAnswers:
@@ -287,11 +287,11 @@ class DiscussionItem:
 
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
     """The finished annotations as they were given, first ones before second ones of each trajectory."""
-    ids = sorted({name for name, _ in state.given}) if trajectory_id is None else [trajectory_id]
+    ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     return tuple(
-        Annotation(name, who, **given.answers, comment=given.comment, at=given.at, seconds=given.seconds)
+        Annotation(name, who, **saved.answers, comment=saved.comment, at=saved.at, seconds=saved.seconds)
         for name in ids
-        for who, given in state.finished(name)
+        for who, saved in state.finished(name)
     )
 
 
@@ -319,6 +319,6 @@ def _open(state: AnnotationState, item: OpenItem) -> tuple[str, ...]:
 
 def _discussion_item(state: AnnotationState, item: OpenItem) -> DiscussionItem:
     name = item.trajectory_id
-    comments = tuple(state.given[name, who].comment for who in item.annotators if who is not None)
+    comments = tuple(state.saved[name, who].comment for who in item.annotators if who is not None)
     decisions = {q: state.decisions[name, q] for q in QUESTIONS if (name, q) in state.decisions}
     return DiscussionItem(item, _open(state, item), comments, decisions)

@@ -175,7 +175,7 @@ def events_after(
     wanted = select(EventRow).where(EventRow.sequence > sequence).order_by(EventRow.sequence).limit(most)
     if kinds is not None:
         wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
-    return [_event(entry) for entry in session.scalars(wanted)]
+    return [_event(row) for row in session.scalars(wanted)]
 
 
 def events_before(
@@ -187,13 +187,13 @@ def events_before(
         wanted = wanted.where(EventRow.sequence < sequence)
     if kinds is not None:
         wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
-    return [_event(entry) for entry in session.scalars(wanted)]
+    return [_event(row) for row in session.scalars(wanted)]
 
 
 def events_of_submission(session: Session, submission_id: str) -> list[Event]:
     """Every event about a submission, in order; the first is the one by which it came."""
     wanted = select(EventRow).where(EventRow.subject == submission_id).order_by(EventRow.sequence)
-    return [_event(entry) for entry in session.scalars(wanted)]
+    return [_event(row) for row in session.scalars(wanted)]
 
 
 def parse_event(line: bytes) -> Event:
@@ -246,10 +246,8 @@ def _hashed(event: Event) -> dict[str, Any]:
     }
 
 
-def _event(entry: EventRow) -> Event:
-    return Event(
-        entry.sequence, entry.kind, entry.at, entry.actor, json.loads(entry.body), entry.previous, entry.hash
-    )
+def _event(row: EventRow) -> Event:
+    return Event(row.sequence, row.kind, row.at, row.actor, json.loads(row.body), row.previous, row.hash)
 
 
 def find_judge(session: Session, account: str, judge: str) -> Judge | None:

@@ -69,12 +69,12 @@ class SubmissionStatuses:
     def name_of(self, account: str, judge: str) -> str:
         return self.names.get((account, judge), judge)
 
-    def first_name_of(self, account: str, shown: str) -> str:
+    def first_name_of(self, account: str, name: str) -> str:
         """The name that a judge was first submitted under, from the one that it has now."""
         for (owner, first), now in self.names.items():
-            if owner == account and now == shown:
+            if owner == account and now == name:
                 return first
-        return shown
+        return name
 
 
 def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:

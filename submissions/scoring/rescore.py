@@ -98,7 +98,7 @@ def rescorings(service: SubmissionService) -> list[Event]:
 
 
 def _is_recorded(service: SubmissionService, before: str, after: str) -> bool:
-    return any((r.body["from"], r.body["to"]) == (before, after) for r in rescorings(service))
+    return any((e.body["from"], e.body["to"]) == (before, after) for e in rescorings(service))
 
 
 def _place(labels: Mapping[str, Any]) -> int | None:

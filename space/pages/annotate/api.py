@@ -58,7 +58,7 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
             "done": sum(task.is_done for task in tasks),
             "next": next_of(tasks),
             "tasks": [
-                {"trajectory_id": task.trajectory_id, "begun": task.given is not None, "done": task.is_done}
+                {"trajectory_id": task.trajectory_id, "begun": task.saved is not None, "done": task.is_done}
                 for task in tasks
             ],
         }
@@ -68,7 +68,7 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
     def own(reader: Annotator, trajectory_id: Id) -> JSONResponse:
         task = _task(reader, trajectory_id)
         is_closed = reader.state.is_closed(trajectory_id, reader.annotator or "")
-        return JSONResponse({**_answers_response(task.given), "is_closed": is_closed}, headers=NO_STORE)
+        return JSONResponse({**_answers_response(task.saved), "is_closed": is_closed}, headers=NO_STORE)
 
     @router.put(ANSWERS_PATH, summary="Save your answers on a trajectory, finished or not")
     def save(reader: Annotator, body: Answers) -> JSONResponse:

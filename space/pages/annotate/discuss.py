@@ -44,7 +44,7 @@ def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
     found = []
     for annotator, account in state.accounts.items():
         tasks = state.queue(annotator)
-        took = [task.given.seconds for task in tasks if task.given and task.is_done]
+        took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
         found.append(
             AnnotatorProgress(
                 annotator, account, annotator in state.active, len(took), len(tasks),

@@ -53,7 +53,7 @@ def view_queue(tasks: Sequence[AssignedTask]) -> QueueView:
     lines = []
     for number, task in enumerate(tasks, start=1):
         parts = TrajectoryId.parse(task.trajectory_id)
-        status = "done" if task.is_done else "begun" if task.given else "to do"
+        status = "done" if task.is_done else "begun" if task.saved else "to do"
         address = address_of(task.trajectory_id)
         lines.append(QueueItem(number, address, benchmark_title(parts.benchmark), parts.task, status))
     waiting = next_of(tasks)
@@ -102,7 +102,7 @@ class ItemView:
     @property
     def answers(self) -> Mapping[str, str]:
         """The reader's own answers so far."""
-        return self.task.given.answers if self.task and self.task.given else MappingProxyType({})
+        return self.task.saved.answers if self.task and self.task.saved else MappingProxyType({})
 
     def step_address(self, place: int) -> str:
         """The same at another step."""

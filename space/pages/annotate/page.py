@@ -120,7 +120,7 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
         "agreement_groups": agreement_groups,
         "answers": ANSWERS,
         "versions": list(enumerate(versions, start=1))[::-1],
-        "n_done": sum(given.is_done for given in reader.state.given.values()),
+        "n_done": sum(saved.is_done for saved in reader.state.saved.values()),
         "rescored": last[0].body if last else None,
         "boards": compare_boards(*boards) if boards else (),
     }

@@ -69,7 +69,7 @@ def test_nothing_is_assigned_to_nobody(annotation):
 def test_partial_answers_are_kept_and_the_rest_follows(annotating):
     name = queue_of(annotating, ADA)[0]
     seen = annotating.actions.save(name, Draft({"success": "yes"}, seconds=3), 0, ADA)
-    assert annotating.now().given[name, "annotator-1"].answers == {"success": "yes"}
+    assert annotating.now().saved[name, "annotator-1"].answers == {"success": "yes"}
     later = annotating.actions.save(name, said(), seen, ADA)
     assert later > seen
     assert annotating.now().is_done(name, "annotator-1")
@@ -219,7 +219,7 @@ def test_labelling_survives_a_restart_and_works_on_postgresql(postgres_url, suit
     annotation.actions.assign(["webarena/agent-a/webarena.0"], 0, 1, GRACE)
     annotation.actions.save("webarena/agent-a/webarena.0", said(comment="a\x00b"), 0, ADA)
     again = AnnotationService(SubmissionService(settings)).now()
-    assert again.given["webarena/agent-a/webarena.0", "annotator-1"].comment == "a\x00b"
+    assert again.saved["webarena/agent-a/webarena.0", "annotator-1"].comment == "a\x00b"
 
 
 def test_saving_makes_no_board_anew(annotating, monkeypatch):

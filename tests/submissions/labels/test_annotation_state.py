@@ -37,7 +37,7 @@ def test_the_newest_annotation_of_a_trajectory_and_person_stands():
         annotated(NAMES[0], "annotator-1", 5, is_done=False, success="yes"),
         annotated(NAMES[0], "annotator-1", 6, success="no"),
     ])  # fmt: skip
-    found = state.given[NAMES[0], "annotator-1"]
+    found = state.saved[NAMES[0], "annotator-1"]
     assert (found.answers["success"], found.sequence, found.is_done) == ("no", 6, True)
 
 
@@ -61,7 +61,7 @@ def test_records_of_other_suites_are_passed_by():
         }),
         record("hidden", {"submission_id": "x"}),
     ], knows=lambda name: name.startswith("webarena"))  # fmt: skip
-    assert (list(state.assigned), dict(state.given), dict(state.decisions)) == ([NAMES[0]], {}, {})
+    assert (list(state.assigned), dict(state.saved), dict(state.decisions)) == ([NAMES[0]], {}, {})
 
 
 def test_nobody_may_see_answers_before_giving_their_own():
@@ -94,7 +94,7 @@ def test_no_part_of_the_state_shows_an_answer_in_its_repr():
             "trajectory_id": NAMES[0], "question": "success", "answer": "unsure", "reason": "unsure",
         }),
     ])  # fmt: skip
-    shown = repr((state, state.given, state.decisions, state.queue("annotator-1")))
+    shown = repr((state, state.saved, state.decisions, state.queue("annotator-1")))
     shown += repr(annotated(NAMES[0], "annotator-1", 5, success="unsure"))
     assert "unsure" not in shown
 
@@ -119,10 +119,10 @@ def test_folding_in_pieces_is_folding_at_once_and_leaves_what_was_folded_alone(s
             body = {"trajectory_id": act[0], "question": "success", "answer": act[1], "reason": "x"}
             records.append(record("resolved", body, sequence))
     start = everybody()
-    before = (dict(start.given), dict(start.decisions), dict(start.assigned))
+    before = (dict(start.saved), dict(start.decisions), dict(start.assigned))
     state, done = start, 0
     for cut in [*sorted(cuts), len(records)]:
         state, done = fold_annotations(state, records[done:cut]), max(done, cut)
     whole = fold_annotations(start, records)
-    assert (state.given, state.decisions, state.active) == (whole.given, whole.decisions, whole.active)
-    assert (dict(start.given), dict(start.decisions), dict(start.assigned)) == before
+    assert (state.saved, state.decisions, state.active) == (whole.saved, whole.decisions, whole.active)
+    assert (dict(start.saved), dict(start.decisions), dict(start.assigned)) == before
