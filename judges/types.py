@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 JUDGE_ROLE = "judge"
 """The role whose model gives the verdict; a judge may name others, such as ``captioner``."""
@@ -125,13 +125,28 @@ class TokenProbability:
     rivals: tuple[tuple[str, float], ...] = ()
 
 
+class Quota(NamedTuple):
+    """What is left of requests or tokens as an endpoint says: full again (``limit``) after ``reset_s``."""
+
+    remaining: float
+    limit: float | None = None
+    reset_s: float | None = None
+
+
+class RateLimits(NamedTuple):
+    """What the headers of an answer say of the endpoint's limits; None for what they leave out."""
+
+    requests: Quota | None = None
+    tokens: Quota | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came of a call. ``state`` is ``ok`` when there is a reply, whatever it says.
 
     Otherwise it is ``refused``, ``too_long`` or ``error`` (`vocabulary.STATES`), and ``error`` says why.
     Tokens, cost and latency are None where they are not known; a reply from the cache costs nothing again:
-    ``cost_usd`` is what was paid for it when it was made.
+    ``cost_usd`` is what was paid for it when it was made. ``rate_limits`` are for the engine, and not stored.
     """
 
     text: str | None = None
@@ -148,6 +163,7 @@ class Reply:
     used_shorter: bool = False
     logprobs: tuple[TokenProbability, ...] | None = None
     key: str | None = None
+    rate_limits: RateLimits | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

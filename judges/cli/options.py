@@ -97,6 +97,14 @@ class RunOptions:
     tokens_per_minute: Annotated[
         int | None, _option("--tokens-per-minute", help="No more tokens than these.", min=1)
     ] = None
+    rate_limit_timeout: Annotated[
+        float | None,
+        _option(
+            "--rate-limit-timeout",
+            help="Stop after so many seconds of nothing but rate limits; 900 if left out.",
+            min=0.0,
+        ),
+    ] = None
     timeout: Annotated[
         float | None, _option("--timeout", help="Seconds that a call may take; 300 if left out.", min=0.1)
     ] = None

@@ -13,8 +13,8 @@ from judges.types import OptionsError
 if TYPE_CHECKING:
     from judges.run.runner import Engine, Outcome, Wrap
 
-EXIT_CODES = {"finished": 0, "waiting": 0, "failing": 1, "budget": 3, "interrupted": 130}
-"""How the command ends, by how the run did."""
+EXIT_CODES = {"finished": 0, "waiting": 0, "failing": 1, "budget": 3, "limited": 4, "interrupted": 130}
+"""How the command ends, by how the run did; a run that finished with errors ends with 1."""
 
 
 @with_run_options()
@@ -49,11 +49,15 @@ def run(
     outcome = run_judge(options, out, _engine(engine, ray_address, ray_workers, batch), _retried(retry))
     for line in summary(outcome, out):
         typer.echo(line, err=True)
-    raise typer.Exit(EXIT_CODES[outcome.ended.how])
+    has_errors = "error" in outcome.totals["states"]
+    raise typer.Exit(EXIT_CODES[outcome.ended.how] or int(has_errors))
 
 
 def run_or_exit(options: RunOptions, folder: Path, wrap: Wrap | None = None) -> None:
-    """One run of several, in its own folder; ends the command, with the summary, where it does not finish."""
+    """One run of several, in its own folder; ends the command, with the summary, where it does not finish.
+
+    Of errors in one that finished it prints how to judge them again.
+    """
     from judges.run.runner import run_judge, run_local
 
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +67,20 @@ def run_or_exit(options: RunOptions, folder: Path, wrap: Wrap | None = None) -> 
         for line in summary(outcome, folder):
             typer.echo(line, err=True)
         raise typer.Exit(EXIT_CODES[outcome.ended.how])
+    if line := _retry_line(outcome):
+        typer.echo(line, err=True)
+
+
+def _retry_line(outcome: Outcome) -> str | None:
+    """How to go on with trajectories that have no reply; None where all have one."""
+    states = outcome.totals["states"]
+    if not (failed := [state for state in ("error", "too_long") if state in states]):
+        return None
+    first = "" if outcome.problem is None else f" (the first error: {outcome.problem})"
+    return (
+        f"without an answer, and so not successful: {sum(states[each] for each in failed):,}; to ask again, "
+        f"run the same command with --retry {','.join(failed)}{first}"
+    )
 
 
 def summary(outcome: Outcome, out: Path) -> list[str]:
@@ -80,9 +98,7 @@ def summary(outcome: Outcome, out: Path) -> list[str]:
     )
     if outcome.absent:
         lines.append(f"{outcome.absent:,} have no recorded run in the source and are left out")
-    if failed := [state for state in ("error", "too_long") if state in sums["states"]]:
-        first = "" if outcome.problem is None else f" (the first error: {outcome.problem})"
-        lines.append(f"to ask again for those without a reply, add --retry {','.join(failed)}{first}")
+    lines += [line] if (line := _retry_line(outcome)) else []
     lines.append(f"predictions: {out / 'predictions.jsonl'}")
     if outcome.judged < outcome.chosen - outcome.absent:
         lines.append("to continue, run the same command again")

@@ -12,11 +12,12 @@ import io
 import json
 import time
 from collections.abc import Mapping, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from judges.endpoints.providers import Access
-from judges.engine.errors import CallFailed, classify, classify_status, read_json
+from judges.engine.errors import CallFailed, classify, classify_status, read_json, read_rate_limits
 from judges.types import Image, Message, ModelSettings, Reply, TokenProbability
 
 if TYPE_CHECKING:
@@ -178,8 +179,11 @@ def _unusable(message: str, raw: str, answer: Mapping[str, Any]) -> CallFailed:
 def _inner_error(error: Any, raw: str, answer: Mapping[str, Any]) -> CallFailed:
     """An error under the status 200, as routers send them when the endpoint behind them failed."""
     code = error.get("code") if isinstance(error, dict) else None
+    body = json.dumps({"error": error})
     if type(code) is int and 400 <= code < 600:
-        return classify_status(code, json.dumps({"error": error}))
+        return classify_status(code, body)
+    if (failure := classify_status(400, body)).kind == "rate_limit":
+        return failure
     return _unusable(f"an error in the answer: {json.dumps(error)}", raw, answer)
 
 
@@ -228,7 +232,9 @@ class OpenAIEndpoint:
                     text = await answer.text(errors="replace")
             if not 200 <= answer.status < 300:
                 raise classify_status(answer.status, text, answer.headers)
-            return parse_reply(text, time.perf_counter() - begun)
+            reply = parse_reply(text, time.perf_counter() - begun)
+            limits = read_rate_limits(answer.headers)
+            return reply if limits is None else replace(reply, rate_limits=limits)
         except Exception as problem:
             raise without_key(classify(problem), self._access) from problem
 

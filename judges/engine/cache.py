@@ -32,7 +32,8 @@ REFRESH_AFTER_S: Final = 1.0
 
 _KEY_LENGTH: Final = 64
 
-_DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name != "is_from_cache"}
+_NOT_STORED: Final = ("is_from_cache", "rate_limits")
+_DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name not in _NOT_STORED}
 """The fields of a reply in a line, with the defaults that are left out."""
 
 
@@ -302,8 +303,7 @@ def _record_of(reply: Reply) -> dict[str, Any]:
 
 
 def _reply_of(record: dict[str, Any]) -> Reply:
-    known = {each.name for each in fields(Reply)}
-    values = {name: value for name, value in record.items() if name in known}
+    values = {name: value for name, value in record.items() if name in _DEFAULTS}
     if values.get("logprobs") is not None:
         values["logprobs"] = tuple(
             TokenProbability(token, logprob, tuple((str(rival), p) for rival, p in rivals))

@@ -1,42 +1,70 @@
-"""How many calls are under way at once: what the endpoint takes, found as TCP finds what a connection takes.
+"""How many calls are under way at once, and how fast they follow: what the endpoint takes.
 
-It starts with a few calls and doubles them with every round of replies (slow start). When the endpoint wants
-fewer, the limit is halved, once for all calls that were under way then, and grows back in steps. A
-``Retry-After`` stops every call. Requests and tokens a minute are token buckets.
+It is found as TCP finds what a connection takes. It starts with a few calls and doubles them with every round
+of replies (slow start). When the endpoint wants fewer, the limit is halved, once for all calls that were
+under way then, down to one call; when single calls are refused too, the gap between them widens. Replies
+undo both in steps. A ``Retry-After`` stops every call. Requests and tokens a minute are token buckets: those
+of the user, and those that the endpoint tells in its headers.
+
+A refusal for too many calls is never final while other calls are answered: only when nothing but refusals
+came for ``rate_limit_timeout_s`` no further call is made.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
+
+from judges.types import Quota, RateLimits
 
 INITIAL_CONCURRENCY: Final = 32
 """Calls at the start: half a round is lost on the way to 64, which 1,106 calls hardly notice."""
 
-MIN_CONCURRENCY: Final = 4
-"""The limit is not cut below this; calls that failed wait by themselves, longer every time."""
-
 ROUNDS_TO_RECOVER: Final = 16
 """After a cut the limit grows by the most that is allowed divided by this, every round."""
 
+RATE_LIMIT_TIMEOUT_S: Final = 900.0
+"""So long nothing but refusals may come; longer than limits a minute need, shorter than those a day."""
+
+FIRST_GAP_S: Final = 0.05
+MAX_GAP_S: Final = 60.0
+GAP_DECAY: Final = 0.8
+"""The gap between calls doubles when a single call is refused twice in a row, and again each time; replies
+shrink it by this. One refusal may be chance."""
+
+CONFIRMED_AFTER_S: Final = 60.0
+"""A wait that is longer than the run has patience for is believed once so long nothing was answered: one of
+several servers may say it alone."""
+
+MAX_QUOTA_WAIT_S: Final = 60.0
+"""Headers may be wrong: so long after the last call another one is made, whatever they say."""
 
 _NOTHING_S: Final = 1e-9
 """Shorter waits are rounding."""
 
+_NAP_S: Final = 1.0
+"""Who waits looks so often whether the limit was closed."""
+
+
+class RateLimitTimeout(Exception):
+    """For too long the endpoint has refused every call as one too many; the message is for the user."""
+
 
 class TokenBucket:
-    """A rate per minute, spread evenly: a second's worth can be taken at once; more goes into debt."""
+    """``level`` of at most ``most``, filled evenly; more may be taken than is there, and is owed then."""
 
-    def __init__(self, per_minute: float, clock: Callable[[], float]):
-        self._per_second = per_minute / 60
-        self._most = max(1.0, self._per_second)
-        self._level = self._most
+    def __init__(
+        self, per_second: float, most: float, clock: Callable[[], float], level: float | None = None
+    ):
+        self._per_second, self._most = per_second, most
+        self._level = most if level is None else level
         self._clock = clock
         self._at = clock()
 
     def wait_s(self, amount: float) -> float:
-        """Seconds until this much may be taken."""
+        """Seconds until this much may be taken, or all that there can be."""
         self._fill()
         missing = min(amount, self._most) - self._level
         return missing / self._per_second if missing > _NOTHING_S else 0.0
@@ -52,21 +80,72 @@ class TokenBucket:
         self._at = now
 
 
+@dataclass
+class _Pool:
+    """The calls to one model of one endpoint, and what is left of its quotas as its last answer had it."""
+
+    requests: TokenBucket | None = None
+    tokens: TokenBucket | None = None
+    sent_requests: int = 0
+    sent_tokens: int = 0
+    sent_at: float = float("-inf")
+    learned_from: int = 0
+    """The number of the call whose answer was learned from; those of earlier calls are out of date."""
+
+
 class Slot:
-    """A call under way. Say how it ended with `succeeded` or `overloaded`; neither changes nothing."""
+    """A call under way. Say how it ended with `succeeded`, `refused` or `overloaded`, or with none of them.
 
-    def __init__(self, limit: "AdaptiveLimit", tokens: int, cuts: int):
-        self._limit, self._tokens, self._cuts = limit, tokens, cuts
+    ``limits`` is what the answer said of the endpoint's limits.
+    """
 
-    def succeeded(self, tokens: int | None = None) -> None:
+    def __init__(self, limit: "AdaptiveLimit", pool: _Pool, tokens: int, cuts: int):
+        self._limit, self._pool, self._tokens, self._cuts = limit, pool, tokens, cuts
+        self._number, self._sent_tokens, self._at = pool.sent_requests, pool.sent_tokens, pool.sent_at
+
+    def succeeded(self, tokens: int | None = None, limits: RateLimits | None = None) -> None:
         """The endpoint answered; ``tokens`` is what the call took, where it is known."""
         self._limit._grow()
         if tokens is not None:
             self._limit._correct_tokens(tokens - self._tokens)
+        self._learn(limits)
 
-    def overloaded(self, retry_after_s: float | None = None) -> None:
-        """The endpoint wants fewer calls, and none at all for ``retry_after_s``."""
-        self._limit._cut(self._cuts, retry_after_s)
+    def refused(self, retry_after_s: float | None = None, limits: RateLimits | None = None) -> None:
+        """The endpoint says that it is one call too many, and wants none at all for ``retry_after_s``."""
+        self._limit._cut(self._cuts)
+        self._limit._pause(retry_after_s)
+        self._learn(limits)
+
+    def overloaded(self) -> None:
+        """The endpoint seems to have too many calls: no answer came in time, or it was not available."""
+        self._limit._cut(self._cuts)
+
+    def _learn(self, limits: RateLimits | None) -> None:
+        pool = self._pool
+        if limits is None or self._number < pool.learned_from:
+            return
+        pool.learned_from = self._number
+        clock = self._limit._clock
+        age_s = clock() - self._at
+        if limits.requests is not None:
+            pool.requests = _bucket(limits.requests, age_s, pool.sent_requests - self._number, clock)
+        if limits.tokens is not None:
+            pool.tokens = _bucket(limits.tokens, age_s, pool.sent_tokens - self._sent_tokens, clock)
+
+
+def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
+    """What is left of a quota that was counted as a call came in, ``age_s`` ago; calls that were sent since
+    are taken off. None where it is not known when there will be more.
+
+    A quota fills evenly up to its limit until it is reset: (limit - remaining) / reset a second, as OpenAI
+    describes its headers. Without a reset it is taken for one a minute.
+    """
+    if quota.limit is None or quota.limit < quota.remaining:
+        return None
+    missing = quota.limit - quota.remaining
+    per_second = missing / quota.reset_s if missing and quota.reset_s else quota.limit / 60
+    level = min(quota.limit, quota.remaining + age_s * per_second) - sent_since
+    return TokenBucket(per_second, quota.limit, clock, level)
 
 
 class AdaptiveLimit:
@@ -80,6 +159,7 @@ class AdaptiveLimit:
         max_in_flight: int = 64,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
+        rate_limit_timeout_s: float | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -89,12 +169,17 @@ class AdaptiveLimit:
         self.max_in_flight = max_in_flight
         self.in_flight = 0
         self._allowed = float(min(INITIAL_CONCURRENCY, max_in_flight))
+        self._timeout_s = RATE_LIMIT_TIMEOUT_S if rate_limit_timeout_s is None else rate_limit_timeout_s
         self._clock, self._sleep = clock, sleep
-        self._requests = TokenBucket(requests_per_minute, clock) if requests_per_minute else None
-        self._tokens = TokenBucket(tokens_per_minute, clock) if tokens_per_minute else None
+        self._requests = self._of_a_minute(requests_per_minute)
+        self._tokens = self._of_a_minute(tokens_per_minute)
+        self._pools: dict[Hashable, _Pool] = {}
         self._is_starting = True
         self._cuts = 0
-        self._paused_until = float("-inf")
+        self._gap_s = 0.0
+        self._next_at = self._paused_until = float("-inf")
+        self._refused_since: float | None = None
+        self._closed: Exception | None = None
         self._turn = asyncio.Lock()
         self._changed = asyncio.Event()
 
@@ -102,40 +187,94 @@ class AdaptiveLimit:
     def allowed(self) -> int:
         return int(self._allowed)
 
-    @property
-    def counts_tokens(self) -> bool:
-        return self._tokens is not None
+    def counts_tokens(self, pool: Hashable = None) -> bool:
+        """Whether a call has to say how many tokens it will take."""
+        return self._tokens is not None or (pool in self._pools and self._pools[pool].tokens is not None)
 
     @asynccontextmanager
-    async def slot(self, tokens: int = 0) -> AsyncIterator[Slot]:
-        """Wait for a place, hold it for the block. ``tokens``: what the call will take, about."""
+    async def slot(self, tokens: int = 0, pool: Hashable = None) -> AsyncIterator[Slot]:
+        """Wait for a place, hold it for the block. ``tokens``: what the call will take, about.
+
+        ``pool`` names the model and the endpoint, whose quotas are their own. Raises what `close` was called
+        with.
+        """
+        called = self._pools.get(pool) or self._pools.setdefault(pool, _Pool())
         async with self._turn:
-            while (wait_s := self._wait_s(tokens)) != 0:
+            while (wait_s := self._wait_s(tokens, called)) != 0:
                 if wait_s is None:
                     self._changed.clear()
                     await self._changed.wait()
                 else:
-                    await self._sleep(wait_s)
-            self._take(tokens)
+                    await self._sleep(min(wait_s, _NAP_S))
+            self._take(tokens, called)
         try:
-            yield Slot(self, tokens, self._cuts)
+            yield Slot(self, called, tokens, self._cuts)
         finally:
             self.in_flight -= 1
             self._changed.set()
 
-    def _wait_s(self, tokens: int) -> float | None:
+    def close(self, reason: Exception) -> None:
+        """No further call is made: whoever waits for a place gets this exception."""
+        self._closed = self._closed or reason
+        self._changed.set()
+
+    def check_timeout(self, message: str, retry_after_s: float | None) -> None:
+        """After a refusal: raise RateLimitTimeout, for this call and all that wait, when there is no hope.
+
+        That is so when nothing but refusals came for too long, or would before the wait that the endpoint
+        asks for is over.
+        """
+        if self._refused_since is None:
+            return
+        refused_s = self._clock() - self._refused_since
+        asked_s = retry_after_s or 0.0
+        is_asked_too_long = refused_s + asked_s > self._timeout_s
+        if refused_s >= (min(CONFIRMED_AFTER_S, self._timeout_s) if is_asked_too_long else self._timeout_s):
+            asks = f"; it asks to wait for {asked_s:,.0f} s" if asked_s else ""
+            reason = RateLimitTimeout(
+                f"stopped: for {refused_s:,.0f} s the endpoint gave no reply, only rate limits "
+                f"({message}{asks}). No trajectory was given up: run the same command again later, or with a "
+                f"longer --rate-limit-timeout than {self._timeout_s:g}"
+            )
+            self.close(reason)
+            raise reason
+
+    def _of_a_minute(self, number: float | None) -> TokenBucket | None:
+        """A rate per minute, spread evenly: a second's worth can be taken at once."""
+        return TokenBucket(number / 60, max(1.0, number / 60), self._clock) if number else None
+
+    def _wait_s(self, tokens: int, pool: _Pool) -> float | None:
         """Seconds until the next call may begin; None: until another ends."""
+        if self._closed is not None:
+            raise self._closed
         if self.in_flight >= self.allowed:
             return None
-        waits = [self._paused_until - self._clock()]
-        waits += [self._requests.wait_s(1)] if self._requests else []
-        waits += [self._tokens.wait_s(tokens)] if self._tokens else []
-        return wait_s if (wait_s := max(waits)) > _NOTHING_S else 0.0
+        now = self._clock()
+        wait_s = max(self._paused_until, self._next_at) - now
+        if self._requests:
+            wait_s = max(wait_s, self._requests.wait_s(1))
+        if self._tokens:
+            wait_s = max(wait_s, self._tokens.wait_s(tokens))
+        if pool.requests or pool.tokens:
+            quota_s = max(
+                bucket.wait_s(n) for bucket, n in ((pool.requests, 1), (pool.tokens, tokens)) if bucket
+            )
+            wait_s = max(wait_s, min(quota_s, pool.sent_at + MAX_QUOTA_WAIT_S - now))
+        return wait_s if wait_s > _NOTHING_S else 0.0
 
-    def _take(self, tokens: int) -> None:
+    def _take(self, tokens: int, pool: _Pool) -> None:
         self.in_flight += 1
+        now = self._clock()
+        self._next_at = now + self._gap_s
+        pool.sent_requests += 1
+        pool.sent_tokens += tokens
+        pool.sent_at = now
         if self._requests:
             self._requests.take(1)
+        if pool.requests:
+            pool.requests.take(1)
+        if pool.tokens:
+            pool.tokens.take(tokens)
         self._correct_tokens(tokens)
 
     def _correct_tokens(self, more: int) -> None:
@@ -144,15 +283,29 @@ class AdaptiveLimit:
 
     def _grow(self) -> None:
         """Every reply of a round of ``allowed`` replies adds its part of the round's step."""
-        step = 1.0 if self._is_starting else max(1.0, self.max_in_flight / ROUNDS_TO_RECOVER) / self._allowed
+        self._refused_since = None
+        if self._gap_s:
+            shorter = self._gap_s * GAP_DECAY
+            self._gap_s = shorter if shorter > FIRST_GAP_S / 2 else 0.0
+            return
+        step = max(1.0, self.max_in_flight / ROUNDS_TO_RECOVER) / self._allowed
+        step = 1.0 if self._is_starting else min(1.0, step)
         self._allowed = min(float(self.max_in_flight), self._allowed + step)
         self._changed.set()
 
-    def _cut(self, cuts_before: int, retry_after_s: float | None) -> None:
-        if retry_after_s is not None:
-            self._paused_until = max(self._paused_until, self._clock() + retry_after_s)
+    def _cut(self, cuts_before: int) -> None:
         if cuts_before == self._cuts:  # one burst of refusals is one sign, not many
             self._cuts += 1
             self._is_starting = False
-            least = float(min(MIN_CONCURRENCY, self.max_in_flight))
-            self._allowed = max(least, min(self._allowed, float(self.in_flight)) / 2)
+            if self._allowed < 2 and self._refused_since is not None:  # no reply since the refusal before
+                self._gap_s = min(MAX_GAP_S, max(FIRST_GAP_S, 2 * self._gap_s))
+                self._next_at = self._clock() + self._gap_s
+            self._allowed = max(1.0, min(self._allowed, float(self.in_flight)) / 2)
+
+    def _pause(self, retry_after_s: float | None) -> None:
+        """After a refusal; a wait that the run has no time for holds nobody: others may be answered."""
+        now = self._clock()
+        if self._refused_since is None:
+            self._refused_since = now
+        if retry_after_s is not None and now + retry_after_s <= self._refused_since + self._timeout_s:
+            self._paused_until = max(self._paused_until, now + retry_after_s)

@@ -50,6 +50,7 @@ class CallExecutor:
     ):
         self._models = models
         self._cache = cache
+        self._limit = limit
         self._on_event = on_event
         self._sleep = sleep
         self._under_way: dict[str, asyncio.Future[Reply | None]] = {}
@@ -83,7 +84,8 @@ class CallExecutor:
         """The reply to a call, with the key of its answer; its state says when there is none.
 
         Equal calls under way are made once; all but the first get the reply as from the cache. Raises
-        BudgetReached, OSError when the cache cannot be written, asyncio.CancelledError, and nothing else.
+        BudgetReached, RateLimitTimeout, what `stop_waiting` was called with, OSError when the cache cannot
+        be written, asyncio.CancelledError, and nothing else.
         """
         model = self._models.get(call.role)
         if model is None:
@@ -108,6 +110,10 @@ class CallExecutor:
             del self._under_way[key]
             if not done.done():
                 done.set_result(None)
+
+    def stop_waiting(self, reason: Exception) -> None:
+        """Begin no call any more; those that still wait for a limit, and are not paid, end with this."""
+        self._limit.close(reason)
 
     def sync(self) -> None:
         """Return when every reply given so far is on the disk."""

@@ -1,6 +1,7 @@
 """One call until it is answered or given up: how often it is tried, how long it waits between.
 
-Every try is within the limit on calls under way and within the budget.
+Every try is within the limit on calls under way and within the budget. Written by hand where tenacity would
+serve other programs: all calls share one pause, and a wait may be named by the endpoint.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from judges.engine.budget import Budget
 from judges.engine.cache import CallCache
-from judges.engine.concurrency import AdaptiveLimit, Slot
+from judges.engine.concurrency import AdaptiveLimit
 from judges.engine.errors import CallFailed, classify
 from judges.types import Call, Message, ModelSettings, Reply
 
@@ -39,17 +40,22 @@ class OnEvent(Protocol):
     def __call__(self, kind: str, **facts: object) -> None: ...
 
 
+MAX_RATE_LIMIT_WAIT_S: Final = 8.0
+"""After a refusal one call waits no longer by itself: it is the limit's part to slow all of them down."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Bounds on the tries of one call.
 
-    Refusals for too many calls, which cost nothing and pass: ``rate_limited`` tries. Failures of servers and
-    connections: ``transient`` tries. Answers that are paid and cannot be used, and calls that ran out of
-    time: ``unusable``. With every try of a kind the wait doubles, from ``first_wait_s`` to ``max_wait_s``;
-    an endpoint that asks for more than ``max_retry_after_s`` is not waited for.
+    Failures of servers and connections: ``transient`` tries. Answers that are paid and cannot be used, and
+    calls that ran out of time: ``unusable``. Refusals for too many calls, which cost nothing and pass:
+    ``rate_limited`` tries, and no wait for an endpoint that asks for more than ``max_retry_after_s``; without
+    a number they are bounded by the time that the run is without a reply (`AdaptiveLimit.check_timeout`).
+    With every try of a kind the wait doubles, from ``first_wait_s`` to ``max_wait_s``.
     """
 
-    rate_limited: int = 10
+    rate_limited: int | None = None
     transient: int = 8
     unusable: int = 3
     first_wait_s: float = 0.5
@@ -75,21 +81,23 @@ class RetryState:
         policy = self._policy
         if failure.kind not in ("rate_limit", "transient"):
             return None
-        if (failure.retry_after_s or 0) > policy.max_retry_after_s:
-            return None
+        longest = policy.max_wait_s
         if failure.kind == "rate_limit":
             kind, most = "rate_limited", policy.rate_limited
+            if most is None:
+                longest = min(longest, MAX_RATE_LIMIT_WAIT_S)
+            elif (failure.retry_after_s or 0) > policy.max_retry_after_s:
+                return None
         else:
             is_unusable = failure.is_slow or failure.raw is not None
             kind, most = ("unusable", policy.unusable) if is_unusable else ("transient", policy.transient)
         self._failures[kind] += 1
-        if self._failures[kind] >= most:
+        if most is not None and self._failures[kind] >= most:
             return None
         if failure.retry_after_s is not None:
             return 0.0
         exponent = min(self._failures[kind] - 1, 30)
-        longest = min(policy.max_wait_s, policy.first_wait_s * 2**exponent)
-        return longest * (0.5 + self._draw() / 2)
+        return min(longest, policy.first_wait_s * 2**exponent) * (0.5 + self._draw() / 2)
 
 
 @dataclass
@@ -108,10 +116,14 @@ class RoleCaller:
     draw: Callable[[], float]
     unsupported_params: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self._pool = (self.model.provider, self.model.base_url, self.model.model)
+
     async def reply(self, call: Call, key: str, max_tokens: int) -> Reply:
         """The reply to a call, put into the cache; its state is not ``ok`` when there is none.
 
-        What failed tries are known to have cost is in the reply's cost. Raises BudgetReached.
+        What failed tries are known to have cost is in the reply's cost. Raises BudgetReached,
+        RateLimitTimeout, and what the limit was closed with.
         """
         retries, spent_usd = RetryState(self.retry_policy, self.draw), 0.0
         messages, used_shorter = call.messages, False
@@ -127,6 +139,8 @@ class RoleCaller:
                 elif failure.kind == "unsupported_parameter" and failure.parameter not in unsupported_params:
                     self._leave_out(failure.parameter)
                 elif (wait_s := retries.wait_s(failure)) is not None:
+                    if failure.kind == "rate_limit":
+                        self.limit.check_timeout(failure.message, failure.retry_after_s)
                     self.on_event("retried", failure=failure.kind, message=failure.message, wait_s=wait_s)
                     await self.sleep(wait_s)
                 else:
@@ -142,6 +156,7 @@ class RoleCaller:
                 key=key,
                 used_shorter=used_shorter,
                 cost_usd=None if cost_usd is None else cost_usd + spent_usd,
+                rate_limits=None,
             )
             self.cache.put(key, reply)
             self.on_event("answered", purpose=call.purpose, role=call.role, reply=reply)
@@ -151,8 +166,9 @@ class RoleCaller:
         self, key: str, messages: tuple[Message, ...], max_tokens: int, unsupported_params: Set[str]
     ) -> Reply:
         """One try. Money is set aside only once there is room for the call, so that none waits unused."""
-        tokens = self.tokens_of(self.model, messages) + max_tokens if self.limit.counts_tokens else 0
-        async with self.limit.slot(tokens) as slot:
+        limit, pool = self.limit, self._pool
+        tokens = self.tokens_of(self.model, messages) + max_tokens if limit.counts_tokens(pool) else 0
+        async with limit.slot(tokens, pool) as slot:
             reservation = await self.budget.reserve(self.model, messages, max_tokens)
             try:
                 reply = await self.endpoint.attempt(
@@ -161,23 +177,18 @@ class RoleCaller:
             except Exception as problem:
                 failure = classify(problem)
                 self.budget.settle(reservation, _counted(failure), maybe_paid=failure.maybe_paid)
-                self._report_to_limit(slot, failure)
+                if failure.kind == "rate_limit":
+                    slot.refused(failure.retry_after_s, failure.rate_limits)
+                elif failure.is_slow or failure.is_overload:
+                    slot.overloaded()
                 raise failure from problem
             except BaseException:  # stopped in flight: it may be paid, and is lost
                 self.budget.settle(reservation, None, maybe_paid=True)
                 self.cache.note_attempt(key, "cancelled", "stopped while in progress")
                 raise
             self.budget.settle(reservation, reply)
-            slot.succeeded(_sum(reply.input_tokens, reply.output_tokens))
+            slot.succeeded(_sum(reply.input_tokens, reply.output_tokens), reply.rate_limits)
             return reply
-
-    def _report_to_limit(self, slot: Slot, failure: CallFailed) -> None:
-        if failure.kind == "rate_limit":
-            pause_s = failure.retry_after_s
-            is_waited_for = pause_s is not None and pause_s <= self.retry_policy.max_retry_after_s
-            slot.overloaded(pause_s if is_waited_for else None)
-        elif failure.is_slow:
-            slot.overloaded()
 
     def _leave_out(self, parameter: str | None) -> None:
         self.unsupported_params.add(parameter)

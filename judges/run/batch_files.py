@@ -229,7 +229,8 @@ class BatchFiles:
 
 
 MAX_FAILURES: Final = 3
-"""A call with a transient failure is submitted again, up to this many times in all."""
+"""A call with a transient failure is submitted again, up to this many times in all; a refusal for too many
+calls does not count where others of its batch were answered."""
 
 _PASSING: Final = ("transient", "rate_limit")
 
@@ -309,7 +310,7 @@ class BatchCollector:
             return
         absent = CallFailed("transient", f"the results of {state.id} ({state.status}) have no answer to it")
         failures: dict[str, CallFailed] = dict.fromkeys(entry.keys, absent)
-        unreadable = 0
+        unreadable = answered = 0
         for file_id in state.files:
             async for line in self.clients[entry.role].lines(file_id):
                 try:
@@ -321,13 +322,14 @@ class BatchCollector:
                     failures[key] = result
                 elif isinstance(result, Reply) and failures.pop(key, None) is not None:
                     self._keep(entry, key, result)
+                    answered += 1
         if unreadable:
             self.progress.say(f"{state.id}: {unreadable:,} lines of the results cannot be read")
         self.cache.sync()
         if state.status == "cancelled":
             self.cancelled.append(state.id)
         for key, failure in failures.items():
-            self._note(entry, key, failure)
+            self._note(entry, key, failure, counts=failure.kind != "rate_limit" or not answered)
         entry.status = "collected"
         self.log.save()
 
@@ -345,8 +347,8 @@ class BatchCollector:
         self.cache.put(key, reply)
         self.progress.spend.count(reply)
 
-    def _note(self, entry: BatchEntry, key: str, failure: CallFailed) -> None:
-        """Find out what to do about a call that failed."""
+    def _note(self, entry: BatchEntry, key: str, failure: CallFailed, *, counts: bool) -> None:
+        """Find out what to do about a call that failed. ``counts``: as one of the failures it may have."""
         self.cache.note_attempt(key, failure.kind, failure.message)
         if (cost_usd := self._cost(entry.role, failure)) is not None:
             self._spent_usd[key] = self._spent_usd.get(key, 0.0) + cost_usd
@@ -356,7 +358,7 @@ class BatchCollector:
             return
         if failure.kind == "unsupported_parameter" and failure.parameter not in (None, *unsupported_params):
             unsupported_params.append(failure.parameter)
-        self._tries[key] += 1
+        self._tries[key] += counts
         is_passing = failure.kind in (*_PASSING, "unsupported_parameter")
         if not is_passing or self._tries[key] >= MAX_FAILURES:
             self.fail(key, failure)

@@ -45,7 +45,9 @@ UPDATE_INTERVAL_S: Final = 1.0
 """How often the dollars spent are noted in run.json."""
 
 _ANSWER_FIELDS: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
-_REPLY_FIELDS: Final = tuple(each.name for each in fields(Reply) if each.name not in ("logprobs", "key"))
+_REPLY_FIELDS: Final = tuple(
+    each.name for each in fields(Reply) if each.name not in ("logprobs", "key", "rate_limits")
+)
 
 
 def judgment_record(judged: Judgment, judge: str) -> Record:

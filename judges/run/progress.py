@@ -27,23 +27,29 @@ GRACE_S: Final = 8.0
 class RunEnd:
     """How a run ended, and what to tell the user about it.
 
-    ``waiting`` is for an engine whose answers come another day.
+    ``waiting`` is for an engine whose answers come another day, ``limited`` for one that got none for long.
     """
 
-    how: Literal["finished", "interrupted", "budget", "failing", "waiting"]
+    how: Literal["finished", "interrupted", "budget", "limited", "failing", "waiting"]
     message: str | None = None
 
 
 class StopControl:
-    """Whether, and why, a run makes no further call. ``say`` shows a line to the user."""
+    """Whether, and why, a run makes no further call.
 
-    def __init__(self, say: Callable[[str], None]):
+    ``say`` shows a line to the user; ``stop_waiting`` drops calls that wait for a limit and are not paid.
+    When the money is spent they stay: some may cost less than what was refused.
+    """
+
+    def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None] = lambda: None):
         self.ended: RunEnd | None = None
-        self._say = say
+        self._say, self._stop_waiting = say, stop_waiting
 
-    def stop(self, how: Literal["interrupted", "budget", "failing"], message: str) -> None:
+    def stop(self, how: Literal["interrupted", "budget", "limited", "failing"], message: str) -> None:
         """Let the run end; the first reason counts."""
         self.ended = self.ended or RunEnd(how, message)
+        if how != "budget":
+            self._stop_waiting()
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -145,7 +151,7 @@ class Progress:
     ):
         self.total, self.done = total, done
         self.states: Counter[str] = Counter()
-        self.retried = 0
+        self.retried = self.rate_limited = 0
         self.spend, self._now = spend, now
         self._console = console or _stderr()
         self._ended: deque[float] = deque(maxlen=5_000)
@@ -171,10 +177,11 @@ class Progress:
         self._ended.append(self._now())
         self.draw()
 
-    def event(self, kind: str, **_facts: object) -> None:
-        """Something the engine tells of a call; retries are counted."""
+    def event(self, kind: str, **facts: object) -> None:
+        """What the engine reports of a call; retries are counted."""
         if kind == "retried":
             self.retried += 1
+            self.rate_limited += facts.get("failure") == "rate_limit"
         self.draw()
 
     def say(self, message: str) -> None:
@@ -203,7 +210,8 @@ class Progress:
         usd = self.spend.total_usd
         parts.append("spent unknown" if usd is None else f"${usd:.4f} spent")
         if self.retried:
-            parts.append(f"{self.retried:,} retried")
+            limited = f" ({self.rate_limited:,} for rate limits)" if self.rate_limited else ""
+            parts.append(f"{self.retried:,} retried{limited}")
         return ", ".join(parts)
 
     def rate(self) -> float | None:

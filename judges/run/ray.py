@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.cli import stopped_like_ctrl_c
 from judges.endpoints.providers import LOCAL
 from judges.engine.budget import BudgetReached
+from judges.engine.concurrency import RateLimitTimeout
 from judges.run.folder import LeadingErrors, judgment_record, leading_errors_message
 from judges.run.progress import RunEnd, Spend
 from judges.run.runner import Engine, Job, open_executor
@@ -98,7 +99,7 @@ def _run(job: Job, folder: RunFolder, progress: Progress, workers: int | None) -
     written += _write(folder, progress, errors.release())
     if written == len(job.ids):
         return RunEnd("finished")
-    return RunEnd("budget", stopped) if stopped else RunEnd("interrupted")
+    return RunEnd(*stopped) if stopped else RunEnd("interrupted")
 
 
 def _write(folder: RunFolder, progress: Progress, records: list[dict[str, Any]]) -> int:
@@ -175,20 +176,21 @@ class ShardJudge:
         self._executor = self._loop.run_until_complete(self._open.enter_async_context(opening))
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Judge the shard ``row["ids"]``: its records, what was paid for them, and why it stopped, if so."""
+        """Judge the shard ``row["ids"]``: its records, what was paid for them, and if it stopped, how and why
+        (as of `RunEnd`).
+        """
         return self._loop.run_until_complete(self._judge_shard(list(row["ids"])))
 
     async def _judge_shard(self, ids: list[str]) -> dict[str, Any]:
         records: list[str] = []
         paid = Spend()
-        stopped = ""
+        stopped: list[str] = []
 
         async def ask(call: Call) -> Reply:
-            nonlocal stopped
             try:
                 reply = await self._executor.ask(call)
-            except BudgetReached as reached:
-                stopped = str(reached)
+            except (BudgetReached, RateLimitTimeout) as reached:
+                stopped[:] = "budget" if isinstance(reached, BudgetReached) else "limited", str(reached)
                 raise StopRunError from reached
             paid.count(reply)
             self._spend.count(reply)

@@ -21,7 +21,7 @@ from judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
 from judges.endpoints.providers import LOCAL, resolve_access
 from judges.engine.budget import BudgetReached, build_budget
 from judges.engine.cache import CallCache
-from judges.engine.concurrency import AdaptiveLimit
+from judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
 from judges.engine.engine import CallExecutor
 from judges.engine.prices import PriceTable, read_prices
 from judges.engine.retry import Endpoint, OnEvent
@@ -57,6 +57,7 @@ class EngineSettings:
     max_in_flight: int = 64
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    rate_limit_timeout_s: float | None = None
     timeout_s: float | None = None
     max_usd: float | None = None
 
@@ -93,18 +94,18 @@ def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
 async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: CallExecutor) -> RunEnd:
     """Judge the job's trajectories into the folder, each result written as it comes.
 
-    Ends before all are judged when Ctrl-C is pressed, the budget is reached, or nothing but errors comes;
-    what is under way is waited for then, and written.
+    Ends before all are judged when Ctrl-C is pressed, the budget is reached, nothing but errors comes, or for
+    long nothing but rate limits; what is under way is waited for then, and written.
     """
-    stopping = StopControl(progress.say)
+    stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
 
     async def ask(call: Call) -> Reply:
         if stopping.ended is not None:
             raise StopRunError
         try:
             reply = await executor.ask(call)
-        except BudgetReached as reached:
-            stopping.stop("budget", str(reached))
+        except (BudgetReached, RateLimitTimeout) as reached:
+            stopping.stop("budget" if isinstance(reached, BudgetReached) else "limited", str(reached))
             raise StopRunError from reached
         progress.spend.count(reply)
         return reply
@@ -138,7 +139,12 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
     settings = job.settings
     budget = build_budget(settings.max_usd, settings.prices, job.models, spend.before_usd or 0.0)
     spend.presumed = lambda: budget.presumed_usd
-    limit = AdaptiveLimit(settings.max_in_flight, settings.requests_per_minute, settings.tokens_per_minute)
+    limit = AdaptiveLimit(
+        settings.max_in_flight,
+        settings.requests_per_minute,
+        settings.tokens_per_minute,
+        settings.rate_limit_timeout_s,
+    )
     async with open_endpoints(job.models, timeout_s=settings.timeout_s or TIMEOUT_S) as endpoints:
         with closing(CallCache(settings.cache)) if settings.cache is not None else nullcontext() as cache:
             yield CallExecutor(endpoints, job.models, cache, limit, budget, on_event)
@@ -294,6 +300,7 @@ def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) ->
         max_in_flight=options.max_in_flight,
         requests_per_minute=options.requests_per_minute,
         tokens_per_minute=options.tokens_per_minute,
+        rate_limit_timeout_s=options.rate_limit_timeout,
         timeout_s=options.timeout,
         max_usd=options.max_usd,
     )

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from judges.engine.concurrency import INITIAL_CONCURRENCY, MIN_CONCURRENCY, AdaptiveLimit, TokenBucket
+from judges.engine.concurrency import INITIAL_CONCURRENCY, AdaptiveLimit, TokenBucket
 
 
 class Clock:
@@ -96,11 +96,26 @@ def test_a_burst_of_refusals_halves_once_and_the_next_burst_again():
         return limit.allowed
 
     async def run():
-        return [await burst(32), await burst(16), await burst(8), await burst(4)]
+        return [await burst(number) for number in (32, 16, 8, 4, 2, 1)]
 
-    # 32 / 2 = 16, and so on down to the least
-    assert asyncio.run(run()) == [16, 8, 4, 4]
-    assert MIN_CONCURRENCY == 4
+    # 32 / 2 = 16, and so on down to one
+    assert asyncio.run(run()) == [16, 8, 4, 2, 1, 1]
+
+
+def test_single_calls_refused_in_a_row_widen_the_gap_and_replies_narrow_it():
+    clock = Clock()
+    limit = limit_of(clock, max_in_flight=1)
+    begun = []
+
+    async def run():
+        for ends in ("refused", "refused", "refused", "succeeded", "succeeded", "succeeded"):
+            async with limit.slot() as slot:
+                begun.append(clock.now)
+                getattr(slot, ends)()
+
+    asyncio.run(run())
+    # the first refusal may be chance; then 0.05 and 0.1 s; the first reply's gap is still 0.1 s, then 0.08
+    assert begun == pytest.approx([100, 100, 100.05, 100.15, 100.25, 100.33])
 
 
 def test_a_cut_is_measured_from_what_was_under_way():
@@ -123,11 +138,11 @@ def test_recovers_in_even_steps_after_a_cut():
             slot.overloaded()
 
     asyncio.run(cut())
-    assert limit.allowed == 4
-    seen = windows(limit, 20)
-    # 64 / 16 = 4 more with every round, a little less since the limit grows within the round
-    assert seen[0] == 7
-    assert all(3 <= after - before <= 4 for before, after in pairwise(seen) if after < 64)
+    assert limit.allowed == 1
+    seen = windows(limit, 22)
+    # doubled up to 4; then 64 / 16 = 4 more with every round, a little less since it grows within the round
+    assert seen[:3] == [2, 4, 7]
+    assert all(3 <= after - before <= 4 for before, after in pairwise(seen[1:]) if after < 64)
     assert seen[-1] == 64
 
 
@@ -138,7 +153,7 @@ def test_retry_after_stops_everyone_until_then():
 
     async def refused():
         async with limit.slot() as slot:
-            slot.overloaded(retry_after_s=7.0)
+            slot.refused(retry_after_s=7.0)
 
     async def one():
         async with limit.slot():
@@ -158,8 +173,8 @@ def test_of_two_pauses_the_longer_counts():
 
     async def run():
         async with limit.slot() as first, limit.slot() as second:
-            first.overloaded(retry_after_s=9.0)
-            second.overloaded(retry_after_s=2.0)
+            first.refused(retry_after_s=9.0)
+            second.refused(retry_after_s=2.0)
         async with limit.slot():
             return clock.now
 
@@ -214,7 +229,7 @@ def test_tokens_a_minute_hold_back_the_next_call_and_replies_put_the_estimate_ri
 
 def test_a_bucket_never_holds_more_than_a_seconds_worth():
     clock = Clock()
-    bucket = TokenBucket(600, clock)
+    bucket = TokenBucket(10, 10, clock)
     clock.now += 3600
     bucket.take(-100)
     bucket.take(10)

@@ -3,8 +3,10 @@ from types import SimpleNamespace
 
 import aiohttp
 import pytest
+from hypothesis import given
+from hypothesis.strategies import sampled_from, text
 
-from judges.engine.errors import CallFailed, classify, classify_status
+from judges.engine.errors import CallFailed, classify, classify_status, read_rate_limits
 
 
 def openai_error(message, *, code=None, param=None, kind="invalid_request_error"):
@@ -125,8 +127,102 @@ def test_a_prompt_that_a_filter_stops_is_refused(status, body):
 )
 @pytest.mark.parametrize("status", [429, 503, 529])
 def test_too_many_calls_and_overload_ask_for_fewer_with_the_wait_they_name(status, headers, seconds):
-    failure = classify_status(status, openai_error("slower"), headers)
+    failure = classify_status(status, openai_error("overloaded, slow down"), headers)
     assert (failure.kind, failure.retry_after_s) == ("rate_limit", seconds)
+
+
+@pytest.mark.parametrize("status", [503, 529])
+def test_a_server_that_is_not_there_asks_for_nothing_but_may_have_too_many_calls(status):
+    failure = classify_status(status, "<html>Service Unavailable</html>")
+    assert (failure.kind, failure.is_overload) == ("transient", True)
+    assert classify_status(status, "<html>sorry</html>", {"retry-after": "3"}).kind == "rate_limit"
+
+
+def test_a_date_is_taken_from_the_servers_own_clock():
+    headers = {"retry-after": "Wed, 21 Oct 2015 07:28:30 GMT", "date": "Wed, 21 Oct 2015 07:28:00 GMT"}
+    assert classify_status(429, "slow", headers).retry_after_s == 30
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code", "seconds"),
+    [
+        (429, "Rate limit reached for gpt-4o on tokens per min (TPM). Please try again in 6m0.5s.",
+         "rate_limit_exceeded", 360.5),
+        (429, "Please try again in 120ms. Visit the docs.", None, 0.12),
+        (429, "Your requests have exceeded call rate limit. Please retry after 26 seconds.", "429", 26),
+        (400, "Too many requests, please wait before trying again.", "ThrottlingException", None),
+        (403, "slow", "rate_limit_exceeded", None),
+        (529, "Overloaded", "overloaded_error", None),
+        (503, "The model is overloaded. Please try again later.", None, None),
+    ],
+)  # fmt: skip
+def test_limits_are_known_in_every_wording_with_the_wait_in_the_words(status, message, code, seconds):
+    failure = classify_status(status, openai_error(message, code=code))
+    assert (failure.kind, failure.retry_after_s) == ("rate_limit", seconds and pytest.approx(seconds))
+
+
+def test_googles_wait_is_in_the_details_of_the_error():
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
+    body = json.dumps([{"error": {"code": 429, "message": "Quota exceeded", "details": details}}])
+    assert classify_status(429, body).retry_after_s == 34
+
+
+OPENAI_HEADERS = {
+    "x-ratelimit-limit-requests": "500",
+    "x-ratelimit-remaining-requests": "499",
+    "x-ratelimit-reset-requests": "120ms",
+    "x-ratelimit-limit-tokens": "30000",
+    "x-ratelimit-remaining-tokens": "28000",
+    "x-ratelimit-reset-tokens": "1m4.5s",
+}
+
+
+@pytest.mark.parametrize(
+    ("headers", "requests", "tokens"),
+    [
+        (OPENAI_HEADERS, (499, 500, 0.12), (28_000, 30_000, 64.5)),
+        (
+            {
+                "anthropic-ratelimit-requests-limit": "50",
+                "anthropic-ratelimit-requests-remaining": "49",
+                "anthropic-ratelimit-requests-reset": "2026-11-22T05:00:10Z",
+                "date": "Sun, 22 Nov 2026 05:00:00 GMT",
+            },
+            (49, 50, 10),
+            None,
+        ),
+        ({"x-ratelimit-remaining-tokens": "28000"}, None, (28_000, None, None)),  # Azure
+        (
+            {"x-ratelimit-limit": "20", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "17"},
+            (0, 20, 17),
+            None,
+        ),
+        ({"x-ratelimit-remaining-requests": "many"}, None, None),
+        ({"x-ratelimit-remaining-requests": "-1"}, None, None),
+        ({"x-ratelimit-remaining": "1", "x-ratelimit-reset": "soon"}, (1, None, None), None),
+        ({}, None, None),
+    ],
+)
+def test_what_is_left_is_read_from_the_headers_of_every_provider(headers, requests, tokens):
+    found = read_rate_limits(headers)
+    expected = None if requests is None and tokens is None else (requests, tokens)
+    assert found == expected
+
+
+def test_a_reset_as_a_point_in_time_is_counted_from_now(monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 2_000_000_000.0)
+    for reset in ("2000000030", "2000000030000"):
+        limits = read_rate_limits({"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset})
+        assert limits.requests.reset_s == 30
+
+
+@given(text(), text(), sampled_from(["retry-after", "x-ratelimit-reset", "x-ratelimit-remaining", "date"]))
+def test_whatever_stands_in_headers_and_words_is_read_or_left(value, words, name):
+    headers = {"x-ratelimit-remaining": "3", "retry-after": "Wed, 21 Oct 2015 07:28:30 GMT", name: value}
+    failure = classify_status(429, words, headers)
+    assert failure.retry_after_s is None or 0 <= failure.retry_after_s < float("inf")
+    limits = failure.rate_limits
+    assert limits is None or 0 <= limits.requests.remaining < float("inf")
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,21 @@ def test_lines_that_fail_in_passing_are_submitted_again_and_none_is_paid_twice(t
         assert {row["state"] for row in predictions(tmp_path)} == {"ok"}
 
 
+def test_a_refusal_for_too_many_calls_does_not_count_while_others_are_answered(tmp_path):
+    unlucky = []
+
+    def script(request: Request):
+        unlucky.append(request.key)
+        is_refused = request.key == unlucky[0] and request.attempt < 3
+        return Scripted("<success>Successful</success>", fault="rate_limit" if is_refused else None)
+
+    with LLMServer(script) as server:
+        assert run(server, tmp_path, "simplified-neither").ended.how == "finished"
+        # refused among others that were answered, then twice alone; three such refusals would be an error
+        assert server.counts.statuses[429] == 3
+        assert {row["state"] for row in predictions(tmp_path)} == {"ok"}
+
+
 def test_a_prompt_that_is_too_long_is_submitted_shorter_once(tmp_path):
     """The second file holds the pruned trees; where those are too long as well, that is the state."""
     with LLMServer("judges") as server:

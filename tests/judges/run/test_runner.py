@@ -227,8 +227,8 @@ def test_when_nothing_but_errors_comes_the_run_stops_and_counts_none_of_them(tmp
 def test_a_few_trajectories_that_all_fail_are_kept_as_failures(tmp_path):
     with LLMServer(script="tags", api_key="another") as server:
         result = run(server, tmp_path, "--limit", 3)
-        assert result.exit_code == 0
-        assert "add --retry error (the first error: 401" in result.output
+        assert result.exit_code == 1
+        assert "with --retry error (the first error: 401" in result.output
         assert states(tmp_path) == {"error": 3}
         assert "401" in next(read_judgments(tmp_path / "run"))["calls"][0]["reply"]["error"]
 

@@ -5,17 +5,18 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from tests.support.llm_server.counts import Counts
-from tests.support.llm_server.errors import chance_error, rule_error
+from tests.support.llm_server.errors import chance_error, error_answer, rule_error
 from tests.support.llm_server.faults import PAID_IN_VAIN, FaultPlan
 from tests.support.llm_server.http import Answer
 from tests.support.llm_server.logprobs import logprobs_of
+from tests.support.llm_server.rate_limits import RateLimitRule
 from tests.support.llm_server.tokens import TokenRule
 
 
@@ -82,6 +83,7 @@ class Chat:
     tokens: TokenRule = field(default_factory=TokenRule)
     unsupported: Collection[str] = ()
     max_input_tokens: int | None = None
+    rate_limits: RateLimitRule | None = None
     counts: Counts = field(default_factory=Counts)
     bodies: deque[dict] = field(default_factory=lambda: deque(maxlen=200))
     """The last requests' bodies."""
@@ -119,6 +121,14 @@ class Chat:
         refused = rule_error(request.body, self.unsupported, input_tokens, self.max_input_tokens)
         if refused is not None:
             return self._note(refused), 0.0
+        headers: dict[str, str] = {}
+        if self.rate_limits is not None:
+            message, headers = self.rate_limits.take(input_tokens)
+            if message is not None:
+                error = error_answer(
+                    429, message, kind="requests", code="rate_limit_exceeded", headers=headers
+                )
+                return self._note(error), 0.0
         scripted = self.script(request)
         scripted = Scripted(scripted) if isinstance(scripted, str) else scripted
         latency_s = self.latency_s if scripted.latency_s is None else scripted.latency_s
@@ -129,7 +139,7 @@ class Chat:
             return self._note(error), 0.0
         if fault == "unsupported_parameter":
             fault = None  # nothing was sent that could be refused
-        return self._paid(request, scripted, fault, input_tokens), latency_s
+        return replace(self._paid(request, scripted, fault, input_tokens), headers=headers), latency_s
 
     def _paid(self, request: Request, scripted: Scripted, fault: str | None, input_tokens: int) -> Answer:
         completion = self._completion(request, scripted, fault, input_tokens)

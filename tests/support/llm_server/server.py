@@ -13,6 +13,7 @@ from tests.support.llm_server.counts import Counts
 from tests.support.llm_server.errors import error_answer
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.http import Answer, Connection, HttpRequest
+from tests.support.llm_server.rate_limits import RateLimitRule
 from tests.support.llm_server.scripts import script_of
 from tests.support.llm_server.tokens import TokenRule
 
@@ -22,6 +23,7 @@ class LLMServer:
 
     ``script``: a name of `scripts.NAMED`, ``module:function``, or a function from Request to a text or a
     Scripted. ``unsupported``: parameters that are always refused; ``max_input_tokens``: longer prompts are.
+    ``rate_limits``: how many requests and tokens it takes a minute.
     ``chat``'s fields may be changed while it runs (``server.chat.latency_s = 0``). ``connections`` counts
     those that were opened.
     """
@@ -35,6 +37,7 @@ class LLMServer:
         tokens: TokenRule | None = None,
         unsupported: Collection[str] = (),
         max_input_tokens: int | None = None,
+        rate_limits: RateLimitRule | None = None,
         api_key: str | None = None,
     ):
         self.chat = Chat(
@@ -44,6 +47,7 @@ class LLMServer:
             tokens or TokenRule(),
             frozenset(unsupported),
             max_input_tokens,
+            rate_limits,
         )
         self.batches = Batches(self.chat)
         self._api_key = api_key
