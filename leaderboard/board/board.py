@@ -14,10 +14,9 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.vocabulary import EVIDENCE, LABELS
+from core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
 from leaderboard.board.ranks import (
     DESIGN_EFFECTS,
-    LOWER_IS_BETTER,
     RANKED_METRICS,
     Rank,
     RankingData,
@@ -228,7 +227,9 @@ class Board:
             rows = [BoardRow(**{**row, "marks": tuple(row.get("marks", ()))}) for row in known]
             board = cls(values["suite"], values["label_version"], tuple(rows))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError("is no board.json of a leaderboard; download /board.json of a Space") from error
+            raise ValueError(
+                "is no board.json of a leaderboard; download a Space's /api/board.json"
+            ) from error
         if hashlib.sha256(_canonical(values)).hexdigest() != digest:
             raise ValueError("its digest is not that of its content; download it again")
         return board

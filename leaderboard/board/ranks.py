@@ -28,6 +28,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from core.vocabulary import LOWER_IS_BETTER
 from leaderboard.judge_precision.intervals import (
     CONFIDENCE,
     FIGURES,
@@ -46,7 +47,6 @@ DESIGN_EFFECTS: Final = MappingProxyType(
 judge, whose real test verdicts give 1.5 to 1.8 for precision and 1.3 to 2.2 for the others."""
 
 RANKED_METRICS: Final = tuple(DESIGN_EFFECTS)
-LOWER_IS_BETTER: Final = frozenset({"fpr"})
 
 _RESAMPLES_AT_ONCE = 512
 _LARGEST_WORK = 1_500_000_000

@@ -10,14 +10,15 @@ import typer
 
 from core.cli import JsonOption, plain_console, stop
 from core.console import interval, percent, printable, text_table
-from core.vocabulary import EVIDENCE, LABEL_TITLES, LABELS, LOWER_IS_BETTER, METRIC_TITLES
+from core.vocabulary import EVIDENCE, LABEL_TITLES, LABELS, METRIC_TITLES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
     from leaderboard.board.board import Board, BoardRow
+    from leaderboard.board.ranks import Rank
 
 FileArgument = Annotated[
     Path | None,
@@ -32,7 +33,7 @@ def board(
     file: FileArgument = None,
     label: Annotated[Literal[LABELS], typer.Option(help="The label to show.")] = "success",
     metric: Annotated[
-        Literal[tuple(METRIC_TITLES)], typer.Option(help="The metric to order by; ranks are by precision.")
+        Literal[tuple(METRIC_TITLES)], typer.Option(help="The metric to order and to rank by.")
     ] = "precision",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the board as CSV, all labels.")] = False,
     as_json: JsonOption = False,
@@ -102,7 +103,7 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
     """Print the rows of a label, best first by a metric; percentages with one decimal."""
     from rich import box
 
-    rows = ordered(board, label, metric)
+    rows = board.ranking(label, metric)
     if not rows:
         stop(f"the board has no rows on {LABEL_TITLES[label].lower()}", code=1)
     others = tuple(name for name in SMALL if name != metric)
@@ -118,53 +119,46 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
         table.add_column(heading, justify="right", no_wrap=True)
     if is_wide:
         table.add_column("evidence", no_wrap=True)
+    ranks = board.ranks(label, metric)
     for row in rows:
-        found = row.labels[label]
-        cell = found["overall"]
+        cell = row.labels[label]["overall"]
         texts = [
-            _places(found["rank"]), printable(_name(row)), percent(cell.get(metric)),
+            _places(ranks.get(row.id)), printable(_name(row)), percent(cell.get(metric)),
             interval(cell.get(f"{metric}_ci")), *(percent(cell[name]) for name in others),
         ]  # fmt: skip
         wide = ["" if cell["n"] is None else f"{cell['n']:,}", row.evidence] if is_wide else []
         table.add_row(*texts, *wide)
     console.print(table)
-    for line in _notes(rows, label, is_wide):
+    name = METRIC_TITLES[metric]
+    name = name if name.isupper() else name.lower()
+    console.print(f"Ranks are by {name}; a range is what the data leave open.")
+    for line in (*_evidence(rows, is_wide), *_unranked(rows, label, ranks)):
         console.print(line)
 
 
-def ordered(board: Board, label: str, metric: str) -> list[BoardRow]:
-    """The rows of a label, best first by a metric; then those that are not comparable, then references."""
-    sign = 1 if metric in LOWER_IS_BETTER else -1
-
-    def key(row: BoardRow) -> tuple:
-        value = row.labels[label]["overall"].get(metric)
-        is_known = value is not None
-        return (row.provenance == "reference", not row.is_comparable, not is_known, sign * (value or 0))
-
-    rows = board.ranking(label)
-    return list(rows) if metric == "precision" else sorted(rows, key=key)
-
-
-def _notes(rows: Sequence[BoardRow], label: str, has_evidence: bool) -> list[str]:
-    """What the metrics rest on, with names where no column says it, and why rows have no rank."""
-    lines = ["Ranks are by precision; a range is what the data leave open."]
+def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
+    """What the metrics rest on, with the judges where no column says it."""
     for name, meaning in EVIDENCE.items():
-        judges = [row.judge for row in rows if row.evidence == name]
+        judges = dict.fromkeys(row.judge for row in rows if row.evidence == name)
         if judges:
-            names = "" if has_evidence else f" ({printable(', '.join(dict.fromkeys(judges)))})"
-            lines.append(f"{name}: {meaning}{names}.")
+            names = "" if has_column else f" ({printable(', '.join(judges))})"
+            yield f"{name}: {meaning}{names}."
+
+
+def _unranked(rows: Sequence[BoardRow], label: str, ranks: Mapping[str, Rank | None]) -> Iterator[str]:
+    """Why rows have no rank, with the judges."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        if row.labels[label]["rank"] is None and row.provenance != "reference":
+        if ranks.get(row.id) is None and row.provenance != "reference":
             reasons.setdefault(unranked_reason(row, row.labels[label]), []).append(row.judge)
-    return lines + [f"Not ranked, {reason}: {printable(', '.join(j))}." for reason, j in reasons.items()]
+    for reason, judges in reasons.items():
+        yield f"Not ranked, {reason}: {printable(', '.join(judges))}."
 
 
-def unranked_reason(row: BoardRow, found: dict[str, Any]) -> str:
+def unranked_reason(row: BoardRow, found: Mapping[str, Any]) -> str:
     """Why a row that is no reference has no rank."""
     if row.provenance == "scored":
-        is_best = found["best"]
-        return "it never says yes" if is_best else "another submission of the judge is ranked"
+        return "metric undefined" if found["best"] else "another submission of the judge is ranked"
     if row.test_labels_used:
         return "tuned on test"
     if row.split != "test" or not row.protocol:
@@ -179,7 +173,7 @@ def _name(row: BoardRow) -> str:
     return f"{name}, {row.account}" if row.account else name
 
 
-def _places(rank: dict[str, int] | None) -> str:
+def _places(rank: Rank | None) -> str:
     if rank is None:
         return ""
-    return f"{rank['low']}" if rank["low"] == rank["high"] else f"{rank['low']} to {rank['high']}"
+    return f"{rank.low}" if rank.low == rank.high else f"{rank.low} to {rank.high}"
