@@ -5,7 +5,7 @@ TEST_ENV ?= .venv-test
 RECORD_ENV ?= .venv-record
 RECORDINGS ?= sample-recordings
 # A file's tests run in one of three processes, in their order; those of the browser, which mostly waits, in one.
-PARALLEL = -n 3 --dist loadfile
+PARALLEL = -n 3 --dist loadfile --no-loadscope-reorder
 PYTEST_OPTIONS ?= $(PARALLEL) -m "not slow"
 # Further requirement files for the tests: with requirements-extras.txt the local model and the cluster are tested too.
 TEST_EXTRAS ?=

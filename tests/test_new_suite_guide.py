@@ -75,12 +75,12 @@ class Follower:
             command, environment = self._shell(f"exec {SERVE}"), self._environment()
             process = subprocess.Popen(command, cwd=self.checkout, env=environment, stdout=log, stderr=log)
         try:
-            with httpx.Client(base_url=self.address, timeout=60, trust_env=False) as client:
+            with httpx.Client(base_url=self.address, timeout=300, trust_env=False) as client:
                 self._wait_for(client, process)
                 yield client
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=60)
+            process.wait(timeout=300)
 
     def _wait_for(self, client: httpx.Client, process: subprocess.Popen) -> None:
         end = time.monotonic() + SECONDS

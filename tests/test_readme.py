@@ -48,6 +48,7 @@ def _run(command: list[str], folder: Path) -> None:
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_every_command_and_python_block_works_in_the_order_of_the_readme(checkout, tmp_path):
     found = commands()

@@ -4,12 +4,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bench import metric as bench
 
 REPOSITORY = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_one_command_prints_the_ratio_and_the_seconds():
     done = subprocess.run(
         [sys.executable, "-m", "bench.metric", "--quick"],

@@ -122,7 +122,7 @@ def python(tmp_path):
         environment.pop("HF_HUB_OFFLINE", None)
         done = subprocess.run(
             [sys.executable, "-c", script, *arguments],
-            cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=60,
+            cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr  # an abort at the end of the process shows here
         assert "Traceback" not in done.stderr, done.stderr

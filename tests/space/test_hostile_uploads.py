@@ -167,6 +167,7 @@ def send_all(served: Served, seeds: Sequence[Sequence[Row]], harmless_html, uplo
     assert not [line for line in served.heard.lines if "alert(1)" in line or "HYPERLINK" in line]
 
 
+@pytest.mark.slow
 def test_hundreds_of_hostile_files_are_answered(served, seeds, harmless_html):
     send_all(served, seeds, harmless_html, 250)
     assert served.answers["acceptable"] > 0

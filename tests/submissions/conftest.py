@@ -52,7 +52,7 @@ def postgres_folder() -> Iterator[Path]:
         shutil.chown(folder, as_whom["user"], as_whom["group"])
 
     def run(*command: str) -> None:
-        subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=60, **as_whom)
+        subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=300, **as_whom)
 
     data = str(folder / "data")
     run(initdb, "-D", data, "-U", "arb", "-A", "trust", "-E", "UTF8", "--no-sync")

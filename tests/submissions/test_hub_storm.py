@@ -243,7 +243,7 @@ def rage(server: StormServer, answers: Answers, settings: Settings, wiped: bool)
     finally:
         stop.set()
         for client in clients:
-            client.join(timeout=60)
+            client.join(timeout=300)
     return kills
 
 

@@ -32,7 +32,7 @@ def test_processes_that_start_on_an_empty_database_at_once_all_get_it(url):
     processes = [context.Process(target=_open_at_once, args=(url, barrier, answers)) for _ in range(2)]
     for process in processes:
         process.start()
-    assert [answers.get(timeout=60) for _ in processes] == [None, None]
+    assert [answers.get(timeout=300) for _ in processes] == [None, None]
     for process in processes:
         process.join(timeout=30)
     assert differences(open_database(url)) == []
@@ -86,7 +86,7 @@ def test_threads_that_send_the_same_and_other_files_at_once_make_each_record_onc
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=300)
     assert problems == []
     assert len({receipt.submission_id for receipt in receipts}) == sum(r.is_new for r in receipts) == 8
     with snapshot(service.engine) as session:

@@ -137,7 +137,7 @@ def test_threads_that_send_the_same_file_at_once_make_one_record(service):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=300)
     assert problems == []
     assert len({receipt.submission_id for receipt in receipts}) == 1
     assert sum(receipt.is_new for receipt in receipts) == 1
@@ -156,6 +156,6 @@ def test_threads_may_be_the_first_to_use_a_service(settings):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=300)
     assert len(found) == 6
     assert len(set(found)) == 1

@@ -81,6 +81,7 @@ def assert_records_are_whole(service: SubmissionService, acknowledged: list[dict
     assert {path.name for path in whole} == set(kept.values())
 
 
+@pytest.mark.slow
 def test_processes_killed_in_a_storm_lose_no_record_and_double_none(suite_folder, tmp_path):
     state = tmp_path / "state"
     steady = start("send", suite_folder, state, tmp_path / "steady", 3)

@@ -15,7 +15,7 @@ ACCOUNTS, FILES = ("Ada", "Bob", "Eve"), 5
 def serve(settings, together, told) -> None:
     """Send every file of every account, as the other process does at the same time; tell what was taken."""
     service = with_rules(SubmissionService(settings), files_a_day=2)
-    together.wait(timeout=60)
+    together.wait(timeout=300)
     for misses in range(FILES):
         for account in ACCOUNTS:
             try:
@@ -44,7 +44,7 @@ def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(
         replica.start()
     found = [told.get(timeout=120) for _ in range(2 * FILES * len(ACCOUNTS))]
     for replica in replicas:
-        replica.join(timeout=60)
+        replica.join(timeout=300)
         assert replica.exitcode == 0
 
     # Each account has exactly two submissions, each made by one of the two processes.

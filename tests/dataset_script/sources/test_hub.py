@@ -351,7 +351,8 @@ def test_an_interruption_ends_within_moments_leaves_whole_files_and_can_go_on(ou
         assert there.items() <= expected().items() and PICTURE_WEB not in there and size > 0
         assert not list(out.rglob("*.incomplete"))
         hub.faults.clear()
-        subprocess.run([*command, "--out", str(out)], cwd=REPOSITORY, env=environment, check=True, timeout=60)
+        again = [*command, "--out", str(out)]
+        subprocess.run(again, cwd=REPOSITORY, env=environment, check=True, timeout=300)
         assert data(out) == expected()
 
 

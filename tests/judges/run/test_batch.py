@@ -155,7 +155,7 @@ def test_ctrl_c_leaves_the_batches_and_the_same_command_collects_them_another_da
         wait_until(lambda: server.batches.batches)
         wait_until(lambda: batches(tmp_path)[0]["status"] == "waiting")
         first.send_signal(signal.SIGINT)
-        said = first.communicate(timeout=60)[1]
+        said = first.communicate(timeout=300)[1]
         assert first.returncode == 0, said
         assert (
             "6 calls are still at the endpoint (batch_1); run the same command again to collect them" in said
@@ -163,7 +163,7 @@ def test_ctrl_c_leaves_the_batches_and_the_same_command_collects_them_another_da
         assert predictions(tmp_path) == []
         server.batches.advance("batch_1")
         second = subprocess.run(
-            command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=60
+            command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=300
         )
         assert second.returncode == 0, second.stderr
         assert len(predictions(tmp_path)) == 6

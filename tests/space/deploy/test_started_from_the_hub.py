@@ -68,12 +68,12 @@ def started(folder: Path, python: Path, hub: HubServer) -> Iterator[httpx.Client
     with (home / "space.log").open("ab") as log:
         process = subprocess.Popen([python, "app.py"], cwd=folder, env=environment, stdout=log, stderr=log)
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300, trust_env=False) as client:
             wait_for(client, process, home / "space.log")
             yield client
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+        process.wait(timeout=300)
 
 
 def wait_for(client: httpx.Client, process: subprocess.Popen, log: Path) -> None:

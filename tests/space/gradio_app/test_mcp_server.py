@@ -30,7 +30,7 @@ def ask(space, *calls, headers=None):
         import httpx2
 
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=60) as client,
+            httpx2.AsyncClient(headers=headers, timeout=300) as client,
             streamable_http_client(f"{space.url}/mcp", http_client=client) as streams,
             ClientSession(*streams[:2]) as session,
         ):

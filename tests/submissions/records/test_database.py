@@ -68,7 +68,7 @@ def test_a_migration_that_fails_leaves_no_table_behind(url, monkeypatch):
 
 
 def _open_at_once(url, barrier, answers) -> None:
-    barrier.wait(timeout=60)
+    barrier.wait(timeout=300)
     try:
         open_database(url).dispose()
     except Exception as problem:
@@ -84,7 +84,7 @@ def test_processes_that_start_on_an_empty_folder_at_once_all_get_their_database(
     processes = [context.Process(target=_open_at_once, args=(url, barrier, answers)) for _ in range(3)]
     for process in processes:
         process.start()
-    assert [answers.get(timeout=60) for _ in processes] == [None, None, None]
+    assert [answers.get(timeout=300) for _ in processes] == [None, None, None]
     for process in processes:
         process.join(timeout=30)
     assert differences(open_database(url)) == []
