@@ -24,7 +24,7 @@ from judges.engine.budget import BudgetReached
 from judges.engine.concurrency import RateLimitTimeout
 from judges.run.folder import LeadingErrors, judgment_record, leading_errors_message
 from judges.run.progress import RunEnd, Spend
-from judges.run.runner import Engine, Job, open_executor
+from judges.run.runner import END_OF, Engine, Job, open_executor
 from judges.run.scheduler import StopRunError, judge_trajectories
 from judges.types import OptionsError
 
@@ -77,11 +77,12 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
 
 def _run(job: Job, folder: RunFolder, progress: Progress, workers: int | None) -> RunEnd:
     errors = LeadingErrors()
-    written, stopped = 0, None
+    written, ended = 0, RunEnd("interrupted")
     try:
         with stopped_like_ctrl_c():
             for row in _judged_rows(job, workers, progress.spend.before_usd or 0.0):
-                stopped = stopped or row["stopped"]
+                if row["ended"] and ended.message is None:
+                    ended = RunEnd(row["ended"], row["message"])
                 progress.spend.add(row["paid_usd"], row["paid_calls"])
                 records = [json.loads(record) for record in row["records"]]
                 results = [each for record in records for each in errors.take(record)]
@@ -99,7 +100,7 @@ def _run(job: Job, folder: RunFolder, progress: Progress, workers: int | None) -
     written += _write(folder, progress, errors.release())
     if written == len(job.ids):
         return RunEnd("finished")
-    return RunEnd(*stopped) if stopped else RunEnd("interrupted")
+    return ended
 
 
 def _write(folder: RunFolder, progress: Progress, records: list[dict[str, Any]]) -> int:
@@ -176,21 +177,22 @@ class ShardJudge:
         self._executor = self._loop.run_until_complete(self._open.enter_async_context(opening))
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Judge the shard ``row["ids"]``: its records, what was paid for them, and if it stopped, how and why
-        (as of `RunEnd`).
+        """Judge the shard ``row["ids"]``: its records, what was paid for them, and how and why it ended where
+        that was too early (the fields of `RunEnd`; empty otherwise).
         """
         return self._loop.run_until_complete(self._judge_shard(list(row["ids"])))
 
     async def _judge_shard(self, ids: list[str]) -> dict[str, Any]:
         records: list[str] = []
         paid = Spend()
-        stopped: list[str] = []
+        ended = message = ""
 
         async def ask(call: Call) -> Reply:
+            nonlocal ended, message
             try:
                 reply = await self._executor.ask(call)
             except (BudgetReached, RateLimitTimeout) as reached:
-                stopped[:] = "budget" if isinstance(reached, BudgetReached) else "limited", str(reached)
+                ended, message = END_OF[type(reached)], str(reached)
                 raise StopRunError from reached
             paid.count(reply)
             self._spend.count(reply)
@@ -205,4 +207,10 @@ class ShardJudge:
         except StopRunError:
             pass
         self._executor.sync()
-        return {"records": records, "paid_usd": paid.usd, "paid_calls": paid.calls, "stopped": stopped}
+        return {
+            "records": records,
+            "paid_usd": paid.usd,
+            "paid_calls": paid.calls,
+            "ended": ended,
+            "message": message,
+        }

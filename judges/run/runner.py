@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from core.cli import stopped_like_ctrl_c
 from judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
@@ -77,6 +77,9 @@ class Job:
     rebuild: Callable[[], tuple[AnyJudge, RunSource]] | None = None
 
 
+END_OF: Final = {BudgetReached: "budget", RateLimitTimeout: "limited"}
+"""How a run ends when a call raises this instead of giving a reply."""
+
 Engine = Callable[[Job, RunFolder, Progress], RunEnd]
 """What judges a job's trajectories into a folder."""
 
@@ -105,7 +108,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
         try:
             reply = await executor.ask(call)
         except (BudgetReached, RateLimitTimeout) as reached:
-            stopping.stop("budget" if isinstance(reached, BudgetReached) else "limited", str(reached))
+            stopping.stop(END_OF[type(reached)], str(reached))
             raise StopRunError from reached
         progress.spend.count(reply)
         return reply

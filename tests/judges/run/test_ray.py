@@ -6,14 +6,18 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from judges.cli.options import RunOptions
 from judges.engine.prices import PriceTable
 from judges.run import ray as ray_data
-from judges.run.runner import EngineSettings, Job
+from judges.run.runner import EngineSettings, Job, engine_settings, judge_and_views, prepare
+from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.process import LLMProcess
+from tests.support.llm_server.server import LLMServer
 
 REPOSITORY = Path(__file__).parents[3]
 TIMEOUT_S = 300
@@ -90,6 +94,21 @@ def test_with_a_worker_killed_half_way_the_predictions_are_those_of_a_local_run(
     assert TEST_RUNS <= paid <= TEST_RUNS + 2
     states = {json.loads(line)["state"] for line in expected.splitlines()}
     assert states == {"ok"}
+
+
+def test_an_actor_that_gets_nothing_but_rate_limits_says_how_its_shard_ended(tmp_path):
+    with LLMServer(faults=FaultPlan({"rate_limit": 1.0})) as server:
+        options = RunOptions(
+            judge="simplified-neither", split="dev", suite="sample", base_url=server.base_url, model="m",
+            cache=tmp_path / "cache", rate_limit_timeout=0.5,
+        )  # fmt: skip
+        selection, _, models = prepare(options)
+        settings, rebuild = engine_settings(options, models), partial(judge_and_views, options)
+        actor = ray_data.ShardJudge(Job(None, models, None, (), settings, rebuild), "no folder")
+        row = actor({"ids": selection.ids[:3]})
+        actor._loop.run_until_complete(actor._open.aclose())
+    assert (row["ended"], row["records"], row["paid_calls"]) == ("limited", [], 0)
+    assert "only rate limits" in row["message"]
 
 
 def test_each_actor_gets_its_part_of_every_limit():
