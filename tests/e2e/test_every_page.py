@@ -1,4 +1,4 @@
-"""Every page at desktop and phone width, light and dark: no error, no failed request, no serious axe finding.
+"""Every page, desktop and phone, light and dark: no error, no failed request, no axe finding but minor ones.
 
 Whole-page pictures are kept in test-results/screenshots/ for people to look at.
 """
@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from space.web.frame import PAGES
-from tests.support.browsing import WIDTHS, every_form, faults, keep_picture, sign_in
+from tests.support.browsing import GRAVE, WIDTHS, every_form, faults, keep_picture, sign_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared, pytest.mark.slow]
 
@@ -53,10 +53,16 @@ def addresses(space) -> list[str]:
 def open_page(page, url: str) -> list[str]:
     """Open an address and wait until all of it is there; gives the requests that failed."""
     failed = []
-    page.on("response", lambda r: failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+
+    def on_response(response) -> None:
+        if response.status >= 400:
+            failed.append(f"{response.status} {response.url}")
+
+    page.on("response", on_response)
     page.goto(url)
     page.wait_for_selector("h1:visible")
     page.wait_for_load_state("networkidle")
+    page.remove_listener("response", on_response)
     return failed
 
 
@@ -64,19 +70,22 @@ def test_every_page_of_the_table_is_walked():
     assert set(ADDRESSES) == {page.title for page in PAGES}
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_stands_without_a_fault(judged_space, page, width, theme):
-    page.emulate_media(color_scheme=theme)
+def test_every_page_stands_without_a_fault(judged_space, page, width):
     page.set_viewport_size({"width": WIDTHS[width], "height": 900})
     found = []
 
     def walk(addresses: list[str]) -> None:
         for address in addresses:
+            # Gradio puts a <main> of its own into ours, which is moderate and not ours to change.
+            impacts = GRAVE if address == "/submit" else (*GRAVE, "moderate")
             failed = open_page(page, judged_space.url + address)
-            found.extend(f"{address}: {fault}" for fault in (*failed, *faults(page)))
+            found.extend(f"{address}: {request}" for request in failed)
             name = address.strip("/").split("?")[0].replace("/", "-") or "leaderboard"
-            keep_picture(page, f"{name}-{width}-{theme}")
+            for theme in ("light", "dark"):
+                page.emulate_media(color_scheme=theme)
+                found.extend(f"{address}, {theme}: {fault}" for fault in faults(page, impacts))
+                keep_picture(page, f"{name}-{width}-{theme}")
 
     walk(addresses(judged_space))
     sign_in(page, judged_space, "Grace")  # a maintainer, who has submitted nothing and annotates nothing
@@ -110,7 +119,7 @@ def test_links_between_pages_lead_somewhere(judged_space, page):
             if target.netloc == urlsplit(judged_space.url).netloc:
                 found.setdefault(target._replace(fragment="").geturl(), address)
     assert len(found) > 20
-    with httpx.Client(timeout=60) as client:
+    with httpx.Client(timeout=300) as client:
         lost = [
             f"{link}, on {where}"
             for link, where in sorted(found.items())
