@@ -14,7 +14,7 @@ import numpy as np
 
 from core.suite import Trajectory
 from core.vocabulary import LABELS
-from leaderboard.board.board import BoardRow
+from leaderboard.board.board import STRICT, BoardRow
 from leaderboard.errors import may_see_errors
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import complete_labels, score_report
@@ -92,6 +92,8 @@ class JudgeVerdicts:
         made = self._figures_of(row, column, labels)
         return replace(
             row,
+            protocol=STRICT,
+            evidence="verdicts",
             labels={
                 label: {**printed, **found, "intervals": "tasks", "note": ""}
                 if printed and (found := made.get(label))

@@ -166,7 +166,13 @@ def _facts(row: BoardRow) -> list[tuple[str, str]]:
         declared |= {"Test labels": used, "Submissions": f"{row.attempts} scored"}
     else:
         declared |= {"Date": row.date[:10], "Source": row.source}
-    declared |= {"Provenance": PROVENANCES[row.provenance], "Marks": describe_marks(row), "Note": row.note}
+    basis = row.basis[0].upper() + row.basis[1:]
+    declared |= {
+        "Basis": basis,
+        "Provenance": PROVENANCES[row.provenance],
+        "Marks": describe_marks(row),
+        "Note": row.note,
+    }
     return [(term, text) for term, text in declared.items() if text]
 
 
