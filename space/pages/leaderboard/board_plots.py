@@ -9,6 +9,7 @@ from math import ceil, floor, log
 from typing import Any, Final
 
 from core.console import interval, percent
+from core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.plot import (
@@ -24,12 +25,10 @@ from space.pages.leaderboard.plot import (
     to_pixels,
 )
 from space.pages.leaderboard.query import (
-    FIGURES,
-    LOWER_IS_BETTER,
     LeaderboardQuery,
     cell_of,
+    chosen_rows,
     figure_name,
-    is_chosen,
 )
 
 ISO_F1: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
@@ -48,7 +47,7 @@ def precision_recall_plot(board: Board, choice: LeaderboardQuery, every_point: b
 
     With ``every_point`` also the judges of a crowd lead to their pages.
     """
-    rows = [(row, cell) for row in board.ranking(choice.label) if (cell := _drawn(row, choice)) is not None]
+    rows = [(row, cell) for row in chosen_rows(board, choice) if (cell := _drawn(row, choice)) is not None]
     names = _names([row for row, _ in rows])
     drawn = [
         (row, Point(cell["recall"], cell["precision"], *_interval(cell, "precision"), names[row.id],
@@ -78,7 +77,7 @@ _ORDER: Final = {"reference": 0, "scored": 1}
 def _drawn(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
     """The cell of a judge that stands for itself, or of the human point; None for the constant references."""
     cell = cell_of(row, choice)
-    if not is_chosen(row, choice) or not cell or None in (cell["precision"], cell["recall"]):
+    if not cell or None in (cell["precision"], cell["recall"]):
         return None
     if row.provenance == "reference":
         return cell if row.id == SECOND_ANNOTATOR else None
@@ -133,9 +132,7 @@ def cost_plot(board: Board, choice: LeaderboardQuery, every_point: bool = False)
 
     The Pareto front joins the judges that no other one beats at the same cost or less.
     """
-    judges = [
-        row for row in board.ranking(choice.label) if row.provenance != "reference" and is_chosen(row, choice)
-    ]
+    judges = [row for row in chosen_rows(board, choice) if row.provenance != "reference"]
     priced = [
         (row, cell, float(row.cost["usd_per_1000"]))
         for row in judges
@@ -166,7 +163,7 @@ def cost_plot(board: Board, choice: LeaderboardQuery, every_point: bool = False)
     path = f"M{steps[0][0]:g},{steps[0][1]:g}" + "".join(f"H{x:g}V{y:g}" for x, y in steps[1:])
     return PlotView(
         name="cost-quality",
-        titles=("US dollars for 1,000 trajectories", f"{FIGURES[figure]}, %"),
+        titles=("US dollars for 1,000 trajectories", f"{METRIC_TITLES[figure]}, %"),
         marks=marks,
         cloud=cloud,
         x_ticks=tuple((to_pixels(scale.share(cost), 0, window)[0], f"{cost:g}") for cost in scale.ticks()),

@@ -4,6 +4,7 @@ The page opens with the first rows, and with a plot that names what it has room 
 ``/board/rows`` for the rows that follow, ``/board/plots`` for plots in which every point leads to its judge.
 """
 
+import threading
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +14,14 @@ from core.cache import ByteCache
 from leaderboard.board.board import Board
 from leaderboard.board.history import board_history
 from space.pages.leaderboard.board_plots import cost_plot, precision_recall_plot
-from space.pages.leaderboard.query import LeaderboardQuery, Options, address_of_choice, choice_in, options_of
+from space.pages.leaderboard.query import (
+    LeaderboardQuery,
+    Options,
+    address_of_choice,
+    choice_in,
+    options_of,
+    ranks_of,
+)
 from space.pages.leaderboard.summary import sentences, view_history
 from space.pages.leaderboard.table import view_board
 from space.services import Services
@@ -45,11 +53,16 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     """The routes; a page, and a part of it, is made once for each board and choice."""
     router, service = APIRouter(), services.submissions
     known: ByteCache[Options] = ByteCache(4, lambda _: 1)
+    ranking = threading.Lock()
 
     def choice_of(request: Request) -> tuple[Board, LeaderboardQuery, list[str]]:
         board = service.board()
         options = known.get(board.digest, lambda: options_of(board))
-        return board, *choice_in(request.url.query, options)
+        choice, refused = choice_in(request.url.query, options)
+        if choice.figure != "precision":
+            with ranking:  # ranks of hundreds of judges take seconds: made once, not by each reader at once
+                ranks_of(board, choice)
+        return board, choice, refused
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
@@ -103,7 +116,7 @@ def choice_values(board: Board, choice: LeaderboardQuery) -> dict[str, Any]:
     return {
         **table_values(board, choice),
         **plot_values(board, choice),
-        "sentences": sentences(board, choice.label),
+        "sentences": sentences(board, choice.label, choice.figure),
         "history": view_history(board_history(board, choice.label)),
     }
 

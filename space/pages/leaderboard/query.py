@@ -7,24 +7,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core.suite import OFFICIAL
-from core.vocabulary import AGENT_TITLES, LABEL_TITLES
+from core.vocabulary import AGENT_TITLES, LABEL_TITLES, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.ranks import Rank
 from space.web.query import QueryParam, choices_in, link_to
 
-FIGURES: Final = MappingProxyType(
-    {
-        "precision": "Precision",
-        "recall": "Recall",
-        "f1": "F1",
-        "kappa": "Kappa",
-        "accuracy": "Accuracy",
-        "balanced_accuracy": "Balanced accuracy",
-        "npv": "NPV",
-        "tnr": "TNR",
-        "fpr": "FPR",
-    }
-)
-LOWER_IS_BETTER: Final = frozenset({"fpr"})
 PROVENANCES: Final = MappingProxyType(
     {"scored": "scored here", "published": "paper", "self-reported": "self-reported", "reference": "labels"}
 )
@@ -55,7 +42,7 @@ class LeaderboardQuery:
 
 def figure_name(figure: str) -> str:
     """A figure within a sentence: ``precision``, ``F1``."""
-    title = FIGURES[figure]
+    title = METRIC_TITLES[figure]
     return title if title.isupper() else title.lower()
 
 
@@ -77,7 +64,7 @@ def options_of(board: Board) -> Options:
     """What the rows of this board can be chosen by."""
     return Options(
         labels=dict(LABEL_TITLES),
-        figures=dict(FIGURES),
+        figures=dict(METRIC_TITLES),
         agents=agents_of(board),
         kinds={kind: kind for kind in kinds_of(board)},
         inputs={inputs: inputs for inputs in inputs_of(board)},
@@ -115,7 +102,7 @@ def sorts_of(board: Board) -> tuple[str, ...]:
         if label
         for name in (*label["by_benchmark"], *label["by_agent"])
     }
-    names = ("rank", "judge", "figure", *FIGURES, "cost", "submissions", "date", *sorted(found))
+    names = ("rank", "judge", "figure", *METRIC_TITLES, "cost", "submissions", "date", *sorted(found))
     return tuple(sign + name for name in names for sign in ("", "-"))
 
 
@@ -194,16 +181,19 @@ def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Mapping[str, Any] | None
     return found["by_agent"].get(choice.agent) if choice.agent else found["overall"]
 
 
-def rank_of(row: BoardRow, choice: LeaderboardQuery) -> Mapping[str, int] | None:
-    """The rank of a row by the chosen figure: its place, and the lowest and highest that ties leave open."""
-    return row.labels[choice.label]["rank"]
+def ranks_of(board: Board, choice: LeaderboardQuery) -> Mapping[str, Rank | None]:
+    """The ranks by the chosen figure, by row id: of rows that stand for their judge, None where undefined."""
+    return board.ranks(choice.label, choice.figure)
 
 
-def is_chosen(row: BoardRow, choice: LeaderboardQuery) -> bool:
-    """Whether the reader wants to see the row; references stay whatever is filtered."""
+def is_chosen(row: BoardRow, choice: LeaderboardQuery, ranks: Collection[str]) -> bool:
+    """Whether the reader wants to see the row; references stay whatever is filtered.
+
+    Of a judge's submissions that one is shown which is in ``ranks``, its best by the chosen figure.
+    """
     if row.provenance == "reference":
         return True
-    if row.provenance == "scored" and not (row.labels[choice.label]["best"] or choice.every_submission):
+    if row.provenance == "scored" and not (row.id in ranks or choice.every_submission):
         return False
     if choice.kinds and row.kind not in choice.kinds:
         return False
@@ -216,40 +206,32 @@ def is_chosen(row: BoardRow, choice: LeaderboardQuery) -> bool:
 
 
 def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
-    """The rows that fit the choice, judges and then references: as sorted, else best first by the figure."""
-    rows = [row for row in board.ranking(choice.label) if is_chosen(row, choice)]
-    rows.sort(key=lambda row: _order(row, choice))
+    """The rows that fit the choice, judges and then references: as sorted, else best first by the figure.
+
+    For one agent the order is still that over all agents, as ranks are; rows of papers, which have no figures
+    by agent, come last.
+    """
+    ranks = ranks_of(board, choice)
+    rows = [row for row in board.ranking(choice.label, choice.figure) if is_chosen(row, choice, ranks)]
+    if choice.agent:
+        rows.sort(key=lambda row: (cell_of(row, choice) or {}).get(choice.figure) is None)
     if choice.sort:
-        key = _sort_key(choice)
+        key = _sort_key(choice, ranks)
         known = [row for row in rows if key(row) is not None]
         known.sort(key=key, reverse=choice.sort.startswith("-"))
         rows = known + [row for row in rows if key(row) is None]  # what is not known stays last
     return sorted(rows, key=lambda row: row.provenance == "reference")
 
 
-def _order(row: BoardRow, choice: LeaderboardQuery) -> tuple:
-    """Best first by the chosen figure; what has none last. Equal rows stay in the board's order.
-
-    For one agent the order is still that over all agents, as ranks are; rows of papers, which have no figures
-    by agent, come last.
-    """
-    is_unknown = bool(choice.agent) and (cell_of(row, choice) or {}).get(choice.figure) is None
-    if choice.figure == "precision":  # the board's order, which may rest on figures that are not shown
-        return (is_unknown,)
-    value = row.labels[choice.label]["overall"].get(choice.figure)
-    sign = 1 if choice.figure in LOWER_IS_BETTER else -1
-    return (is_unknown, value is None, sign * (value or 0))
-
-
-def _sort_key(choice: LeaderboardQuery) -> Callable[[BoardRow], Any]:
+def _sort_key(choice: LeaderboardQuery, ranks: Mapping[str, Rank | None]) -> Callable[[BoardRow], Any]:
     """What the column that the address names sorts a row by; None where the row has no such value."""
     name = choice.sort.removeprefix("-")
     figure = choice.figure if name == "figure" else name
     by_part = "by_agent" if choice.agent else "by_benchmark"
-    if figure in FIGURES:
+    if figure in METRIC_TITLES:
         return lambda row: (cell_of(row, choice) or {}).get(figure)
     return {
-        "rank": lambda row: (rank_of(row, choice) or {}).get("place"),
+        "rank": lambda row: rank.place if (rank := ranks.get(row.id)) else None,
         "judge": lambda row: row.judge.casefold(),
         "cost": lambda row: row.cost["usd_per_1000"] if row.cost else None,
         "submissions": lambda row: row.attempts or None,

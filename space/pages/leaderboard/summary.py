@@ -11,19 +11,22 @@ from core.console import percent
 from core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import Change, History, Line
+from leaderboard.board.ranks import Rank
 from leaderboard.paper.published import SECOND_ANNOTATOR
+from space.pages.leaderboard.query import figure_name
 from space.web.cells import CALLED
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
 
 
-def sentences(board: Board, label: str) -> list[str]:
+def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
     """Two to four sentences on ties, the first row, the smallest benchmark and the human reference."""
-    ranked = [row for row in board.ranking(label) if row.labels[label]["rank"]]
+    ranks = board.ranks(label, figure)
+    ranked = [row for row in board.ranking(label, figure) if ranks.get(row.id)]
     if not ranked:
         return ["No judge is ranked on this label yet."]
-    found = [_tie(ranked, label), _first(ranked[0], label), _smallest_benchmark(ranked, label)]
-    found.append(_human(board, label))
+    found = [_tie(ranked, [ranks[row.id] for row in ranked], label, figure)]
+    found += [_first(ranked[0], label, figure), _smallest_benchmark(ranked, label), _human(board, label)]
     return [sentence for sentence in found if sentence]
 
 
@@ -31,9 +34,9 @@ def _name(row: BoardRow) -> str:
     return f"{row.judge} ({row.inputs})" if row.inputs else row.judge
 
 
-def _tie(ranked: list[BoardRow], label: str) -> str:
+def _tie(ranked: Sequence[BoardRow], ranks: Sequence[Rank], label: str, figure: str) -> str:
     """What the ranges of places say: the largest group that shares one, or that some overlap, or none."""
-    ranges = [(row.labels[label]["rank"]["low"], row.labels[label]["rank"]["high"]) for row in ranked]
+    ranges = [(rank.low, rank.high) for rank in ranks]
     if len(ranked) < 2:
         return ""
     if all(low == high for low, high in ranges):
@@ -43,16 +46,18 @@ def _tie(ranked: list[BoardRow], label: str) -> str:
         open_places = sum(low < high for low, high in ranges)
         return f"The test set leaves the ranks of {open_places} of {len(ranked)} judges open."
     tied = [row for row, found in zip(ranked, ranges, strict=True) if found == (low, high)]
-    first, last = (row.labels[label]["overall"]["precision"] for row in (tied[0], tied[-1]))
+    first, last = (row.labels[label]["overall"][figure] for row in (tied[0], tied[-1]))
+    within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
     return (
-        f"From {_name(tied[0])} to {_name(tied[-1])}, {size} judges lie within {100 * (first - last):.1f} "
-        "points of precision, and the test set cannot order them: the rank of each may be anything from "
-        f"{low} to {high}."
+        f"From {_name(tied[0])} to {_name(tied[-1])}, {size} judges lie within {within}, and the test set "
+        f"cannot order them: the rank of each may be anything from {low} to {high}."
     )
 
 
-def _first(row: BoardRow, label: str) -> str:
+def _first(row: BoardRow, label: str, figure: str) -> str:
     cell = row.labels[label]["overall"]
+    if figure != "precision":
+        return f"{_name(row)} leads with {figure_name(figure)} {percent(cell[figure])}."
     if cell["recall"] is None:
         return ""
     return (

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, Final
 
-from core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
+from core.vocabulary import (
+    AGENT_TITLES,
+    BENCHMARK_SHORT_TITLES,
+    BENCHMARK_TITLES,
+    LOWER_IS_BETTER,
+    METRIC_TITLES,
+)
 from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.ranks import Rank
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.query import (
-    FIGURES,
-    LOWER_IS_BETTER,
     MOST_ROWS,
     PAGE_ROWS,
     PROVENANCES,
@@ -18,7 +23,7 @@ from space.pages.leaderboard.query import (
     cell_of,
     chosen_rows,
     figure_name,
-    rank_of,
+    ranks_of,
     widen,
 )
 from space.web.cells import Cell, cost_cell, metric_cell, noise_on_board
@@ -80,6 +85,7 @@ class BoardView:
 
     choice: LeaderboardQuery
     figure_title: str
+    figure_name: str
     other_figures: tuple[str, ...]
     benchmarks: tuple[tuple[str, str], ...]
     rows: tuple[ViewRow, ...]
@@ -140,7 +146,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
     Rows up to number ``after`` are left out, though they count as shown: the reader has them.
     """
-    chosen = chosen_rows(board, choice)
+    chosen, ranks = chosen_rows(board, choice), ranks_of(board, choice)
     judges = [row for row in chosen if row.provenance != "reference"]
     axis = _axis([cell_of(row, choice) or {} for row in judges], choice.figure)
     others = tuple(name for name in ("precision", "recall", "f1") if name != choice.figure)
@@ -149,15 +155,16 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
     last = min(last, len(judges))
 
     def view(rows: Sequence[BoardRow]) -> tuple[ViewRow, ...]:
-        return tuple(_view_row(row, choice, others, tuple(parts), axis) for row in rows)
+        return tuple(_view_row(row, ranks.get(row.id), choice, others, tuple(parts), axis) for row in rows)
 
     references = view(chosen[len(judges) :])
     human = next((line.interval for line in references if line.row.id == SECOND_ANNOTATOR), None)
     has_costs, has_attempts = any(row.cost for row in judges), any(row.attempts for row in judges)
     return BoardView(
         choice=choice,
-        figure_title=FIGURES[choice.figure],
-        other_figures=tuple(FIGURES[name] for name in others),
+        figure_title=METRIC_TITLES[choice.figure],
+        figure_name=figure_name(choice.figure),
+        other_figures=tuple(METRIC_TITLES[name] for name in others),
         benchmarks=tuple(parts.values()),
         rows=view(judges[max(first - 1, after) : last]),
         shown=(first, last),
@@ -165,7 +172,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         references=references,
         axis=axis,
         human=human.dot if human and not human.is_off_axis else None,
-        widths=_widths(judges, choice),
+        widths=_widths(judges, ranks),
         has_costs=has_costs,
         has_attempts=has_attempts,
         noise=noise_on_board(judges, choice.label),
@@ -181,8 +188,11 @@ _LOWEST_FIRST: Final = ("rank", "judge", "cost", "date")
 
 
 def _first_columns(choice: LeaderboardQuery) -> list[_Heading]:
-    title = FIGURES[choice.figure]
-    hint = "by precision; a range where the intervals leave the order open"
+    title = METRIC_TITLES[choice.figure]
+    hint = (
+        f"by {figure_name(choice.figure)}; a range is a tie. The ranges hold for the whole board at once: "
+        "were all judges equally good, the chance that any two are called separated would be 5 %"
+    )
     return [("rank", "Rank", "number rank", hint), ("judge", "Judge", "judge", ""),
             ("figure", title, "number main", "")]  # fmt: skip
 
@@ -190,7 +200,7 @@ def _first_columns(choice: LeaderboardQuery) -> list[_Heading]:
 def _other_columns(
     choice: LeaderboardQuery, others, parts, has_costs: bool, has_attempts: bool
 ) -> list[_Heading]:
-    found = [(name, FIGURES[name], "number other", "") for name in others]
+    found = [(name, METRIC_TITLES[name], "number other", "") for name in others]
     shown = figure_name(choice.figure)
     found += [(name, short, "number part", f"{title}: {shown}") for name, (short, title) in parts.items()]
     if has_costs:
@@ -236,21 +246,21 @@ def _axis(cells: Sequence[Mapping[str, Any]], figure: str) -> tuple[float, float
     return low / 10, high / 10
 
 
-def _widths(judges: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, float]:
+def _widths(judges: Sequence[BoardRow], ranks: Mapping[str, Rank | None]) -> dict[str, float]:
     """The widths of columns by their longest text: padding, and half a rem or a little more a character."""
-    ranks = max([len(_rank_text(rank_of(row, choice))) for row in judges], default=0)
+    longest = max([len(_rank_text(ranks.get(row.id))) for row in judges], default=0)
     costs = max([len(cost_cell(row.cost).text) for row in judges], default=0)
-    return {"rank": round(1.6 + 0.55 * ranks, 2), "cost": round(0.9 + 0.51 * costs, 2)}
+    return {"rank": round(1.6 + 0.55 * longest, 2), "cost": round(0.9 + 0.51 * costs, 2)}
 
 
-def _view_row(row: BoardRow, choice: LeaderboardQuery, others, parts, axis) -> ViewRow:
+def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others, parts, axis) -> ViewRow:
     found, main = row.labels[choice.label], cell_of(row, choice)
-    rank, by_part = rank_of(row, choice), found["by_agent" if choice.agent else "by_benchmark"]
+    by_part = found["by_agent" if choice.agent else "by_benchmark"]
     return ViewRow(
         row=row,
         rank_text=_rank_text(rank),
-        rank_value=rank["place"] if rank else None,
-        rank_hover=_rank_hover(rank, row, "precision"),
+        rank_value=rank.place if rank else None,
+        rank_hover=_rank_hover(rank, row, choice),
         main=metric_cell(main, choice.figure, choice.label),
         interval=_interval(main or {}, choice.figure, axis),
         others=tuple(metric_cell(main, name, choice.label) for name in others),
@@ -260,18 +270,25 @@ def _view_row(row: BoardRow, choice: LeaderboardQuery, others, parts, axis) -> V
     )
 
 
-def _rank_text(rank: Mapping[str, int] | None) -> str:
+def _rank_text(rank: Rank | None) -> str:
     if rank is None:
         return ""
-    return str(rank["low"]) if rank["low"] == rank["high"] else f"{rank['low']}–{rank['high']}"
+    return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
 
 
-def _rank_hover(rank: Mapping[str, int] | None, row: BoardRow, figure: str) -> str:
+def _rank_hover(rank: Rank | None, row: BoardRow, choice: LeaderboardQuery) -> str:
+    figure = figure_name(choice.figure)
     if rank is None:
+        if row.provenance == "scored" and "ranked_by" in row.labels[choice.label]:
+            return (
+                f"ranked by precision on a hidden half of the tasks, of which a rank by {figure} would tell"
+            )
+        if row.provenance == "published" and not row.is_comparable:
+            return f"not ranked: {row.basis}"
         return "self-reported metrics are shown, not ranked" if row.provenance == "self-reported" else ""
-    if rank["low"] == rank["high"]:
-        return f"rank {rank['place']} by {figure}, separated from its neighbours"
-    return f"rank {rank['place']} by {figure}; tied for any rank from {rank['low']} to {rank['high']}"
+    if rank.low == rank.high:
+        return f"rank {rank.place} by {figure}, separated from its neighbours"
+    return f"rank {rank.place} by {figure}; tied for any rank from {rank.low} to {rank.high}"
 
 
 def _interval(cell: Mapping[str, Any], figure: str, axis: tuple[float, float]) -> Interval | None:

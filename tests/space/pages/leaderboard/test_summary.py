@@ -115,6 +115,14 @@ def test_the_largest_tie_is_told_with_its_ends_its_width_and_its_places():
     )
 
 
+def test_another_figure_has_its_own_ties_and_its_own_leader():
+    # recall 90 of 150, 80 of 150: F1 is what orders
+    found = sentences(board(ranked("A", 90, (1, 1, 1)), ranked("B", 80, (2, 2, 2))), "success", "f1")
+    # F1 = 2 * 90 / (2 * 90 + 10 + 60) = 72.0 and 2 * 80 / (2 * 80 + 20 + 70) = 64.0
+    assert found[0].startswith("From A (tree) to B (tree), 2 judges lie within 8.0 points of F1, and")
+    assert found[1] == "A (tree) leads with F1 72.0."
+
+
 def test_of_ties_of_one_size_the_higher_is_told():
     ranks = [(1, 1, 2), (2, 1, 2), (3, 3, 4), (4, 3, 4)]
     judges = [
