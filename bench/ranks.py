@@ -1,0 +1,220 @@
+"""Do ranks separate equally good judges? ``python -m bench.ranks`` (``--quick``: few boards, in seconds).
+
+Boards of judges that are all equally good, over the real test tasks: at most 5 % of them may call any pair
+separated. Beside it what the ranks can still tell apart: AER-C from NNetNav, 15.2 points of precision, on a
+board of three judges and among 27 others; with ``--verdicts FOLDER`` from their real files (``aer-c.jsonl``,
+``nnetnav.jsonl``, ``rule-based.jsonl``), else drawn at the rates of their published counts. Then how often
+the 95 % intervals cover, and how often a paired comparison of two equal judges excludes zero.
+
+Verdicts are drawn from a latent normal model: a judge says yes where its rate exceeds a draw made of what the
+task, and the trajectory, do to every judge, what the task does to this judge, and chance. With the standard
+deviations below, drawn judges are as alike as the real three: design effect of precision 1.6 (real 1.5 to
+1.8), correlation of two judges' resampled precisions 0.6 (0.4 to 0.7), of their verdicts under one label
+0.2 to 0.3 (0.0 to 0.3). Labels are the real ones where they are at hand, else drawn at 27 %.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+
+from core.settings import Settings
+from core.suite import load_suite
+from leaderboard.board.ranks import Contender, count_interval, metric_samples, separated_pairs
+from leaderboard.judge_precision.confusion import confusion_counts
+from leaderboard.judge_precision.intervals import (
+    FIGURES,
+    cluster_intervals,
+    metric_values,
+    percentile_intervals,
+)
+from leaderboard.judge_precision.scores import cluster_codes
+from leaderboard.labels.labels import LabelsInvalid, load_labels
+from leaderboard.labels.source import LabelsUnavailable
+from leaderboard.report import read_verdict_file
+
+TASK_SD, TRAJECTORY_SD, OWN_TASK_SD = 0.6, 0.8, 0.5
+PUBLISHED = {"aer-c": (212, 101, 83, 710), "nnetnav": (243, 220, 52, 591), "rule-based": (165, 32, 130, 779)}
+"""TP, FP, FN, TN that the paper's test figures fit exactly."""
+
+FAMILYWISE = 0.05
+_DRAWN_AT_ONCE = 600
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labels (n,) of 1, 0 or -1, and the task of each trajectory as a number from 0."""
+
+    labels: np.ndarray
+    tasks: np.ndarray
+    n_tasks: int
+
+
+def load_split(settings: Settings) -> tuple[Split, bool]:
+    """The test trajectories with their labels, and whether these are the real ones."""
+    suite = load_suite()
+    trajectories = suite.split("test")
+    tasks, n_tasks = cluster_codes([f"{t.benchmark}/{t.task}" for t in trajectories], len(trajectories))
+    try:
+        return Split(load_labels(suite, "test", settings).primary["success"], tasks, n_tasks), True
+    except (LabelsUnavailable, LabelsInvalid):
+        drawn = np.random.default_rng(0).random(len(trajectories)) < 0.27
+        return Split(drawn.astype(np.int8), tasks, n_tasks), False
+
+
+def draw_verdicts(
+    split: Split, rates: list[tuple[float, float]], generator: np.random.Generator
+) -> np.ndarray:
+    """Verdicts of judges on one board, int8 (judges, n); ``rates`` are true and false positive rates."""
+    n = len(split.labels)
+    spread = sqrt(1 + TASK_SD**2 + TRAJECTORY_SD**2 + OWN_TASK_SD**2)
+    of_rate = np.vectorize(lambda rate: NormalDist().inv_cdf(rate) * spread)
+    true_rates, false_rates = np.array(rates).T
+    border = np.where(split.labels == 1, of_rate(true_rates)[:, None], of_rate(false_rates)[:, None])
+    common = generator.normal(0, TASK_SD, split.n_tasks)[split.tasks] + generator.normal(0, TRAJECTORY_SD, n)
+    own = generator.normal(0, OWN_TASK_SD, (len(rates), split.n_tasks))[:, split.tasks]
+    return (common + own + generator.normal(0, 1, own.shape) < border).astype(np.int8)
+
+
+def task_counts(split: Split, verdicts: np.ndarray) -> np.ndarray:
+    """TP, FP, FN, TN of every task: (judges, tasks, 4)."""
+    found = [confusion_counts(column, split.labels, split.tasks, split.n_tasks)[:, :4] for column in verdicts]
+    return np.stack(found)
+
+
+def drawn_boards(
+    split: Split, boards: list[list[tuple[float, float]]], seed: int, fixed: np.ndarray | None = None
+) -> Iterator[list[Contender]]:
+    """Boards of judges at these rates; ``fixed`` counts (judges, tasks, 4) stand before the drawn ones.
+
+    Many boards share one set of resamples, as the judges of one board do.
+    """
+    generator = np.random.default_rng(seed)
+    size = max(1, _DRAWN_AT_ONCE // max(map(len, boards)))
+    for start in range(0, len(boards), size):
+        counts = []
+        for rates in boards[start : start + size]:
+            drawn = task_counts(split, draw_verdicts(split, rates, generator))
+            counts.append(drawn if fixed is None else np.concatenate([fixed, drawn]))
+        yield from contenders_of_boards(counts)
+
+
+def contenders_of_boards(boards: list[np.ndarray]) -> Iterator[list[Contender]]:
+    """The contenders of each board from its counts (judges, tasks, 4)."""
+    samples = iter(metric_samples([judge for board in boards for judge in board]))
+    for board in boards:
+        yield [
+            Contender(tp / (tp + fp), count_interval("precision", tp, fp, fn, tn), next(samples))
+            for tp, fp, fn, tn in board.sum(axis=1).tolist()
+        ]
+
+
+def null_share(split: Split, n_judges: int, n_boards: int, seed: int = 0) -> float:
+    """The share of boards of equally good judges (at the rates of AER-C) that separate any pair."""
+    boards = [[rates_of(PUBLISHED["aer-c"])] * n_judges] * n_boards
+    return float(np.mean([separated_pairs(board).any() for board in drawn_boards(split, boards, seed)]))
+
+
+def rates_of(counts: tuple[int, int, int, int]) -> tuple[float, float]:
+    """True and false positive rate."""
+    tp, fp, fn, tn = counts
+    return tp / (tp + fn), fp / (fp + tn)
+
+
+def power(
+    split: Split, n_judges: int, n_boards: int, verdicts: np.ndarray | None = None, seed: int = 1
+) -> float:
+    """The share of boards on which AER-C, the first, is separated above NNetNav, the second.
+
+    Beside the three judges stand others at the rates of AER-C. ``verdicts`` (3, n) are the real ones.
+    """
+    others = [rates_of(PUBLISHED["aer-c"])] * (n_judges - len(PUBLISHED))
+    if verdicts is None:
+        boards = drawn_boards(split, [[*map(rates_of, PUBLISHED.values()), *others]] * n_boards, seed)
+    elif others:
+        boards = drawn_boards(split, [others] * n_boards, seed, task_counts(split, verdicts))
+    else:
+        boards = contenders_of_boards([task_counts(split, verdicts)])
+    return float(np.mean([separated_pairs(board)[0, 1] for board in boards]))
+
+
+def coverage(split: Split, n_draws: int, seed: int = 2) -> dict[str, float]:
+    """How often the 95 % interval of each figure covers the figure over all tasks.
+
+    A judge at the rates of AER-C is evaluated on as many tasks as there are, drawn with replacement: the
+    intervals are those of `cluster_intervals` over the drawn tasks, the truth is the figure on all of them.
+    """
+    generator = np.random.default_rng(seed)
+    counts = task_counts(split, draw_verdicts(split, [rates_of(PUBLISHED["aer-c"])], generator))[0]
+    truth = {name: float(metric_values(name, *counts.sum(axis=0)[:, None])[0]) for name in FIGURES}
+    drawn = generator.integers(0, split.n_tasks, (n_draws, split.n_tasks))
+    covered = dict.fromkeys(FIGURES, 0)
+    for start in range(0, n_draws, 100):
+        cells = counts[drawn[start : start + 100], :3].transpose(1, 0, 2)  # (tasks, draws, TP FP FN)
+        for found in cluster_intervals(cells, 10_000, seed=0):
+            for name in FIGURES:
+                low, high = found[f"{name}_ci"]
+                covered[name] += low <= truth[name] <= high
+    return {name: count / n_draws for name, count in covered.items()}
+
+
+def paired_type_1_error(split: Split, n_pairs: int, seed: int = 3) -> float:
+    """How often the paired 95 % interval of two equally good judges' difference excludes zero."""
+    excluded = 0
+    boards = [[rates_of(PUBLISHED["aer-c"])] * 2] * n_pairs
+    for first, second in drawn_boards(split, boards, seed):
+        low, high = percentile_intervals((first.samples - second.samples)[:, None])[0]
+        excluded += not low <= 0 <= high
+    return excluded / n_pairs
+
+
+def real_verdicts(folder: Path, settings: Settings) -> np.ndarray:
+    """The success verdicts of the three files of a folder, in the order of `PUBLISHED`."""
+    suite = load_suite()
+    files = [folder / f"{name}.jsonl" for name in PUBLISHED]
+    return np.stack(
+        [read_verdict_file(file, suite, "test", settings.max_upload_bytes).success for file in files]
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the shares; 1 where equal judges are separated on more boards than chance explains."""
+    parser = argparse.ArgumentParser(prog="python -m bench.ranks", description=__doc__.splitlines()[0])
+    parser.add_argument("--boards", type=int, default=200, help="boards for each number of judges")
+    parser.add_argument("--judges", type=int, nargs="+", default=[13, 30], help="judges on a board")
+    parser.add_argument(
+        "--verdicts", type=Path, help="folder with the real verdict files of the three judges"
+    )
+    parser.add_argument("--quick", action="store_true", help="20 boards and 100 draws")
+    options = parser.parse_args(arguments)
+    settings = Settings()
+    split, are_real = load_split(settings)
+    n_boards, n_draws = (20, 100) if options.quick else (options.boards, 1_000)
+    labels = "real labels" if are_real else "labels drawn at 27 %: the real ones are not at hand"
+    print(f"{len(split.labels):,} test trajectories of {split.n_tasks} tasks, {labels}")
+    most = FAMILYWISE + 2 * sqrt(FAMILYWISE * (1 - FAMILYWISE) / n_boards)
+    shares = [null_share(split, n_judges, n_boards) for n_judges in options.judges]
+    for n_judges, share in zip(options.judges, shares, strict=True):
+        print(f"  {n_judges:3} equal judges: some pair separated on {share:6.1%} of {n_boards} boards"
+              f"   (at most {FAMILYWISE:.0%}; {most:.1%} with noise)")  # fmt: skip
+    verdicts = real_verdicts(options.verdicts, settings) if options.verdicts else None
+    source = "real verdicts" if options.verdicts else "drawn at their published rates"
+    for n_judges in (3, 30):
+        share = power(split, n_judges, n_boards, verdicts)
+        print(
+            f"  AER-C above NNetNav ({source}) among {n_judges:2} judges: separated on {share:.1%} of boards"
+        )
+    for name, share in coverage(split, n_draws).items():
+        print(f"  95 % interval of {name:9} covers in {share:.1%} of {n_draws:,} draws of tasks")
+    share = paired_type_1_error(split, n_draws)
+    print(f"  paired comparison of two equal judges excludes zero in {share:.1%} of {n_draws:,}")
+    return 0 if all(share <= most for share in shares) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
