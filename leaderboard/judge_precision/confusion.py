@@ -1,5 +1,6 @@
 """Confusion counts of verdicts against labels, and the figures that follow from them."""
 
+from collections.abc import Mapping, Set
 from typing import NoReturn
 
 import numpy as np
@@ -7,19 +8,51 @@ import numpy as np
 POLICIES = ("strict", "published")
 
 
+def as_column(values, name: str) -> np.ndarray | list | tuple:
+    """``values`` as a column with one value a row: an array, a list or a tuple.
+
+    Takes these, columns of pandas, Arrow and ``datasets``, tensors, and whatever gives its rows one by one,
+    generators too. Raises ValueError naming the argument where rows have no order (a dict, a set), where
+    there are none (a number, a text), or where a row has several values.
+    """
+    has_no_rows = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__iter__")
+    if has_no_rows or getattr(values, "ndim", 1) == 0:
+        raise ValueError(
+            f"{name}: expected a column with one value a row, got {type(values).__name__}; "
+            "give a list, an array or a column, its rows in the order of the trajectories"
+        )
+    if isinstance(values, list | tuple):
+        return values
+    if hasattr(values, "__array__"):
+        column = np.asarray(values)
+    else:
+        try:
+            column = values[:]  # a column of datasets is read at once
+        except TypeError:
+            column = list(values)
+    if getattr(column, "ndim", 1) != 1 or isinstance(column, Mapping):  # the rows of a table
+        raise ValueError(f"{name}: expected one value a row, got several in a row; give one column of them")
+    return column
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value stands for none: None, NaN, or NA of pandas, which is told by name, without pandas."""
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+
+
 def as_verdicts(values, name: str) -> np.ndarray:
     """Verdicts or labels as int8: 1 true, 0 false, -1 none; shape (n,).
 
-    Takes lists, numpy arrays and the columns of ``datasets``; None and NaN become -1.
-    Raises ValueError naming the argument and the first offending rows.
+    Takes what `as_column` takes; None, NaN and NA become -1. Raises ValueError naming the argument and the
+    first offending rows.
     """
-    column = values if isinstance(values, np.ndarray | list | tuple) else values[:]
+    column = as_column(values, name)
     try:
         array = np.asarray(column)
     except ValueError:  # rows of different lengths
         array = np.empty((0, 0))
     if array.ndim != 1:
-        raise ValueError(f"{name}: expected one value a row, got several in a row")
+        raise ValueError(f"{name}: expected one value a row, got several in a row; give one column of them")
     if array.dtype.kind not in "biuf":
         array = _numbers(np.fromiter(column, dtype=object, count=len(column)), name)
     if array.dtype.kind == "f":
@@ -31,8 +64,11 @@ def as_verdicts(values, name: str) -> np.ndarray:
 
 
 def _numbers(objects: np.ndarray, name: str) -> np.ndarray:
-    """Python objects as floats, None as NaN; text is refused, even where it reads as a number."""
+    """Python objects as floats, missing ones as NaN; text is refused, even where it reads as a number."""
     kinds = set(map(type, objects))
+    if any(kind.__name__ == "NAType" for kind in kinds):
+        objects = np.fromiter((None if is_missing(v) else v for v in objects), object, len(objects))
+        kinds = set(map(type, objects))
     if np.ndarray in kinds:  # datasets' numpy format gives a nullable bool column as arrays without a shape
         bare = (v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in objects)
         objects = np.fromiter(bare, dtype=object, count=len(objects))

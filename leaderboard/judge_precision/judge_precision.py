@@ -1,12 +1,16 @@
 """AgentRewardBench's metric as a community metric of the ``evaluate`` library."""
 
+from difflib import get_close_matches
+
 import datasets
 import evaluate
 
 # evaluate copies only the files that this module names itself, so the two that scores needs stand here too.
-from .confusion import POLICIES
-from .intervals import FIGURES
+from .confusion import as_verdicts
+from .intervals import N_RESAMPLES
 from .scores import judge_scores
+
+OPTIONS = ("benchmarks", "agents", "clusters", "policy", "n_resamples", "seed")
 
 _DESCRIPTION = """
 How far a judge of web agents can be trusted: precision of its positive verdicts against expert labels
@@ -17,7 +21,8 @@ Verdicts and labels are 1 (true), 0 (false) or -1 (no verdict; an unsure label).
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: the judge's verdicts, 1, 0 or -1 for no verdict, one a trajectory.
+    predictions: the judge's verdicts, 1, 0 or -1 for no verdict, one a trajectory: a list, an array, a column
+        of pandas, Arrow or datasets, or a generator. None, NaN and NA are read as -1.
     references: the expert labels, 1, 0 or -1 for unsure (left out), one a trajectory.
     benchmarks: optional, a name a row; adds `by_benchmark`.
     agents: optional, a name a row; adds `by_agent`.
@@ -65,17 +70,35 @@ class JudgePrecision(evaluate.Metric):
             reference_urls=["https://arxiv.org/abs/2504.08942"],
         )
 
-    def compute(self, *, predictions=None, references=None, **options) -> dict | None:
+    def compute(self, *unnamed, predictions=None, references=None, **options) -> dict | None:
         """Score whole columns at once; after ``add`` and ``add_batch``, score what was added.
 
         evaluate's own way encodes a value at a time before it computes: 1.4 s for a million pairs against
         0.1 s. It is kept where rows were added in parts or come from several processes.
         """
+        if unnamed:
+            raise TypeError("compute: name the columns: compute(predictions=[...], references=[...])")
+        for name in options:
+            if name not in OPTIONS:
+                close = get_close_matches(name, OPTIONS, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"use {', '.join(OPTIONS)}"
+                raise TypeError(f"compute: there is no option {name!r}; {hint}")
         if (predictions is None) != (references is None):
             raise ValueError("predictions and references: give both, or neither after add and add_batch")
         if predictions is None or self.num_process > 1 or self.writer is not None:
             return super().compute(predictions=predictions, references=references, **options)
         return self._compute(predictions, references, **options)
+
+    def add_batch(self, *, predictions=None, references=None, **unknown) -> None:
+        """Add rows to score later, from any columns that ``compute`` takes."""
+        if predictions is None or references is None:
+            raise ValueError("predictions and references: give both")
+        # 1, 0 and -1 in a list are the only rows that evaluate's own store encodes.
+        columns = {
+            "predictions": as_verdicts(predictions, "predictions").tolist(),
+            "references": as_verdicts(references, "references").tolist(),
+        }
+        super().add_batch(**columns, **unknown)
 
     def _compute(self, predictions, references, **options) -> dict:
         return judge_scores(predictions, references, **options)

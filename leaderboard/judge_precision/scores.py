@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .confusion import as_column
 from .confusion import as_verdicts
 from .confusion import confusion_counts
 from .confusion import figures
+from .confusion import is_missing
 from .intervals import N_RESAMPLES
 from .intervals import cluster_intervals
 
@@ -31,9 +33,15 @@ def judge_scores(
     verdicts = as_verdicts(predictions, "predictions")
     labels = as_verdicts(references, "references")
     n_rows = len(verdicts)
+    benchmarks, agents, clusters = (
+        None if column is None else as_column(column, name)
+        for name, column in (("benchmarks", benchmarks), ("agents", agents), ("clusters", clusters))
+    )
     _same_length(n_rows, references=labels, benchmarks=benchmarks, agents=agents, clusters=clusters)
-    if n_resamples is not None and n_resamples < 0:
-        raise ValueError(f"n_resamples: {n_resamples} is below 0; give a count, 0 for no intervals")
+    if n_resamples is not None and (not isinstance(n_resamples, int | np.integer) or n_resamples < 0):
+        raise ValueError(f"n_resamples: {n_resamples!r} is no count; give one from 0 (no intervals) on")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed: {seed!r} is no whole number from 0 on; give one")
     if n_resamples is None:
         n_resamples = N_RESAMPLES if clusters is not None else 0
 
@@ -81,8 +89,11 @@ def _groups(key: str, values: Sequence[str] | None) -> list[tuple[str, list[str]
 
 
 def _strings(values: Sequence[str], name: str) -> np.ndarray:
-    array = np.asarray(values if isinstance(values, np.ndarray | list | tuple) else values[:])
-    if array.dtype == object and (nameless := np.flatnonzero(np.equal(array, None))).size:
+    array = np.asarray(as_column(values, name))
+    if array.ndim != 1:
+        raise ValueError(f"{name}: expected one name a row, got several in a row; give one column of them")
+    can_miss = array.dtype.kind in "fO"
+    if can_miss and (nameless := np.flatnonzero([is_missing(value) for value in array.tolist()])).size:
         raise ValueError(
             f"{name}: every row needs a name; row {nameless[0]} has none ({nameless.size} in all)"
         )

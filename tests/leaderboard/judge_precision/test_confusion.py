@@ -1,6 +1,9 @@
+from collections import deque
+
 import datasets
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -232,6 +235,77 @@ def test_a_wrong_value_is_refused_with_its_row_and_the_argument(values, named):
         as_verdicts(values, "references")
     assert str(refusal.value).startswith("references: every value must be 1, 0 or -1 (no verdict); ")
     assert named in str(refusal.value)
+
+
+COLUMNS = {
+    "tuple": tuple,
+    "objects": lambda values: np.array(values, dtype=object),
+    "pandas boolean": lambda values: pd.Series(values, dtype="boolean"),
+    "pandas Int64": lambda values: pd.Series([None if v is None else int(v) for v in values], dtype="Int64"),
+    "pandas by Arrow": lambda values: pd.Series(values, dtype="bool[pyarrow]"),
+    "pandas, another index": lambda values: pd.Series(
+        values, dtype="boolean", index=range(9, 9 + len(values))
+    ),
+    "list with NA": lambda values: [pd.NA if value is None else value for value in values],
+    "Arrow": lambda values: pa.array(values, type=pa.bool_()),
+    "Arrow in chunks": lambda values: pa.chunked_array([values[:1], values[1:]], type=pa.bool_()),
+    "generator": lambda values: (value for value in values),
+    "deque": deque,
+    "values of a dict": lambda values: dict(enumerate(values)).values(),
+    "datasets": lambda values: datasets.Dataset.from_dict(
+        {"v": values}, features=datasets.Features({"v": datasets.Value("bool")})
+    )["v"],
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from([True, False, None]), max_size=20))
+def test_every_kind_of_column_is_read_as_the_list_of_its_rows(values):
+    expected = [-1 if value is None else int(value) for value in values]
+    for name, column in COLUMNS.items():
+        read = as_verdicts(column(values), "predictions")
+        assert (read.dtype, read.tolist()) == (np.int8, expected), name
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [({"a": 1}, "dict"), ({1, 0}, "set"), ("101", "str"), (b"101", "bytes"), (1, "int"), (None, "NoneType"),
+     (np.array(1), "ndarray"), (pd.NA, "NAType")],
+)  # fmt: skip
+def test_what_has_no_rows_in_order_is_refused_by_its_type_with_what_to_give(values, kind):
+    with pytest.raises(ValueError, match=f"predictions: expected a column .* got {kind}; give a list"):
+        as_verdicts(values, "predictions")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pd.DataFrame({"a": [1, 0]}), pa.table({"a": [1, 0], "b": [1, 0]}),
+     datasets.Dataset.from_dict({"a": [1, 0]})],
+    ids=["pandas", "Arrow", "datasets"],
+)  # fmt: skip
+def test_a_whole_table_is_refused_with_what_to_give(table):
+    with pytest.raises(
+        ValueError, match=r"references: expected .*; give (one column|a list, an array or a column)"
+    ):
+        as_verdicts(table, "references")
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just(pd.NA),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@given(anything)
+def test_whatever_is_given_is_read_or_refused_by_name(values):
+    try:
+        read = as_verdicts(values, "predictions")
+    except ValueError as refusal:
+        assert str(refusal).startswith("predictions: ")
+    else:
+        assert set(read.tolist()) <= {1, 0, -1}
+        assert len(read) == len(values)
 
 
 @pytest.mark.parametrize("values", [[[1, 0], [0, 1]], [1, [0, 1]], np.zeros((2, 2))])

@@ -11,6 +11,8 @@ from pathlib import Path
 import datasets
 import evaluate
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from leaderboard.judge_precision.judge_precision import JudgePrecision
@@ -65,6 +67,35 @@ def test_columns_of_datasets_can_be_passed_as_they_are(metric):
     table = datasets.Dataset.from_dict({"verdict": [True, None, False], "label": [1, 1, 0]})
     result = metric.compute(predictions=table["verdict"], references=table["label"])
     assert result == judge_scores([1, -1, 0], [1, 1, 0])
+
+
+def test_columns_of_pandas_and_arrow_and_generators_are_scored_and_added(metric):
+    verdicts, labels = [True, None, False, True], [True, True, False, False]
+    expected = judge_scores([1, -1, 0, 1], [1, 1, 0, 0])
+    columns = (
+        lambda values: pd.Series(values, dtype="boolean"),
+        lambda values: pa.array(values),
+        lambda values: (value for value in values),
+    )
+    for column in columns:
+        assert metric.compute(predictions=column(verdicts), references=column(labels)) == expected
+        metric.add_batch(predictions=column(verdicts), references=column(labels))
+        assert metric.compute() == expected
+
+
+def test_an_unknown_option_is_refused_by_the_method_that_was_called(metric):
+    with pytest.raises(TypeError, match=r"^compute: there is no option 'polcy'; did you mean policy\?$"):
+        metric.compute(predictions=VERDICTS, references=LABELS, polcy="strict")
+    with pytest.raises(TypeError, match="no option 'average'; use benchmarks, agents, clusters, policy"):
+        metric.compute(predictions=VERDICTS, references=LABELS, average="macro")
+
+
+def test_columns_without_their_names_and_a_dict_of_them_are_refused_with_what_to_do(metric):
+    for unnamed in ((VERDICTS, LABELS), ({"predictions": VERDICTS, "references": LABELS},)):
+        with pytest.raises(TypeError, match=r"compute: name the columns: compute\(predictions="):
+            metric.compute(*unnamed)
+    with pytest.raises(ValueError, match=r"predictions: expected a column .* got dict"):
+        metric.compute(predictions={"a/b/c": 1}, references={"a/b/c": 1})
 
 
 def test_one_column_without_the_other_is_refused(metric):

@@ -1,7 +1,10 @@
 import time
+from collections import deque
 
 import datasets
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,9 +149,34 @@ def test_a_row_without_a_name_is_refused_and_not_made_a_group(argument):
         judge_scores([1, 1, 1], [1, 0, 1], **{argument: ["a", None, None]})
 
 
-def test_a_negative_number_of_resamples_is_refused():
-    with pytest.raises(ValueError, match="n_resamples: -1 is below 0"):
-        judge_scores(VERDICTS, LABELS, n_resamples=-1)
+@pytest.mark.parametrize("value", [-1, "10", 0.5])
+@pytest.mark.parametrize("option", ["n_resamples", "seed"])
+def test_a_number_of_resamples_or_a_seed_that_is_no_count_is_refused_by_name(option, value):
+    with pytest.raises(ValueError, match=rf"{option}: {value!r} is no "):
+        judge_scores(VERDICTS, LABELS, **{option: value})
+
+
+@pytest.mark.parametrize("argument", ["benchmarks", "agents", "clusters"])
+def test_names_are_read_from_every_kind_of_column(argument):
+    names = ["b", "a", "b"]
+    expected = judge_scores([1, 1, 0], [1, 0, 1], **{argument: names}, n_resamples=20)
+    for column in (pd.Series(names, dtype="string"), pa.array(names), (name for name in names), deque(names)):
+        assert judge_scores([1, 1, 0], [1, 0, 1], **{argument: column}, n_resamples=20) == expected
+
+
+@pytest.mark.parametrize(
+    "names",
+    [pd.Series(["a", pd.NA, pd.NA], dtype="string"), pa.array(["a", None, None]), [1.0, np.nan, np.nan]],
+)
+def test_a_missing_name_is_refused_in_every_kind_of_column(names):
+    with pytest.raises(ValueError, match=r"clusters: every row needs a name; row 1 has none \(2 in all\)"):
+        judge_scores([1, 1, 1], [1, 0, 1], clusters=names)
+
+
+@pytest.mark.parametrize("names", [{"a": 1}, "abc", 3, np.array([["a", "b"]])])
+def test_names_that_are_no_column_are_refused_by_their_argument(names):
+    with pytest.raises(ValueError, match="agents: expected "):
+        judge_scores([1, 1, 1], [1, 0, 1], agents=names)
 
 
 def test_no_rows_give_undefined_figures_and_no_groups():
