@@ -25,6 +25,9 @@ INITIAL_CONCURRENCY: Final = 32
 ROUNDS_TO_RECOVER: Final = 16
 """After a cut the limit grows by the most that is allowed divided by this, every round."""
 
+DOUBLED_BELOW: Final = 4
+"""So few calls are doubled with every round also after a cut, which chance refusals bring about."""
+
 RATE_LIMIT_TIMEOUT_S: Final = 900.0
 """So long nothing but refusals may come; longer than limits a minute need, shorter than those a day."""
 
@@ -289,7 +292,7 @@ class AdaptiveLimit:
             self._gap_s = shorter if shorter > FIRST_GAP_S / 2 else 0.0
             return
         step = max(1.0, self.max_in_flight / ROUNDS_TO_RECOVER) / self._allowed
-        step = 1.0 if self._is_starting else min(1.0, step)
+        step = 1.0 if self._is_starting or self._allowed < DOUBLED_BELOW else min(1.0, step)
         self._allowed = min(float(self.max_in_flight), self._allowed + step)
         self._changed.set()
 

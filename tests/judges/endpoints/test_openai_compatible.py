@@ -17,6 +17,7 @@ from judges.types import Image, Message, ModelSettings, Reply, TokenProbability
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.faults import FAULTS, FaultPlan
 from tests.support.llm_server.http import Answer, Connection
+from tests.support.llm_server.rate_limits import RateLimitRule
 from tests.support.llm_server.server import LLMServer
 
 ASKED = (Message("user", "Was it done?"),)
@@ -168,9 +169,10 @@ def test_an_answer_without_a_reply_may_go_well_another_time_and_keeps_what_came(
     assert (failure.input_tokens, failure.output_tokens) == counted
 
 
-def test_an_error_inside_of_a_good_answer_is_read_by_its_own_status():
+@pytest.mark.parametrize("code", [429, "rate_limit_exceeded"])
+def test_an_error_inside_of_a_good_answer_is_read_by_its_own_status_or_code(code):
     with pytest.raises(CallFailed) as failed:
-        parse_reply(json.dumps({"error": {"message": "slower", "code": 429}}))
+        parse_reply(json.dumps({"error": {"message": "slower", "code": code}}))
     assert failed.value.kind == "rate_limit"
 
 
@@ -277,6 +279,15 @@ def test_retry_after_and_the_unknown_parameter_are_read():
     with LLMServer(unsupported={"seed"}) as server:
         assert failure_of(server).parameter == "seed"
         assert attempt(server, unsupported_params={"seed"}).state == "ok"
+
+
+def test_what_an_answer_says_of_limits_comes_with_the_reply_and_with_the_refusal():
+    rule = RateLimitRule(requests=1)
+    with LLMServer(rate_limits=rule) as server:
+        reply, refused = attempt(server), failure_of(server)
+    assert reply.rate_limits.requests == (0, 1, pytest.approx(60, abs=1))
+    assert refused.rate_limits.requests == (0, 1, pytest.approx(60, abs=5))
+    assert refused.retry_after_s == pytest.approx(60, abs=5)
 
 
 def test_what_came_of_a_cut_answer_is_kept():

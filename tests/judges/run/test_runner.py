@@ -275,8 +275,8 @@ def storm(server, folder, judge):
     A reply that is on its way when the client gives up waiting is paid, so the client waits long enough.
     """
     result = run(server, folder, "--max-in-flight", 8, "--timeout", 4, judge=judge)
-    assert result.exit_code == 0, result.output
     records = list(read_judgments(folder / "run"))
+    assert result.exit_code == any(record["state"] == "error" for record in records), result.output
     assert [record["trajectory_id"] for record in records] == DEV
     assert Counter(record["state"] for record in records) == states(folder)
     assert server.counts.paid_twice() == {}
