@@ -162,13 +162,24 @@ class BoardRow(JudgeInfo):
     """What maintainers found: ``verified`` (run again by others), ``labels exposed`` (test labels got in)."""
 
     @property
-    def is_comparable(self) -> bool:
-        """Whether its figures stand beside those of others: on test, by a protocol that is named, untuned.
+    def why_not_comparable(self) -> str:
+        """Why its figures do not stand beside those of others; empty where they do.
 
         A submission may have used test labels: it says so, and is compared and ranked with what it says.
         """
-        is_on_test = bool(self.protocol) and self.split in ("test", INFERRED) and not self.test_labels_used
-        return self.provenance in ("scored", "reference") or is_on_test
+        if self.provenance in ("scored", "reference"):
+            return ""
+        if self.test_labels_used:
+            return "tuned on test"
+        if self.split == "dev and test":
+            return "evaluated on dev and test together"
+        is_known = self.protocol and self.split in ("test", INFERRED)
+        return "" if is_known else "reported without split or protocol"
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether it was evaluated on test, by a protocol that is named, and not tuned on it."""
+        return not self.why_not_comparable
 
     @property
     def basis(self) -> str:

@@ -159,13 +159,9 @@ def unranked_reason(row: BoardRow, found: Mapping[str, Any]) -> str:
     """Why a row that is no reference has no rank."""
     if row.provenance == "scored":
         return "metric undefined" if found["best"] else "another submission of the judge is ranked"
-    if row.test_labels_used:
-        return "tuned on test"
-    if row.split != "test" or not row.protocol:
-        return {"": "split not named", "dev and test": "dev and test together"}.get(
-            row.split, "split not named, test by its metrics"
-        )
-    return "reported by its authors"
+    if row.is_comparable and row.split != "test":
+        return "split not named, test by its metrics"
+    return row.why_not_comparable or "reported by its authors"
 
 
 def _name(row: BoardRow) -> str:

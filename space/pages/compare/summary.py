@@ -27,6 +27,9 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     """One sentence: who is better overall, and on which benchmarks that holds or turns around."""
     first, second = names[pair.first], names[pair.second]
     overall, figure = pair.overall, FIGURE_WORDS[found.figure]
+    for name, place in ((first, pair.first), (second, pair.second)):
+        if why := found.entrants[place].row.why_not_comparable:
+            return f"{first} and {second} cannot be compared: {name} is {why}."
     if overall.value is None:
         return f"{first} and {second} cannot be compared by {figure}: it is undefined for one of them."
     if pair.runs is not None and pair.runs.agreement.percent == 1:

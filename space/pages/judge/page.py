@@ -131,7 +131,9 @@ def _values(
         "costs": describe_costs(facts.costs) if facts.costs else [],
         "costs_absent": facts.costs_absent,
         "receipt": _receipt(board, row),
-        "eval_results": eval_results_yaml(board, row) if row.provenance != "reference" else "",
+        "eval_results": eval_results_yaml(board, row)
+        if row.provenance != "reference" and row.is_comparable
+        else "",
         "bibtex": judge_bibtex(row),
     }
 

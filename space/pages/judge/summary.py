@@ -49,6 +49,8 @@ def lead(view: JudgeView) -> str:
 def rank_sentence(view: JudgeView) -> str:
     """Its rank by precision, a range where the test set leaves the order open; why it has none otherwise."""
     rank = view.found["rank"]
+    if rank is None and (why := view.row.why_not_comparable):
+        return f"It cannot be compared with others ({why}), so it is shown and not ranked."
     if rank is None:
         reasons = {
             "reference": "It is a reference: it is shown beside the judges and has no rank.",

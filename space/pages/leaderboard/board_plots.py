@@ -75,9 +75,12 @@ _ORDER: Final = {"reference": 0, "scored": 1}
 
 
 def _drawn(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
-    """The cell of a judge that stands for itself, or of the human point; None for the constant references."""
+    """The cell of a judge that stands for itself, or of the human point; None for the constant references.
+
+    Also None for a judge that cannot be compared: a point would stand among points that it is not one of.
+    """
     cell = cell_of(row, choice)
-    if not cell or None in (cell["precision"], cell["recall"]):
+    if not cell or None in (cell["precision"], cell["recall"]) or not row.is_comparable:
         return None
     if row.provenance == "reference":
         return cell if row.id == SECOND_ANNOTATOR else None

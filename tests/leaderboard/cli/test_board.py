@@ -45,8 +45,8 @@ def test_the_published_board_is_printed_with_ranks_intervals_and_evidence():
 def test_why_a_row_has_no_rank_stands_below(published):
     text = " ".join(printed(published).split())
     assert "Not ranked, tuned on test: Hunter-Seeker." in text
-    assert "Not ranked, dev and test together: JEV-27B-VL." in text
-    assert "Not ranked, split not named: 72B-voting@4 Ensemble," in text
+    assert "Not ranked, evaluated on dev and test together: JEV-27B-VL." in text
+    assert "Not ranked, reported without split or protocol: 72B-voting@4 Ensemble," in text
     assert "Not ranked, split not named, test by its metrics: WebJudge (o4-mini)," in text
     assert "reported: metrics as reported; nothing is derived from them." in text
 
