@@ -26,7 +26,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   notice.className = "notice bad not-loaded";
   notice.setAttribute("role", "alert");
   notice.textContent = "This could not be loaded: the server does not answer, or you are offline. Below is what was shown before; choose again to retry.";
-  target.prepend(notice);
+  (target.cells?.[0] ?? target).prepend(notice); // in a row of a table: within its cell
 });
 
 // Menus of boxes: their text names what is ticked; a click elsewhere, or Escape, closes them.

@@ -55,7 +55,7 @@ def test_an_address_with_nonsense_shows_the_board_and_says_so(page, space):
     assert (
         "sets label to a value that this page does not have" in page.locator(".address-notice").inner_text()
     )
-    assert len(shown(page)) == 2
+    assert len(shown(page)) == 3
     page.get_by_label("Search").fill("")
     page.wait_for_function("() => location.search === ''")
 
@@ -84,7 +84,7 @@ def test_without_scripts_the_table_is_filled_and_the_form_works(browser, space):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(space.url + "/?q=qwen")
-    assert len(shown_without_scripts(page)) == 2
+    assert len(shown_without_scripts(page)) == 3
     page.get_by_label("Search").fill("aer")
     page.get_by_role("button", name="Show", exact=True).click()
     page.wait_for_url("**q=aer**")
