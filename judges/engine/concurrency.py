@@ -2,9 +2,9 @@
 
 It is found as TCP finds what a connection takes. It starts with a few calls and doubles them with every round
 of replies (slow start). When the endpoint wants fewer, the limit is halved, once for all calls that were
-under way then, down to one call; when single calls are refused too, the gap between them widens. Replies
-undo both in steps. A ``Retry-After`` stops every call. Requests and tokens a minute are token buckets: those
-of the user, and those that the endpoint tells in its headers.
+under way then; refusals in a row, without a reply in between, bring it down to one call, and then widen the
+gap between calls. Replies undo both in steps. A ``Retry-After`` stops every call. Requests and tokens a
+minute are token buckets: those of the user, and those that the endpoint names in its headers.
 
 A refusal for too many calls is never final while other calls are answered: only when nothing but refusals
 came for ``rate_limit_timeout_s`` no further call is made.
@@ -25,8 +25,9 @@ INITIAL_CONCURRENCY: Final = 32
 ROUNDS_TO_RECOVER: Final = 16
 """After a cut the limit grows by the most that is allowed divided by this, every round."""
 
-DOUBLED_BELOW: Final = 4
-"""So few calls are doubled with every round also after a cut, which chance refusals bring about."""
+FEW_CALLS: Final = 4
+"""The limit is cut below this only by refusals in a row, without a reply in between: others may be chance, or
+replies that are late. Below it, it doubles with every round of replies."""
 
 RATE_LIMIT_TIMEOUT_S: Final = 900.0
 """So long nothing but refusals may come; longer than limits a minute need, shorter than those a day."""
@@ -115,13 +116,13 @@ class Slot:
 
     def refused(self, retry_after_s: float | None = None, limits: RateLimits | None = None) -> None:
         """The endpoint says that it is one call too many, and wants none at all for ``retry_after_s``."""
-        self._limit._cut(self._cuts)
+        self._limit._cut(self._cuts, is_refused=True)
         self._limit._pause(retry_after_s)
         self._learn(limits)
 
     def overloaded(self) -> None:
         """The endpoint seems to have too many calls: no answer came in time, or it was not available."""
-        self._limit._cut(self._cuts)
+        self._limit._cut(self._cuts, is_refused=False)
 
     def _learn(self, limits: RateLimits | None) -> None:
         pool = self._pool
@@ -292,18 +293,20 @@ class AdaptiveLimit:
             self._gap_s = shorter if shorter > FIRST_GAP_S / 2 else 0.0
             return
         step = max(1.0, self.max_in_flight / ROUNDS_TO_RECOVER) / self._allowed
-        step = 1.0 if self._is_starting or self._allowed < DOUBLED_BELOW else min(1.0, step)
+        step = 1.0 if self._is_starting or self._allowed < FEW_CALLS else min(1.0, step)
         self._allowed = min(float(self.max_in_flight), self._allowed + step)
         self._changed.set()
 
-    def _cut(self, cuts_before: int) -> None:
+    def _cut(self, cuts_before: int, *, is_refused: bool) -> None:
         if cuts_before == self._cuts:  # one burst of refusals is one sign, not many
             self._cuts += 1
             self._is_starting = False
-            if self._allowed < 2 and self._refused_since is not None:  # no reply since the refusal before
+            is_again = is_refused and self._refused_since is not None  # without a reply in between
+            if is_again and self._allowed < 2:
                 self._gap_s = min(MAX_GAP_S, max(FIRST_GAP_S, 2 * self._gap_s))
                 self._next_at = self._clock() + self._gap_s
-            self._allowed = max(1.0, min(self._allowed, float(self.in_flight)) / 2)
+            halved = min(self._allowed, float(self.in_flight)) / 2
+            self._allowed = min(self._allowed, max(1.0 if is_again else float(FEW_CALLS), halved))
 
     def _pause(self, retry_after_s: float | None) -> None:
         """After a refusal; a wait that the run has no time for holds nobody: others may be answered."""

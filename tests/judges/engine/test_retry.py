@@ -224,8 +224,8 @@ def test_refusals_cut_the_limit_and_a_pause_holds_everyone(tmp_path):
     limit = AdaptiveLimit(8, clock=lambda: clock.now, sleep=sleep)
     endpoint = Endpoint(CallFailed("rate_limit", "429", retry_after_s=30), Reply("fine"))
     Kit(tmp_path, endpoint=endpoint, limit=limit).ask(call())
-    # one was under way, so one is allowed; its reply doubles that
-    assert (clock.now, limit.allowed) == (30.0, 2)
+    # one refusal cuts to 4 of 8; the reply adds a part of a step
+    assert (clock.now, limit.allowed) == (30.0, 4)
 
 
 def test_no_reply_in_time_is_a_sign_of_too_many_calls(tmp_path):
