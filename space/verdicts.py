@@ -8,6 +8,7 @@ alone. Single errors are given where they may be seen: on dev, and on test where
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -126,7 +127,7 @@ class JudgeVerdicts:
                 best = [row.id for row in board.ranking(LABEL) if row.labels[LABEL]["best"]]
                 is_whole = {judge for judge, column in carried.items() if column.is_complete}
                 files = (self._of_file(row_id) for row_id in best if row_id not in is_whole)
-                found = [column for column in files if column is not None][:MOST_JUDGES]
+                found = islice(filter(None, files), MOST_JUDGES)
                 self._known = (key, {**carried, **{column.judge: column for column in found}})
             return self._known[1]
 

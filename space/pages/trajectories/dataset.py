@@ -78,11 +78,11 @@ class OpenedDataset:
         return published_votes(self.dataset)
 
     @cached_property
-    def judges(self) -> frozenset[str]:
-        """The rows of the board whose verdicts the dataset carries, on any split."""
-        names = {RULE_BASED} if self.dataset.splits("rewards") else set()
-        for split in self.dataset.splits("judgments"):
-            names |= set(self.dataset.table("judgments", split, ["judge"])["judge"].unique().to_pylist())
+    def judges_on_test(self) -> frozenset[str]:
+        """The rows of the board whose verdicts on test the dataset carries."""
+        names = {RULE_BASED} if "test" in self.dataset.splits("rewards") else set()
+        if "test" in self.dataset.splits("judgments"):
+            names |= set(self.dataset.table("judgments", "test", ["judge"])["judge"].unique().to_pylist())
         return frozenset(row_id for name in names if (row_id := judge_names().get(name, ("", None))[1]))
 
     def entry(self, trajectory_id: str) -> TrajectoryEntry:
@@ -204,7 +204,7 @@ class Explorer:
         """How judges voted on each trajectory; counted anew when dataset or board are others."""
         with _readable():
             submitted = self._submitted.of_suite(opened.suite)
-            judges = [judge for judge in submitted if judge.submission_id not in opened.judges]
+            judges = [judge for judge in submitted if judge.submission_id not in opened.judges_on_test]
             known = (opened.version, tuple(judge.submission_id for judge in judges))
             counted = self._counted.get(opened.suite)
             if counted is None or counted[0] != known:

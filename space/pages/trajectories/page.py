@@ -114,9 +114,11 @@ def story_fragment(explorer: Explorer, query: str) -> Fragment:
 
 def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | None) -> str:
     """What the judge wrote whose verdict an address opens; empty where it opens none."""
-    if judge is None or not judge.has_reasoning:
+    try:
+        has_some = judge is not None and judge.has_reasoning
+        return reasoning_in(explorer.reasoning(trajectory_id, judge.key) or "") if has_some else ""
+    except (KeyError, TrajectoriesUnavailable):
         return ""
-    return reasoning_in(explorer.reasoning(trajectory_id, judge.key) or "")
 
 
 def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> DisputeForm | None:

@@ -11,6 +11,7 @@ from core.settings import Settings
 from core.suite import load_suite
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import browse_fragment, story_fragment
+from space.pages.trajectories.verdicts import reasoning_in
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
@@ -140,6 +141,19 @@ def test_a_dev_story_shows_the_experts_and_a_test_story_says_that_it_does_not(ex
     assert 'class="said-table"' not in of_test
     assert "Labels of test trajectories are not shown." in of_test
     assert "not as the experts" not in of_test
+
+
+def test_an_address_can_open_what_a_judge_wrote(explorer, entries):
+    name, judge, reply = next(
+        (entry.trajectory_id, judge.key, reply)
+        for entry in entries
+        for judge in explorer.story(entry.trajectory_id).judges
+        if judge.has_reasoning and (reply := explorer.reasoning(entry.trajectory_id, judge.key))
+    )
+    page = story_fragment(explorer, f"id={name}&judge={judge}").html
+    (opened,) = re.findall(r'<details class="judge" open.*?</details>', page, re.S)
+    assert reasoning_in(reply) in shown_text(opened)
+    assert '<details class="judge" open' not in story_fragment(explorer, f"id={name}&judge=nobody").html
 
 
 def test_the_story_of_the_sample_can_be_read_beside_a_built_dataset(explorer):

@@ -73,6 +73,11 @@ def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
     assert found.said == Labels(True, None, None, None)
     elsewhere = SimpleNamespace(**{**vars(judge), "places": {}})
     assert len(judges_of(dataset, entry, [elsewhere], ())) == len(JUDGES)
+    # A judge of a paper, whose file is here, has no sender; where the dataset carries it, it is there once.
+    of_paper = SimpleNamespace(**{**vars(judge), "submission_id": "paper/other", "account": ""})
+    assert judges_of(dataset, entry, [of_paper], ())[-1].about == "m · tree · paper"
+    carried = SimpleNamespace(**{**vars(of_paper), "submission_id": "paper/gpt-4o-tree"})
+    assert len(judges_of(dataset, entry, [carried], ())) == len(JUDGES)
 
 
 def test_every_released_folder_of_a_judge_of_the_paper_has_a_name():
