@@ -18,9 +18,11 @@ ROWS = load_published_rows()
 
 def test_there_is_a_line_for_every_cell_with_figures():
     lines = audit_texts(ROWS)
-    # Published: 4 judges of 6 cells, 9 of 18; self-reported: 5 of 6, 6 overall alone; references: 2 of 18,
-    # one of 3 x 3
-    assert len(lines) == 4 * 6 + 9 * 18 + 5 * 6 + 6 + 2 * 18 + 3 * 3
+    # The paper's: 4 judges of 6 cells, 9 of 18; references: 2 of 18, one of 3 x 3; those reported since:
+    # overall and the benchmarks that are given
+    reported = [row.labels["success"] for row in ROWS if row.provenance == "self-reported"]
+    given = sum(1 + sum(cell is not None for cell in label.by_benchmark.values()) for label in reported)
+    assert len(lines) == 4 * 6 + 9 * 18 + 2 * 18 + 3 * 3 + given
     assert {len(line) for line in lines} == {len(AUDIT_COLUMNS)}
     assert lines[0] == (
         "Rule-based (reward)", "Success", "Overall", "83.8", "55.9", "67.1", "165/32/130/779", "unique", "",
