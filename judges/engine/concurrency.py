@@ -139,17 +139,18 @@ class Slot:
 
 def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
     """What is left of a quota that was counted as a call came in, ``age_s`` ago; calls that were sent since
-    are taken off. None where it is not known when there will be more.
+    are taken off. None where nothing says when there will be more.
 
     A quota fills evenly up to its limit until it is reset: (limit - remaining) / reset a second, as OpenAI
-    describes its headers. Without a reset it is taken for one a minute.
+    describes its headers. Without a reset it is taken for one a minute, without a limit for what is left.
     """
-    if quota.limit is None or quota.limit < quota.remaining:
+    if quota.limit is None and not quota.reset_s:
         return None
-    missing = quota.limit - quota.remaining
-    per_second = missing / quota.reset_s if missing and quota.reset_s else quota.limit / 60
-    level = min(quota.limit, quota.remaining + age_s * per_second) - sent_since
-    return TokenBucket(per_second, quota.limit, clock, level)
+    limit = max(quota.limit or 0.0, quota.remaining, 1.0)
+    missing = limit - quota.remaining
+    per_second = missing / quota.reset_s if missing and quota.reset_s else limit / 60
+    level = min(limit, quota.remaining + age_s * per_second) - sent_since
+    return TokenBucket(per_second, limit, clock, level)
 
 
 class AdaptiveLimit:

@@ -215,6 +215,28 @@ def test_each_model_has_the_quotas_that_its_own_answers_name():
     assert run_in_virtual_time(run()) == (0.0, pytest.approx(1.0))
 
 
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "20"}, 20),  # no limit: one more after the reset
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-limit": "30"}, 2),  # no reset: 30 a minute
+        ({"x-ratelimit-remaining": "0"}, 0),  # nothing says when there will be more; a refusal may
+        ({"x-ratelimit-remaining": "9", "x-ratelimit-limit": "3"}, 0),  # nonsense holds nobody
+        ({"x-ratelimit-remaining-tokens": "500", "x-ratelimit-limit-tokens": "9000",
+          "x-ratelimit-reset-tokens": "17s"}, 3),  # 1,500 missing of 2,000; 8,500 / 17 = 500 come a second
+    ],
+)  # fmt: skip
+def test_the_next_call_waits_for_what_the_headers_say_is_missing(headers, seconds):
+    async def run():
+        limit = AdaptiveLimit(8, clock=asyncio.get_running_loop().time)
+        async with limit.slot() as slot:
+            slot.succeeded(None, read_rate_limits(headers))
+        async with limit.slot(tokens=2_000):
+            return asyncio.get_running_loop().time()
+
+    assert run_in_virtual_time(run()) == pytest.approx(seconds)
+
+
 def test_headers_that_promise_nothing_for_hours_are_asked_about_once_a_minute():
     async def run():
         clock = asyncio.get_running_loop().time
