@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from space.pages.judge.plots import reliability_plot, sweep_plot
+from space.pages.judge.plots import plot_values
 from space.pages.judge.summary import (
     ASKED,
     describe_calibration,
@@ -122,11 +122,9 @@ def _values(
         "is_recomputed": row.provenance != "scored" and view.found["intervals"] == "tasks",
         "findings": reading(view),
         "neighbours": neighbours(board, row, label),
-        "calibration": facts.calibration,
         "calibration_absent": facts.calibration_absent,
         "calibration_words": describe_calibration(facts.calibration) if facts.calibration else [],
-        "reliability": reliability_plot(facts.calibration) if facts.calibration else None,
-        "thresholds": sweep_plot(facts.calibration) if facts.calibration else None,
+        **(plot_values(facts.calibration) if facts.calibration else {"calibration": None}),
         "facts": _facts(row),
         "costs": describe_costs(facts.costs) if facts.costs else [],
         "costs_absent": facts.costs_absent,

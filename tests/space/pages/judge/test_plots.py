@@ -1,9 +1,12 @@
+import re
+
 import numpy as np
 import pytest
 
 from leaderboard.calibration import calibrate
-from space.pages.judge.plots import CLEARANCE, HEIGHT, WIDTH, reliability_plot, sweep_plot
+from space.pages.judge.plots import CLEARANCE, HEIGHT, WIDTH, plot_values, sweep_lines, x, y
 from space.pages.judge.summary import describe_calibration
+from space.web.frame import render
 
 
 @pytest.fixture(scope="module")
@@ -14,48 +17,55 @@ def found():
     return calibrate(scores, labels, np.arange(110), n_resamples=500)
 
 
-def x_of(plot, percent):
-    """Where a percentage stands, between the first tick (0) and the last (100)."""
-    first, last = plot.x_ticks[0].at, plot.x_ticks[-1].at
-    return pytest.approx(first + (last - first) * percent / 100, abs=0.1)
+@pytest.fixture(scope="module")
+def svgs(found):
+    """The two pictures as they are drawn: reliability, thresholds."""
+    html = render("judge/scores.html", calibration_words=[], calibration_absent="", **plot_values(found))
+    return re.findall(r"<svg.*?</svg>", html, re.S)
 
 
-def y_of(plot, percent):
-    first, last = plot.y_ticks[0].at, plot.y_ticks[-1].at
-    return pytest.approx(first + (last - first) * percent / 100, abs=0.1)
+def numbers(svg: str, element: str, *names: str) -> list[tuple[float, ...]]:
+    """The values of attributes of every such element, in the order of the picture."""
+    tags = re.findall(rf"<{element} [^>]*>", svg)
+    return [tuple(float(re.search(rf'\b{name}="([^"]*)"', tag)[1]) for name in names) for tag in tags]
 
 
-def test_a_bin_is_a_point_at_its_mean_score_and_share_and_says_so(found):
-    plot = reliability_plot(found)
-    low, high = plot.marks
-    assert (low.x, low.y) == (x_of(plot, 5), y_of(plot, 10))
-    assert (high.x, high.y) == (x_of(plot, 85), y_of(plot, 75))
-    assert low.top < low.y < low.bottom  # up is less in a picture
-    assert low.radius > high.radius  # the fuller bin
-    assert "score 0 to 0.1: 60 trajectories, mean score 5.0, 10.0 of them successful" in low.words
-    assert [bar.height for bar in plot.bars] == [46, round(46 * 40 / 60, 1)]
+def at(x_percent: float, y_percent: float) -> tuple[float, float]:
+    """Where a point stands, between 46 and 382 from the left, 296 and 12 from above."""
+    return pytest.approx((46 + 3.36 * x_percent, 296 - 2.84 * y_percent), abs=0.1)
 
 
-def test_the_sweep_draws_each_figure_where_it_is_defined(found):
-    plot = sweep_plot(found)
-    lines = {line.style: line.points.split() for line in plot.lines}
+def test_a_bin_is_a_point_at_its_mean_score_and_share_and_says_so(svgs):
+    low, high = numbers(svgs[0], "circle", "cx", "cy", "r")
+    assert low[:2] == at(5, 10)
+    assert high[:2] == at(85, 75)
+    assert low[2] > high[2]  # the fuller bin
+    _, top, bottom = numbers(re.search(r'<g class="mark">.*?</g>', svgs[0])[0], "line", "x1", "y1", "y2")[0]
+    assert top < low[1] < bottom  # up is less in a picture
+    assert "score 0 to 0.1: 60 trajectories, mean score 5.0, 10.0 of them successful (" in svgs[0]
+    assert numbers(svgs[0], "rect", "height") == [(46,), (round(46 * 40 / 60, 1),)]
+    assert 'aria-label="Reliability of the score: 2 groups, 100 trajectories in all"' in svgs[0]
+
+
+def test_the_sweep_draws_each_figure_where_it_is_defined(found, svgs):
+    lines = {line.metric: line.points.split() for line in sweep_lines(found)}
     assert {name: len(points) for name, points in lines.items()} == {"precision": 17, "recall": 19, "f1": 19}
     # from 0.90 on nothing is called a success: no precision there, recall 0
-    assert lines["recall"][-1].split(",")[1] == str(plot.y_ticks[0].at)
+    assert float(lines["recall"][-1].split(",")[1]) == y(0)
     # F1 at 0.05: 36 of 100 yes, 46 successes: 72/146; at 0.10 to 0.85: 30 of 40: 60/86, the highest
-    assert plot.best_x == x_of(plot, 10)
-    assert "F1 is highest at 0.1, 69.8" in plot.words
+    assert numbers(re.search(r'<line class="best"[^>]*>', svgs[1])[0], "line", "x1") == [(x(0.1),)]
+    assert "F1 is highest at 0.1, 69.8" in svgs[1]
+    assert all(f'points="{" ".join(points)}"' in svgs[1] for points in lines.values())
 
 
 def test_the_names_of_the_lines_do_not_cover_each_other(found):
-    ends = sorted(line.name_y for line in sweep_plot(found).lines)
+    ends = sorted(line.name_y for line in sweep_lines(found))
     assert min(np.diff(ends)) >= CLEARANCE
 
 
-def test_everything_lies_on_the_picture(found):
-    plot = reliability_plot(found)
-    for mark in plot.marks:
-        assert 0 < mark.x < WIDTH and 0 < mark.top <= mark.bottom < HEIGHT
+def test_everything_lies_on_the_picture(svgs):
+    for left, right, top, bottom in numbers(svgs[0], "line", "x1", "x2", "y1", "y2"):
+        assert 0 < left <= right < WIDTH and 0 < min(top, bottom) <= max(top, bottom) < HEIGHT
 
 
 def test_the_words_tell_what_the_score_is_worth(found):
