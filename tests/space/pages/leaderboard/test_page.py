@@ -201,6 +201,16 @@ def test_a_filter_that_fits_nothing_says_how_to_clear_it_and_an_empty_board_how_
     assert "submit</a> the first verdicts" in empty
 
 
+def test_a_row_that_cannot_be_compared_says_so_beside_its_name():
+    found = label(cell(9, 1, 1, 9))
+    unknown = row("A", found, "self-reported", split=None, protocol=None)
+    text = shown_text(table_html(board(unknown), LeaderboardQuery()))
+    assert "LLM judge · tree · not comparable" in text
+    tuned = row("A", found, "published", test_labels_used=True)
+    assert "LLM judge · tree · test labels used" in shown_text(table_html(board(tuned), LeaderboardQuery()))
+    assert "not comparable" not in shown_text(table_html(board(row("A", found)), LeaderboardQuery()))
+
+
 # More rows than the page opens with
 
 
