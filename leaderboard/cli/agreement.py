@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from leaderboard.labels.labels import LabelSet
     from leaderboard.labels.quality import DisagreementRates, NoiseBand
 
+ANSWER_CODES = (("yes", 1), ("no", 0))
 EitherSplitOption = Annotated[
     Literal["dev", "test"] | None, typer.Option("--split", help="One split alone; both if left out.")
 ]
@@ -110,7 +111,7 @@ def ceiling(
             "disagreement": {
                 label: {"overall": asdict(rate.overall), "by_benchmark": {
                     name: asdict(own) for name, own in rate.by_benchmark.items()
-                }}
+                }, "by_answer": {name: asdict(rate.of(None, answer)) for name, answer in ANSWER_CODES}}
                 for label, rate in rates.items()
             },
             "bands": {name: band and asdict(band) for name, band in bands.items()},
@@ -264,6 +265,9 @@ def print_ceiling(
             rate = rates[label].by_benchmark[name].rate
             table.add_row(BENCHMARK_TITLES.get(name, name), *_ceiling_cells(cell, rate))
         console.print(table)
+        turned = [(rates[label].of(None, answer), name) for name, answer in ANSWER_CODES]
+        parts = [f"{each.differing} of {each.doubles} {name}" for each, name in turned]
+        console.print(f"the second annotator turned {' and '.join(parts)} of the first")
 
 
 def _ceiling_cells(cell: dict[str, Any], rate: float | None) -> list[str]:

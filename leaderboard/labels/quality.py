@@ -4,7 +4,10 @@ The ceiling is second annotators scored as a judge of the first, by the one metr
 better than that, a judge cannot be distinguished from a perfect one.
 
 The noise is a simulation that keeps a judge's verdicts and flips every label with the probability with which
-two annotators were seen to differ, as if another person had given the labels, and counts precision again. The
+two annotators were seen to differ, as if another person had given the labels, and counts precision again. A
+yes and a no have rates of their own: of the official labels a second person turned 6 of 39 yes and 6 of 66
+no. So few doubles leave the rates themselves open, so that each draw also draws the rates, from what the
+doubles allow (Beta distribution, Jeffreys' prior: Brown, Cai and DasGupta 2001, Statistical Science 16). The
 flips know nothing of the judge; where people and judges stumble over the same trajectories, another person's
 labels would cost the judge less than this band says.
 """
@@ -124,7 +127,7 @@ def _second_annotators(labels: LabelSet, label: str) -> dict[str, Any]:
 
 
 FEWEST_DOUBLES: Final = 30
-"""A benchmark with fewer doubles takes the rate of all: one answer more or less would move its own by 3 %."""
+"""A benchmark with fewer doubles of a class takes the rate of all: one answer would move its own by 3 %."""
 
 N_DRAWS: Final = 10_000
 
@@ -144,15 +147,21 @@ class DisagreementCount:
 
 @dataclass(frozen=True)
 class DisagreementRates:
-    """How often two annotators differ on a label, overall and by benchmark."""
+    """How often two annotators differ on a label: overall, by benchmark, and by the first one's answer.
+
+    ``by_answer`` maps (benchmark, 1 or 0) and, for all benchmarks, (None, 1 or 0).
+    """
 
     overall: DisagreementCount
     by_benchmark: Mapping[str, DisagreementCount]
+    by_answer: Mapping[tuple[str | None, int], DisagreementCount]
 
-    def of(self, benchmark: str | None) -> float | None:
-        """The rate to simulate with: the benchmark's own where it has enough doubles, else that of all."""
-        own = self.by_benchmark.get(benchmark) if benchmark is not None else None
-        return own.rate if own is not None and own.doubles >= FEWEST_DOUBLES else self.overall.rate
+    def of(self, benchmark: str | None, answer: int) -> DisagreementCount:
+        """The doubles to simulate with: the benchmark's own where they are enough, else those of all."""
+        own = self.by_answer.get((benchmark, answer))
+        if own is not None and own.doubles >= FEWEST_DOUBLES:
+            return own
+        return self.by_answer.get((None, answer), DisagreementCount(0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,36 +176,61 @@ class NoiseBand:
 
 def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> DisagreementRates:
     """The rates of one label over all trajectories of the sets that two annotated and answered."""
-    counts: dict[str, list[int]] = {}
+    found: dict[tuple[str | None, int], list[int]] = {}
     for labels in label_sets:
         first, second = labels.primary[label], labels.second[label]
         for place in np.flatnonzero(labels.annotated_twice & (first >= 0) & (second >= 0)):
-            found = counts.setdefault(labels.trajectories[place].benchmark, [0, 0])
-            found[0] += int(first[place] != second[place])
-            found[1] += 1
-    overall = (
-        DisagreementCount(*(sum(column) for column in zip(*counts.values(), strict=True))) if counts else None
+            for benchmark in (labels.trajectories[place].benchmark, None):
+                counts = found.setdefault((benchmark, int(first[place])), [0, 0])
+                counts[0] += int(first[place] != second[place])
+                counts[1] += 1
+    by_answer = {group: DisagreementCount(*counts) for group, counts in found.items()}
+    names = sorted({benchmark for benchmark, _ in found if benchmark is not None})
+    return DisagreementRates(
+        _both_answers(by_answer, None),
+        MappingProxyType({name: _both_answers(by_answer, name) for name in names}),
+        MappingProxyType(by_answer),
     )
-    by_benchmark = {name: DisagreementCount(*found) for name, found in sorted(counts.items())}
-    return DisagreementRates(overall or DisagreementCount(0, 0), MappingProxyType(by_benchmark))
+
+
+def _both_answers(
+    by_answer: Mapping[tuple[str | None, int], DisagreementCount], benchmark: str | None
+) -> DisagreementCount:
+    counts = [by_answer.get((benchmark, answer), DisagreementCount(0, 0)) for answer in (0, 1)]
+    return DisagreementCount(sum(c.differing for c in counts), sum(c.doubles for c in counts))
 
 
 def precision_under_noise(
-    tp: np.ndarray, fp: np.ndarray, rates: np.ndarray, n_draws: int = N_DRAWS, seed: int = 0
+    tp: np.ndarray,
+    fp: np.ndarray,
+    of_yes: Sequence[DisagreementCount],
+    of_no: Sequence[DisagreementCount],
+    n_draws: int = N_DRAWS,
+    seed: int = 0,
 ) -> NoiseBand | None:
-    """The band of a judge with ``tp`` and ``fp`` (cells,), whole numbers; labels flip at ``rates`` (cells,).
+    """The band of a judge with ``tp`` and ``fp`` (cells,), whole numbers.
 
-    A flip turns a TP into an FP and the other way round; what the judge called successful stays, so the
-    expected precision is sum(tp (1 - rate) + fp rate) / sum(tp + fp). Seeded. None where the judge never
-    says yes.
+    ``of_yes`` and ``of_no`` are the doubles of each cell by their first answer. A flipped yes turns a TP into
+    an FP, a flipped no the other way round; what the judge called successful stays, so the expected precision
+    is sum(tp (1 - rate of yes) + fp rate of no) / sum(tp + fp). Cells with the same doubles have the same
+    rate in a draw. Seeded. None where the judge never says yes, and where labels that count have no doubles.
     """
     called_successful = int(np.sum(tp) + np.sum(fp))
-    if not called_successful:
+    counted = [(n, each) for n, each in zip((*tp, *fp), (*of_yes, *of_no), strict=True) if n]
+    if not called_successful or any(not each.doubles for _, each in counted):
         return None
     generator = np.random.default_rng(seed)
-    size = (n_draws, len(tp))
-    kept = generator.binomial(tp, 1 - rates, size=size) + generator.binomial(fp, rates, size=size)
-    drawn = kept.sum(axis=1) / called_successful
+    rates = {}
+    for _, each in counted:
+        if id(each) not in rates:
+            ends = each.differing + 0.5, each.doubles - each.differing + 0.5
+            rates[id(each)] = generator.beta(*ends, size=n_draws)
+    right = np.zeros(n_draws, dtype=np.int64)
+    for n, each in ((n, each) for n, each in zip(tp, of_yes, strict=True) if n):
+        right += generator.binomial(n, 1 - rates[id(each)])
+    for n, each in ((n, each) for n, each in zip(fp, of_no, strict=True) if n):
+        right += generator.binomial(n, rates[id(each)])
+    drawn = right / called_successful
     low, high = percentile_intervals(drawn[:, None])[0]
     return NoiseBand(float(np.sum(tp)) / called_successful, float(drawn.mean()), low, high)
 
@@ -209,7 +243,7 @@ def noise_band(
     By benchmark where the cells hold all of the overall counts, else overall. None where counts or rates
     are not known, and where the judge never says yes.
     """
-    if found is None or found["overall"]["tp"] is None or rates.overall.rate is None:
+    if found is None or found["overall"]["tp"] is None:
         return None
     cells = list(found["by_benchmark"].items())
     is_split_up = all(
@@ -218,4 +252,5 @@ def noise_band(
     if not is_split_up:
         cells = [(None, found["overall"])]
     tp, fp = (np.array([cell[count] or 0 for _, cell in cells], dtype=np.int64) for count in ("tp", "fp"))
-    return precision_under_noise(tp, fp, np.array([rates.of(name) for name, _ in cells]), n_draws, seed)
+    of_yes, of_no = ([rates.of(name, answer) for name, _ in cells] for answer in (1, 0))
+    return precision_under_noise(tp, fp, of_yes, of_no, n_draws, seed)

@@ -191,6 +191,7 @@ def describe_label_noise(
     band = noise_band(row.labels.get(label), rates)
     if band is None or not rates.overall.differing:
         return None
+    yes, no = rates.of(None, 1), rates.of(None, 0)
     left, right = axis.place(band.low), axis.place(band.high)
     ends = interval((band.low, band.high))
     return LabelNoise(
@@ -199,9 +200,11 @@ def describe_label_noise(
         words=f"another person's labels: {ends}",
         sentence=(
             f"Two annotators differ on {rates.overall.differing} of the {rates.overall.doubles} trajectories "
-            "that both labelled. If another person, who differs as often, gave every label, its precision of "
-            f"{percent(band.precision)} % would be about {percent(band.mean)} %, and within {ends} in 95 of "
-            "100 draws: the pale band below the interval."
+            f"that both labelled: on {yes.differing} of {yes.doubles} that the first called true, and "
+            f"{no.differing} of {no.doubles} others. If another person, who differs as often, gave every "
+            f"label, its precision of {percent(band.precision)} % would be about {percent(band.mean)} %, and "
+            f"within {ends} in 95 of 100 draws, which also draw how often people differ: the pale band below "
+            "the interval."
         ),
         caveat=CAVEAT,
     )

@@ -106,11 +106,16 @@ def test_the_ceiling_scores_second_annotators_and_shows_what_noise_does_to_a_fil
     overall = found["labels"]["success"]["overall"]
     assert overall["n"] == 10 and overall["fp"] + overall["fn"] == 2
     assert found["disagreement"]["success"]["overall"] == {"differing": 2, "doubles": 10}
-    # 8 TP, 2 FP, labels turned at 2 of 10: 8 * 0.8 + 2 * 0.2 = 6.8 of 10
+    by_answer = found["disagreement"]["success"]["by_answer"]
+    assert sum(each["doubles"] for each in by_answer.values()) == 10
+    # 8 TP, 2 FP; the mean of a rate is (differing + 1/2) / (doubles + 1)
+    yes, no = ((each["differing"] + 0.5) / (each["doubles"] + 1) for each in map(by_answer.get, ("yes", "no")))
     assert found["bands"]["mine.jsonl"]["precision"] == 0.8
-    assert found["bands"]["mine.jsonl"]["mean"] == pytest.approx(0.68, abs=0.01)
+    assert found["bands"]["mine.jsonl"]["mean"] == pytest.approx((8 * (1 - yes) + 2 * no) / 10, abs=0.01)
     shown = run("ceiling", "mine.jsonl").stdout
     assert "mine.jsonl" in shown and "WebArena" in shown
+    counts = [f"{by_answer[name]['differing']} of {by_answer[name]['doubles']} {name}" for name in ("yes", "no")]
+    assert f"the second annotator turned {' and '.join(counts)} of the first" in shown
 
 
 def test_a_ceiling_needs_doubles_and_labels(run, tmp_path, monkeypatch):

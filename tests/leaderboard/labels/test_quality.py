@@ -22,9 +22,14 @@ from leaderboard.labels.quality import (
 )
 from leaderboard.paper.published import load_published_rows
 
+MANY = 10_000_000
+"""Doubles beyond doubt: the rate is as good as known."""
 
-def band_of(tp, fp, rate, **how):
-    return precision_under_noise(np.array(tp), np.array(fp), np.array(rate), **how)
+
+def band_of(tp, fp, rates, **how):
+    """Cells that flip at known rates, the same for a yes and a no."""
+    known = [DisagreementCount(round(rate * MANY), MANY) for rate in rates]
+    return precision_under_noise(np.array(tp), np.array(fp), known, known, **how)
 
 
 def test_the_mean_and_the_width_are_those_of_the_arithmetic():
@@ -43,13 +48,38 @@ def test_each_cell_flips_at_its_own_rate():
     assert found.mean == pytest.approx(0.8, abs=0.003)
 
 
+def test_a_yes_and_a_no_flip_at_their_own_rates():
+    yes, no = DisagreementCount(MANY // 5, MANY), DisagreementCount(MANY // 20, MANY)
+    found = precision_under_noise(np.array([100]), np.array([100]), [yes], [no])
+    # 100 * 0.8 + 100 * 0.05 = 85 of 200
+    assert found.mean == pytest.approx(0.425, abs=0.002)
+
+
+def test_few_doubles_leave_the_rate_open():
+    found = precision_under_noise(
+        np.array([165]), np.array([32]), [DisagreementCount(6, 39)], [DisagreementCount(6, 66)]
+    )
+    # 165 * (1 - 6.5 / 40) + 32 * 6.5 / 67 = 141.3 of 197: the means of Beta(6.5, 33.5) and Beta(6.5, 60.5)
+    assert found.mean == pytest.approx(141.3 / 197, abs=0.003)
+    # sd of the rate .0576 * 165 / 197 = .048, of the flips sqrt(165 * .1625 * .8375) / 197 = .024
+    half = 1.96 * math.hypot(0.048, 0.024)
+    assert found.high - found.low == pytest.approx(2 * half, abs=0.015)
+
+
 def test_without_noise_nothing_moves_and_with_all_labels_turned_everything_does():
-    assert (band_of([7], [3], [0.0]).low, band_of([7], [3], [0.0]).high) == (0.7, 0.7)
-    assert band_of([7], [3], [1.0]).mean == pytest.approx(0.3)
+    assert band_of([7], [3], [0.0]).low == pytest.approx(0.7)
+    assert band_of([7], [3], [0.0]).high == pytest.approx(0.7)
+    assert band_of([7], [3], [1.0]).mean == pytest.approx(0.3, abs=0.001)
 
 
 def test_a_judge_that_never_says_yes_has_no_band():
     assert band_of([0, 0], [0, 0], [0.1, 0.1]) is None
+
+
+def test_labels_without_doubles_have_no_band_unless_none_of_them_counts():
+    some, none = DisagreementCount(1, 10), DisagreementCount(0, 0)
+    assert precision_under_noise(np.array([5]), np.array([5]), [some], [none]) is None
+    assert precision_under_noise(np.array([5]), np.array([0]), [some], [none]) is not None
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.floats(0, 1)), min_size=1, max_size=5))
@@ -61,19 +91,26 @@ def test_a_band_is_in_order_and_repeats_with_its_seed(cells):
         assert 0 <= found.low <= found.high <= 1
         expected = sum(t * (1 - r) + f * r for t, f, r in cells) / (sum(tp) + sum(fp))
         spread = math.sqrt(sum((t + f) * r * (1 - r) for t, f, r in cells)) / (sum(tp) + sum(fp))
-        assert found.mean == pytest.approx(expected, abs=6 * spread / math.sqrt(200) + 1e-9)
+        assert found.mean == pytest.approx(expected, abs=6 * spread / math.sqrt(200) + 1e-4)
 
 
 RATES = DisagreementRates(
-    DisagreementCount(10, 100), {"webarena": DisagreementCount(8, 40), "workarena": DisagreementCount(0, 29)}
+    DisagreementCount(0, 0),
+    {},
+    {
+        (None, 1): DisagreementCount(MANY // 10, MANY),
+        (None, 0): DisagreementCount(MANY // 20, MANY),
+        ("webarena", 1): DisagreementCount(MANY // 5, MANY),
+        ("workarena", 1): DisagreementCount(0, 29),
+    },
 )
 
 
-def test_a_benchmark_has_its_own_rate_only_with_30_doubles():
-    # 8 of 40; 29 doubles are too few, and elsewhere there are none: 10 of 100
-    assert [RATES.of(name) for name in ("webarena", "workarena", "assistantbench", None)] == [
-        0.2, 0.1, 0.1, 0.1,
-    ]  # fmt: skip
+def test_a_benchmark_has_its_own_rate_only_with_30_doubles_of_that_answer():
+    # one of five; 29 doubles are too few, and elsewhere there are none: one of ten
+    found = [RATES.of(name, 1).rate for name in ("webarena", "workarena", "assistantbench", None)]
+    assert found == [0.2, 0.1, 0.1, 0.1]
+    assert RATES.of("webarena", 0).rate == 0.05
 
 
 def test_a_row_is_simulated_by_benchmark_where_its_cells_hold_all_counts():
@@ -88,7 +125,7 @@ def test_a_row_is_simulated_by_benchmark_where_its_cells_hold_all_counts():
 
 def test_without_counts_or_doubles_there_is_no_band():
     row = {"overall": {"tp": 1, "fp": 1}, "by_benchmark": {}}
-    assert noise_band(row, DisagreementRates(DisagreementCount(0, 0), {})) is None
+    assert noise_band(row, DisagreementRates(DisagreementCount(0, 0), {}, {})) is None
     assert noise_band({"overall": {"tp": None, "fp": None}, "by_benchmark": {}}, RATES) is None
     assert noise_band(None, RATES) is None
 
@@ -103,7 +140,19 @@ def test_the_official_annotators_differ_on_12_of_105(official_settings):
         "webarena": DisagreementCount(12, 102),
         "workarena++": DisagreementCount(0, 3),
     }
-    assert rates.of("workarena++") == 12 / 105
+    # of the first's 39 yes the second keeps 33 (TP), of its 66 no 60 (TN)
+    assert rates.of("workarena++", 1) == DisagreementCount(6, 39)
+    assert rates.of("workarena++", 0) == DisagreementCount(6, 66)
+    assert rates.of("webarena", 0).doubles <= 66
+
+
+@pytest.mark.labels
+def test_the_band_of_the_rule_based_judge_is_as_wide_as_the_doubles_allow(official_settings):
+    sets = [load_labels(load_suite(), split, official_settings) for split in ("dev", "test")]
+    row = {"overall": {"tp": 165, "fp": 32}, "by_benchmark": {}}
+    band = noise_band(row, disagreement_rates(sets, "success"))
+    # one rate for both, taken for certain, gave 71.6 to 80.2 %
+    assert (band.low, band.high) == (pytest.approx(0.60, abs=0.02), pytest.approx(0.81, abs=0.02))
 
 
 IDS = [f"webarena/agent-{agent}/webarena.{task}" for task in range(4) for agent in "ab"]
