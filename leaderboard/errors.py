@@ -20,7 +20,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from core.ids import TrajectoryId
 from core.suite import Suite
 from leaderboard.board.export import inert
-from leaderboard.labels.agreement import cohen_kappa, confusion_table, percent_agreement
+from leaderboard.labels.coefficients import cohen_kappa, confusion_table, percent_agreement
 from leaderboard.labels.labels import LabelSet
 
 Kind = Literal["false positive", "false negative"]

@@ -49,8 +49,8 @@ def agreement(
 ) -> None:
     """Say how far annotators agree.
 
-    Percent, Cohen's kappa and Krippendorff's alpha, by question, benchmark, two people and time; which
-    trajectories they differ on only where the labels may be seen.
+    Percent, Cohen's kappa, Krippendorff's alpha and Gwet's AC1, by question, benchmark, two people and time;
+    which trajectories they differ on only where the labels may be seen.
     """
     from leaderboard.labels.agreement import agreement_json, agreement_report, open_items
 
@@ -177,7 +177,7 @@ def _scored(
     return found
 
 
-AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "alpha", "left out")
+AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1", "95 %", "left out")
 
 
 def print_agreement(
@@ -201,6 +201,8 @@ def print_agreement(
         console.print(_of_question(QUESTION_TITLES[question], result))
     console.print(_confusion(report.questions["optimality"]))
     console.print("kappa is Cohen's, alpha Krippendorff's (optimality: ordinal); left out: one was unsure")
+    console.print("AC1 is Gwet's: read it where nearly all answers are alike, which draws kappa to 0")
+    console.print("95 % intervals are over tasks")
     if items:
         console.print(_items(items))
 
@@ -210,9 +212,17 @@ def _figures(found: Agreement) -> list[str]:
         f"{found.pairs:,}",
         percent(found.percent),
         coefficient(found.kappa),
+        _coefficient_interval(found.kappa_ci),
         coefficient(found.alpha),
+        _coefficient_interval(found.alpha_ci),
+        coefficient(found.ac1),
+        _coefficient_interval(found.ac1_ci),
         f"{found.left_out:,}",
     ]
+
+
+def _coefficient_interval(ends: Sequence[float] | None) -> str:
+    return "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
 
 
 def _of_question(title: str, result: QuestionAgreement) -> Table:

@@ -2,95 +2,31 @@
 
 A double is two annotations of one trajectory by two people; three people make three of them. An answer of
 Unsure, or none, is missing: the double does not count for that question.
-
-The coefficients take categories as whole numbers from 0, in their order where they have one; a value below 0
-is missing and is left out. They are None where they are undefined.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
 from core.ids import TrajectoryId
 from core.vocabulary import LABELS
-from leaderboard.judge_precision.confusion import ratio
 from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE, Annotation
+from leaderboard.labels.coefficients import (
+    Level,
+    agreement_intervals,
+    cohen_kappa,
+    coincidence_matrices,
+    confusion_table,
+    gwet_ac1,
+    krippendorff_alpha,
+    percent_agreement,
+    rating_counts,
+)
 from leaderboard.labels.labels import LabelSet
-
-Level = Literal["nominal", "ordinal"]
-
-
-def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
-    """How often each pair of answers occurs: int64 of shape (n_categories, n_categories), rows the first's.
-
-    ``first`` and ``second`` are whole numbers of shape (n,); pairs in which one is missing are left out.
-    """
-    both = (first >= 0) & (second >= 0)
-    codes = first[both].astype(np.int64) * n_categories + second[both]
-    return np.bincount(codes, minlength=n_categories**2).reshape(n_categories, n_categories)
-
-
-def percent_agreement(table: np.ndarray) -> float | None:
-    """The share of equal answers in a confusion table, as a fraction; None without pairs."""
-    return ratio(int(np.trace(table)), int(table.sum()))
-
-
-def cohen_kappa(table: np.ndarray) -> float | None:
-    """Cohen's kappa of a confusion table, (p_o - p_e) / (1 - p_e), unweighted, in [-1, 1].
-
-    None without pairs, and where both always give one and the same answer: then p_e is 1.
-    Source: Cohen 1960; in whole numbers up to the one division.
-    """
-    n = int(table.sum())
-    by_chance = sum(int(a) * int(b) for a, b in zip(table.sum(axis=0), table.sum(axis=1), strict=True))
-    return ratio(n * int(np.trace(table)) - by_chance, n * n - by_chance)
-
-
-def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categories: int) -> np.ndarray:
-    """How many annotators gave each unit each value: int64 of shape (n_units, n_categories).
-
-    ``units`` (0 to n_units - 1) and ``values`` are whole numbers of shape (annotations,); missing values are
-    left out.
-    """
-    given = values >= 0
-    codes = units[given].astype(np.int64) * n_categories + values[given]
-    return np.bincount(codes, minlength=n_units * n_categories).reshape(n_units, n_categories)
-
-
-def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | None:
-    """Krippendorff's alpha of ``rating_counts``: 1 full agreement, 0 that of chance; may be below 0.
-
-    Any number of annotators a unit; units with fewer than two values say nothing and are left out. Under
-    ``ordinal`` categories farther apart differ more. None where no unit has two values, and where all values
-    are one and the same: then chance cannot disagree. Source: Krippendorff 2011, sections C and E.
-    """
-    pairable = counts[counts.sum(axis=1) > 1].astype(np.float64)
-    if not len(pairable):
-        return None
-    weighted = pairable / (pairable.sum(axis=1, keepdims=True) - 1)
-    coincidences = weighted.T @ pairable - np.diag(weighted.sum(axis=0))
-    totals = pairable.sum(axis=0)
-    distances = _distances(totals, level)
-    expected = float(totals @ distances @ totals)
-    if not expected:
-        return None
-    observed = float((coincidences * distances).sum())
-    return 1 - (float(totals.sum()) - 1) * observed / expected
-
-
-def _distances(totals: np.ndarray, level: Level) -> np.ndarray:
-    """Squared distances of the categories: (c, c). Ordinal: the values in between, the two ends by half."""
-    places = np.arange(len(totals))
-    if level == "nominal":
-        return (places[:, None] != places).astype(np.float64)
-    # With half of its own values before it, each category has a place on one line.
-    middles = np.cumsum(totals) - totals / 2
-    return (middles[:, None] - middles) ** 2
-
 
 ALPHA_LEVELS: Final[MappingProxyType[str, Level]] = MappingProxyType(
     {**dict.fromkeys(LABELS, "nominal"), "optimality": "ordinal"}
@@ -102,8 +38,10 @@ MISSING: Final = -1
 class Agreement:
     """``percent`` is the share of equal answers as a fraction, ``kappa`` Cohen's, ``alpha`` Krippendorff's.
 
-    Alpha is nominal, for optimality ordinal. All are None where undefined. ``pairs`` is the number of doubles
-    in which both answered; ``left_out`` of those in which one was unsure or did not answer.
+    Alpha is nominal, for optimality ordinal. ``ac1`` is Gwet's, for questions with nearly one answer. All are
+    None where undefined. ``pairs`` is the number of doubles in which both answered; ``left_out`` of those in
+    which one was unsure or did not answer. The intervals, [low, high], are 95 % over tasks; None where they
+    were not asked for, or cannot be had.
     """
 
     pairs: int
@@ -111,19 +49,25 @@ class Agreement:
     kappa: float | None
     alpha: float | None
     left_out: int = 0
+    ac1: float | None = None
+    kappa_ci: Sequence[float] | None = None
+    alpha_ci: Sequence[float] | None = None
+    ac1_ci: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Doubles:
     """Annotations and the doubles among them.
 
-    ``units`` (annotations,) is the trajectory of each as a number; ``codes`` maps each question to int64 of
-    that shape, the place of the answer in ``ANSWERS``, -1 where missing. ``first`` and ``second`` (doubles,)
-    are the places of the two annotations, the earlier in the file first.
+    ``units`` (annotations,) is the trajectory of each as a number, ``tasks`` (trajectories,) the task of each
+    trajectory as a number; ``codes`` maps each question to int64 of shape (annotations,), the place of the
+    answer in ``ANSWERS``, -1 where missing. ``first`` and ``second`` (doubles,) are the places of the two
+    annotations, the earlier in the file first.
     """
 
     annotations: tuple[Annotation, ...]
     units: np.ndarray
+    tasks: np.ndarray
     codes: MappingProxyType[str, np.ndarray]
     first: np.ndarray
     second: np.ndarray
@@ -142,7 +86,9 @@ def find_doubles(annotations: Sequence[Annotation]) -> Doubles:
         earlier.append(place)
     first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     codes = {question: _codes(counted, question) for question in QUESTIONS}
-    return Doubles(counted, np.array(units, dtype=np.int64), MappingProxyType(codes), first, second)
+    ids = [TrajectoryId.parse(trajectory_id) for trajectory_id in numbers]
+    tasks = _numbered([f"{each.benchmark}/{each.task}" for each in ids])
+    return Doubles(counted, np.array(units, dtype=np.int64), tasks, MappingProxyType(codes), first, second)
 
 
 def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
@@ -160,6 +106,11 @@ def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation,
     return tuple(found)
 
 
+def _numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Equal names as equal numbers from 0."""
+    return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
+
+
 def _codes(annotations: Sequence[Annotation], question: str) -> np.ndarray:
     places = {answer: place for place, answer in enumerate(ANSWERS[question])}
     found = [places.get(annotation.answer(question), MISSING) for annotation in annotations]
@@ -167,7 +118,11 @@ def _codes(annotations: Sequence[Annotation], question: str) -> np.ndarray:
 
 
 def agreement_of(
-    doubles: Doubles, question: str, chosen: np.ndarray | None = None, swapped: np.ndarray | None = None
+    doubles: Doubles,
+    question: str,
+    chosen: np.ndarray | None = None,
+    swapped: np.ndarray | None = None,
+    with_intervals: bool = False,
 ) -> Agreement:
     """Agreement on a question over all doubles, or the ``chosen`` ones: bool of shape (doubles,).
 
@@ -185,13 +140,37 @@ def agreement_of(
     rows = np.unique(np.concatenate([first, second]))
     units, numbers = np.unique(doubles.units[rows], return_inverse=True)
     counts = rating_counts(numbers, codes[rows], len(units), n_categories)
+    level = ALPHA_LEVELS[question]
+    intervals = {}
+    if with_intervals:
+        tasks = _numbered(doubles.tasks[units])
+        of_double = tasks[np.searchsorted(units, doubles.units[first])]
+        intervals = _intervals(one, other, of_double, counts, tasks, level)
     return Agreement(
         pairs=int(table.sum()),
         percent=percent_agreement(table),
         kappa=cohen_kappa(table),
-        alpha=krippendorff_alpha(counts, ALPHA_LEVELS[question]),
+        alpha=krippendorff_alpha(counts, level),
         left_out=len(first) - int(table.sum()),
+        ac1=gwet_ac1(table),
+        **intervals,
     )
+
+
+def _intervals(
+    one: np.ndarray,
+    other: np.ndarray,
+    of_double: np.ndarray,
+    counts: np.ndarray,
+    of_unit: np.ndarray,
+    level: Level,
+) -> dict[str, list[float] | None]:
+    """Intervals over tasks: ``of_double`` and ``of_unit`` are the tasks of doubles and of trajectories."""
+    n_tasks, c = int(of_unit.max(initial=-1)) + 1, counts.shape[1]
+    tables = np.zeros((n_tasks, c, c))
+    both = (one >= 0) & (other >= 0)
+    np.add.at(tables, (of_double[both], one[both], other[both]), 1)
+    return agreement_intervals(tables, coincidence_matrices(counts, of_unit, n_tasks), level)
 
 
 def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
@@ -206,7 +185,11 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
     pairs = int(table.sum())
     alpha = krippendorff_alpha(counts, ALPHA_LEVELS[question])
     left_out = len(units) - pairs
-    return Agreement(pairs, percent_agreement(table), cohen_kappa(table), alpha, left_out)
+    trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
+    tasks = _numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
+    intervals = _intervals(*codes, tasks, counts, tasks, ALPHA_LEVELS[question])
+    found = percent_agreement(table), cohen_kappa(table), alpha, left_out, gwet_ac1(table)
+    return Agreement(pairs, *found, **intervals)
 
 
 BATCH: Final = 20
@@ -385,10 +368,10 @@ def _question(doubles: Doubles, groups: _Groups, question: str) -> QuestionAgree
     codes = doubles.codes[question]
     table = confusion_table(codes[doubles.first], codes[doubles.second], len(ANSWERS[question]))
     return QuestionAgreement(
-        overall=agreement_of(doubles, question),
+        overall=agreement_of(doubles, question, with_intervals=True),
         by_benchmark=MappingProxyType(
             {
-                name: agreement_of(doubles, question, _where(groups.benchmarks, name))
+                name: agreement_of(doubles, question, _where(groups.benchmarks, name), with_intervals=True)
                 for name in sorted(set(groups.benchmarks))
             }
         ),

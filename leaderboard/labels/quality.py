@@ -212,24 +212,27 @@ def precision_under_noise(
 
     ``of_yes`` and ``of_no`` are the doubles of each cell by their first answer. A flipped yes turns a TP into
     an FP, a flipped no the other way round; what the judge called successful stays, so the expected precision
-    is sum(tp (1 - rate of yes) + fp rate of no) / sum(tp + fp). Cells with the same doubles have the same
-    rate in a draw. Seeded. None where the judge never says yes, and where labels that count have no doubles.
+    is sum(tp (1 - rate of yes) + fp rate of no) / sum(tp + fp). In a draw the rates of all cells are high or
+    low together: one cell may take the doubles of all benchmarks, which hold those of another, so that
+    independent draws would count them twice. Seeded. None where the judge never says yes, and where labels
+    that count have no doubles.
     """
     called_successful = int(np.sum(tp) + np.sum(fp))
-    counted = [(n, each) for n, each in zip((*tp, *fp), (*of_yes, *of_no), strict=True) if n]
-    if not called_successful or any(not each.doubles for _, each in counted):
+    if not called_successful:
         return None
     generator = np.random.default_rng(seed)
-    rates = {}
-    for _, each in counted:
-        if id(each) not in rates:
-            ends = each.differing + 0.5, each.doubles - each.differing + 0.5
-            rates[id(each)] = generator.beta(*ends, size=n_draws)
     right = np.zeros(n_draws, dtype=np.int64)
-    for n, each in ((n, each) for n, each in zip(tp, of_yes, strict=True) if n):
-        right += generator.binomial(n, 1 - rates[id(each)])
-    for n, each in ((n, each) for n, each in zip(fp, of_no, strict=True) if n):
-        right += generator.binomial(n, rates[id(each)])
+    for counts, of_answer, is_kept in ((tp, of_yes, True), (fp, of_no, False)):
+        order = generator.permutation(n_draws)
+        rates: dict[DisagreementCount, np.ndarray] = {}
+        for n, doubles in zip(counts, of_answer, strict=True):
+            if n and not doubles.doubles:
+                return None
+            if n and doubles not in rates:
+                ends = doubles.differing + 0.5, doubles.doubles - doubles.differing + 0.5
+                rates[doubles] = np.sort(generator.beta(*ends, size=n_draws))[order]
+            if n:
+                right += generator.binomial(n, 1 - rates[doubles] if is_kept else rates[doubles])
     drawn = right / called_successful
     low, high = percentile_intervals(drawn[:, None])[0]
     return NoiseBand(float(np.sum(tp)) / called_successful, float(drawn.mean()), low, high)

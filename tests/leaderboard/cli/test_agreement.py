@@ -109,12 +109,12 @@ def test_the_ceiling_scores_second_annotators_and_shows_what_noise_does_to_a_fil
     by_answer = found["disagreement"]["success"]["by_answer"]
     assert sum(each["doubles"] for each in by_answer.values()) == 10
     # 8 TP, 2 FP; the mean of a rate is (differing + 1/2) / (doubles + 1)
-    yes, no = ((each["differing"] + 0.5) / (each["doubles"] + 1) for each in map(by_answer.get, ("yes", "no")))
+    yes, no = ((by_answer[a]["differing"] + 0.5) / (by_answer[a]["doubles"] + 1) for a in ("yes", "no"))
     assert found["bands"]["mine.jsonl"]["precision"] == 0.8
     assert found["bands"]["mine.jsonl"]["mean"] == pytest.approx((8 * (1 - yes) + 2 * no) / 10, abs=0.01)
     shown = run("ceiling", "mine.jsonl").stdout
     assert "mine.jsonl" in shown and "WebArena" in shown
-    counts = [f"{by_answer[name]['differing']} of {by_answer[name]['doubles']} {name}" for name in ("yes", "no")]
+    counts = [f"{by_answer[a]['differing']} of {by_answer[a]['doubles']} {a}" for a in ("yes", "no")]
     assert f"the second annotator turned {' and '.join(counts)} of the first" in shown
 
 

@@ -13,16 +13,22 @@ from sklearn.metrics import cohen_kappa_score
 from core.settings import Settings
 from core.suite import load_suite
 from leaderboard.judge_precision.confusion import confusion_counts, figures, kappa_from_counts
+from leaderboard.judge_precision.intervals import resampling_weights
 from leaderboard.labels.agreement import (
     agreement_json,
     agreement_of,
     agreement_report,
     annotator_agreement,
-    cohen_kappa,
-    confusion_table,
     find_doubles,
-    krippendorff_alpha,
     open_items,
+)
+from leaderboard.labels.coefficients import (
+    agreement_intervals,
+    cohen_kappa,
+    coincidence_matrices,
+    confusion_table,
+    gwet_ac1,
+    krippendorff_alpha,
     percent_agreement,
     rating_counts,
 )
@@ -344,3 +350,83 @@ def test_the_released_annotations_have_the_known_counts_and_agreement(official_s
     assert round(test.questions["success"].overall.kappa, 3) == 0.777
     # 52 on the diagonal: 12 + 9 + 5 + 26
     assert [row[grade] for grade, row in enumerate(test.questions["optimality"].confusion)] == [12, 9, 5, 26]
+
+
+# -- AC1 and intervals
+
+
+def test_ac1_stays_high_where_nearly_all_answers_are_alike_and_kappa_falls_to_0():
+    # Gwet 2008's case: 118 of 125 agree on the first answer, 7 differ, none agree on the second
+    table = np.array([[118, 5], [2, 0]])
+    # p_o = 118 / 125 = .944; q = (123 + 120) / 250 = .972; p_e = 2 q (1 - q) = .054432
+    assert gwet_ac1(table) == pytest.approx((0.944 - 0.054432) / (1 - 0.054432))
+    assert cohen_kappa(table) < 0
+
+
+def test_ac1_of_three_categories_by_hand():
+    table = np.array([[2, 1, 0], [0, 1, 0], [0, 0, 1]])
+    # p_o = 4 / 5; q = (5, 3, 2) / 10; p_e = (.25 + .21 + .16) / 2 = .31
+    assert gwet_ac1(table) == pytest.approx((0.8 - 0.31) / 0.69)
+    assert gwet_ac1(np.zeros((2, 2))) is None
+    # all alike: chance cannot explain that, while kappa is undefined
+    assert gwet_ac1(np.array([[5, 0], [0, 0]])) == 1.0
+
+
+def doubles_over_tasks(n_tasks, seed=3):
+    """Codes of two annotators on three trajectories a task that agree in about four of five."""
+    generator = np.random.default_rng(seed)
+    first = generator.integers(0, 3, 3 * n_tasks)
+    second = np.where(generator.random(3 * n_tasks) < 0.8, first, generator.integers(0, 3, 3 * n_tasks))
+    return first, second, np.repeat(np.arange(n_tasks), 3)
+
+
+def interval_inputs(first, second, tasks):
+    counts = rating_counts(np.tile(np.arange(len(first)), 2), np.concatenate([first, second]), len(first), 3)
+    tables = np.stack([confusion_table(first[tasks == t], second[tasks == t], 3) for t in np.unique(tasks)])
+    return tables, counts, coincidence_matrices(counts, tasks, len(tables))
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal"])
+def test_intervals_are_those_of_computing_each_resample_anew(level):
+    first, second, tasks = doubles_over_tasks(12)
+    tables, counts, coincidences = interval_inputs(first, second, tasks)
+    found = agreement_intervals(tables, coincidences, level, n_resamples=60, seed=5)
+    weights = np.concatenate(list(resampling_weights(12, 60, 5))).astype(int)
+    values = {"kappa_ci": [], "alpha_ci": [], "ac1_ci": []}
+    for drawn in weights:
+        table = (drawn[:, None, None] * tables).sum(axis=0)
+        values["kappa_ci"].append(cohen_kappa(table))
+        values["ac1_ci"].append(gwet_ac1(table))
+        values["alpha_ci"].append(krippendorff_alpha(np.repeat(counts, drawn[tasks], axis=0), level))
+    for name, resampled in values.items():
+        assert found[name] == pytest.approx(np.quantile(resampled, [0.025, 0.975])), name
+
+
+def test_an_interval_holds_the_coefficient_and_shrinks_with_more_tasks():
+    widths = []
+    for n_tasks in (20, 200):
+        first, second, tasks = doubles_over_tasks(n_tasks)
+        tables, counts, coincidences = interval_inputs(first, second, tasks)
+        found = agreement_intervals(tables, coincidences, "nominal", n_resamples=1_000)
+        kappa, alpha = cohen_kappa(tables.sum(axis=0)), krippendorff_alpha(counts)
+        assert found["kappa_ci"][0] < kappa < found["kappa_ci"][1]
+        assert found["alpha_ci"][0] < alpha < found["alpha_ci"][1]
+        widths.append(found["kappa_ci"][1] - found["kappa_ci"][0])
+    assert widths[1] < widths[0] / 2  # sqrt(10) = 3.2 times narrower
+
+
+def test_one_task_or_full_agreement_has_no_interval():
+    one = np.array([[[3, 1], [0, 2]]])
+    assert set(agreement_intervals(one, one, "nominal").values()) == {None}
+    alike = np.array([[[3, 0], [0, 2]], [[1, 0], [0, 4]]])
+    assert agreement_intervals(alike, 2 * alike, "nominal", n_resamples=50)["kappa_ci"] is None
+
+
+@pytest.mark.labels
+def test_the_official_agreement_has_intervals_over_tasks(official_settings):
+    suite = load_suite()
+    overall = agreement_report(load_annotations(suite, official_settings)).questions["success"].overall
+    assert overall.kappa_ci[0] < overall.kappa < overall.kappa_ci[1]
+    assert overall.alpha_ci[0] < overall.alpha < overall.alpha_ci[1]
+    assert overall.ac1_ci[0] < overall.ac1 < overall.ac1_ci[1]
+    assert overall.kappa_ci[1] - overall.kappa_ci[0] > 0.2  # some 100 doubles leave much open

@@ -66,6 +66,13 @@ def test_few_doubles_leave_the_rate_open():
     assert found.high - found.low == pytest.approx(2 * half, abs=0.015)
 
 
+def test_what_is_not_known_of_the_rates_does_not_average_out_over_benchmarks():
+    yes, all_yes, no = DisagreementCount(6, 36), DisagreementCount(6, 39), [DisagreementCount(6, 66)] * 2
+    apart = precision_under_noise(np.array([80, 80]), np.array([0, 0]), [yes, all_yes], no)
+    together = precision_under_noise(np.array([160, 0]), np.array([0, 0]), [yes, all_yes], no)
+    assert apart.high - apart.low == pytest.approx(together.high - together.low, rel=0.05)
+
+
 def test_without_noise_nothing_moves_and_with_all_labels_turned_everything_does():
     assert band_of([7], [3], [0.0]).low == pytest.approx(0.7)
     assert band_of([7], [3], [0.0]).high == pytest.approx(0.7)

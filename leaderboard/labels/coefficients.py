@@ -1,0 +1,162 @@
+"""Coefficients of agreement, and their 95 % intervals over resamples of tasks.
+
+They take categories as whole numbers from 0, in their order where they have one; a value below 0 is missing
+and is left out. They are None where they are undefined.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from leaderboard.judge_precision.confusion import ratio
+from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals, resampled_counts
+
+Level = Literal["nominal", "ordinal"]
+
+
+def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
+    """How often each pair of answers occurs: int64 of shape (n_categories, n_categories), rows the first's.
+
+    ``first`` and ``second`` are whole numbers of shape (n,); pairs in which one is missing are left out.
+    """
+    both = (first >= 0) & (second >= 0)
+    codes = first[both].astype(np.int64) * n_categories + second[both]
+    return np.bincount(codes, minlength=n_categories**2).reshape(n_categories, n_categories)
+
+
+def percent_agreement(table: np.ndarray) -> float | None:
+    """The share of equal answers in a confusion table, as a fraction; None without pairs."""
+    return ratio(int(np.trace(table)), int(table.sum()))
+
+
+def cohen_kappa(table: np.ndarray) -> float | None:
+    """Cohen's kappa of a confusion table, (p_o - p_e) / (1 - p_e), unweighted, in [-1, 1].
+
+    None without pairs, and where both always give one and the same answer: then p_e is 1.
+    Source: Cohen 1960; in whole numbers up to the one division.
+    """
+    n = int(table.sum())
+    by_chance = sum(int(a) * int(b) for a, b in zip(table.sum(axis=0), table.sum(axis=1), strict=True))
+    return ratio(n * int(np.trace(table)) - by_chance, n * n - by_chance)
+
+
+def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categories: int) -> np.ndarray:
+    """How many annotators gave each unit each value: int64 of shape (n_units, n_categories).
+
+    ``units`` (0 to n_units - 1) and ``values`` are whole numbers of shape (annotations,); missing values are
+    left out.
+    """
+    given = values >= 0
+    codes = units[given].astype(np.int64) * n_categories + values[given]
+    return np.bincount(codes, minlength=n_units * n_categories).reshape(n_units, n_categories)
+
+
+def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | None:
+    """Krippendorff's alpha of ``rating_counts``: 1 full agreement, 0 that of chance; may be below 0.
+
+    Any number of annotators a unit; units with fewer than two values say nothing and are left out. Under
+    ``ordinal`` categories farther apart differ more. None where no unit has two values, and where all values
+    are one and the same: then chance cannot disagree. Source: Krippendorff 2011, sections C and E.
+    """
+    pairable = counts[counts.sum(axis=1) > 1].astype(np.float64)
+    if not len(pairable):
+        return None
+    weighted = pairable / (pairable.sum(axis=1, keepdims=True) - 1)
+    coincidences = weighted.T @ pairable - np.diag(weighted.sum(axis=0))
+    totals = pairable.sum(axis=0)
+    distances = _distances(totals, level)
+    expected = float(totals @ distances @ totals)
+    if not expected:
+        return None
+    observed = float((coincidences * distances).sum())
+    return 1 - (float(totals.sum()) - 1) * observed / expected
+
+
+def _distances(totals: np.ndarray, level: Level) -> np.ndarray:
+    """Squared distances of the categories: (c, c). Ordinal: the values in between, the two ends by half."""
+    places = np.arange(len(totals))
+    if level == "nominal":
+        return (places[:, None] != places).astype(np.float64)
+    # With half of its own values before it, each category has a place on one line.
+    middles = np.cumsum(totals) - totals / 2
+    return (middles[:, None] - middles) ** 2
+
+
+def gwet_ac1(table: np.ndarray) -> float | None:
+    """Gwet's AC1 of a confusion table, (p_o - p_e) / (1 - p_e), p_e = sum(q (1 - q)) / (categories - 1).
+
+    ``q`` is a category's mean share of both annotators' answers. Where nearly all answers are alike kappa
+    falls to 0 however often people agree, as chance alone would; AC1 does not. Read them side by side.
+    None without pairs. Source: Gwet 2008, British Journal of Mathematical and Statistical Psychology 61.
+    """
+    found = float(_ac1s(table[None].astype(np.float64))[0])
+    return None if np.isnan(found) else found
+
+
+def agreement_intervals(
+    tables: np.ndarray, coincidences: np.ndarray, level: Level, n_resamples: int = N_RESAMPLES, seed: int = 0
+) -> dict[str, list[float] | None]:
+    """``kappa_ci``, ``alpha_ci`` and ``ac1_ci`` as [low, high] from the counts of each task, (tasks, c, c).
+
+    ``tables`` are confusion tables, ``coincidences`` those of `coincidence_matrices`. The runs of several
+    agents on one task are answered alike, so tasks are resampled. None with fewer than two tasks, and where
+    every resample gives the same: that is no measure of error.
+    """
+    names = ("kappa_ci", "alpha_ci", "ac1_ci")
+    rests_on = int((tables.sum(axis=(1, 2)) > 0).sum())
+    if rests_on < 2 or not n_resamples:
+        return dict.fromkeys(names)
+    n_tasks, c, _ = tables.shape
+    columns = np.concatenate([tables.reshape(n_tasks, -1), coincidences.reshape(n_tasks, -1)], axis=1)
+    totals = resampled_counts(columns, n_resamples, seed).reshape(n_resamples, 2, c, c)
+    samples = (_kappas(totals[:, 0]), _alphas(totals[:, 1], level), _ac1s(totals[:, 0]))
+    found: dict[str, list[float] | None] = {}
+    for name, values in zip(names, samples, strict=True):
+        interval = percentile_intervals(values[:, None])[0]
+        found[name] = interval if interval is not None and interval[0] < interval[1] else None
+    return found
+
+
+def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) -> np.ndarray:
+    """Krippendorff's coincidences of each task from ``rating_counts``: float64 of shape (n_tasks, c, c).
+
+    ``tasks`` (units,) is the task of each unit as a number from 0.
+    """
+    n = counts.sum(axis=1)
+    weighted = counts / np.maximum(n - 1, 1)[:, None] * (n > 1)[:, None]
+    of_units = weighted[:, :, None] * counts[:, None, :]
+    diagonal = np.arange(counts.shape[1])
+    of_units[:, diagonal, diagonal] -= weighted
+    found = np.zeros((n_tasks, *of_units.shape[1:]))
+    np.add.at(found, tasks, of_units)
+    return found
+
+
+def _kappas(tables: np.ndarray) -> np.ndarray:
+    """Cohen's kappa of each table, (resamples, c, c); NaN where undefined."""
+    n = tables.sum(axis=(1, 2))
+    by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (n * np.trace(tables, axis1=1, axis2=2) - by_chance) / (n * n - by_chance)
+
+
+def _ac1s(tables: np.ndarray) -> np.ndarray:
+    n = tables.sum(axis=(1, 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = (tables.sum(axis=1) + tables.sum(axis=2)) / (2 * n)[:, None]
+        by_chance = (shares * (1 - shares)).sum(axis=1) / (tables.shape[1] - 1)
+        return (np.trace(tables, axis1=1, axis2=2) / n - by_chance) / (1 - by_chance)
+
+
+def _alphas(coincidences: np.ndarray, level: Level) -> np.ndarray:
+    totals = coincidences.sum(axis=2)
+    places = np.arange(totals.shape[1])
+    if level == "nominal":
+        distances = np.broadcast_to((places[:, None] != places).astype(np.float64), coincidences.shape)
+    else:
+        middles = np.cumsum(totals, axis=1) - totals / 2
+        distances = (middles[:, :, None] - middles[:, None, :]) ** 2
+    expected = np.einsum("ri,rij,rj->r", totals, distances, totals)
+    observed = (coincidences * distances).sum(axis=(1, 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return 1 - (totals.sum(axis=1) - 1) * observed / expected
