@@ -189,4 +189,10 @@ def _cells(counts: dict[str, Any]) -> list[str]:
 def _percent(agreement: dict[str, Any]) -> str:
     if agreement["percent"] is None:
         return "no doubles"
-    return f"{agreement['percent']:.1%} of {agreement['pairs']}, kappa {coefficient(agreement['kappa'])}"
+    ends = agreement["kappa_ci"]
+    within = f" ({coefficient(ends[0])} to {coefficient(ends[1])})" if ends else ""
+    return (
+        f"{agreement['percent']:.1%} of {agreement['pairs']}, "
+        f"kappa {coefficient(agreement['kappa'])}{within}, "
+        f"AC1 {coefficient(agreement['ac1'])}"
+    )

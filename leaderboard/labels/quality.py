@@ -123,7 +123,8 @@ def _counts(labels: LabelSet, rows: np.ndarray) -> dict[str, Any]:
 
 def _second_annotators(labels: LabelSet, label: str) -> dict[str, Any]:
     agreement = annotator_agreement(labels, label)
-    return {"pairs": agreement.pairs, "percent": agreement.percent, "kappa": agreement.kappa}
+    names = ("pairs", "percent", "kappa", "kappa_ci", "alpha", "alpha_ci", "ac1", "ac1_ci")
+    return {name: getattr(agreement, name) for name in names}
 
 
 FEWEST_DOUBLES: Final = 30
