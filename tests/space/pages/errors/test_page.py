@@ -1,7 +1,9 @@
 """The error page: the queue, tags, their counts and comparison, and that hidden labels admit none of it."""
 
 import csv
+import html
 import io
+import re
 
 import pytest
 
@@ -182,11 +184,15 @@ def test_hidden_test_labels_admit_no_tag_and_no_question_whether_there_is_an_err
 
 
 def test_a_judge_page_leads_to_its_errors_only_where_they_may_be_seen(service, ids, private):
-    def links(service, judge) -> bool:
-        return f'href="/errors?judge={judge}"' in local_client(service).get(f"/judge?id={judge}").text
+    def links(service, judge) -> set[str]:
+        page = local_client(service).get(f"/judge?id={judge}").text
+        return {html.unescape(found) for found in re.findall(r'href="(/errors\?[^"]*)"', page)}
 
-    assert links(service, ids["Beta"])
-    assert not links(*private)
+    found, beta = links(service, ids["Beta"]), ids["Beta"]
+    assert f"/errors?judge={beta}" in found
+    assert {f"/errors?judge={beta}&split=test&kind={kind}" for kind in ("fp", "fn")} <= found
+    assert f"/errors?judge={beta}&split=test&kind=fp&agent=agent-a" in found
+    assert links(*private) == set()
 
 
 def test_hostile_notes_and_names_stay_text(client, service, ids, hostile):
