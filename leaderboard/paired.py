@@ -115,8 +115,9 @@ def approximate_difference(
 ) -> Difference:
     """The difference of two cells (CELL of product.md) from their own intervals, errors added in squares.
 
-    Source: Newcombe 1998, method 10 (hybrid score); the same rule decides the board's ties. Without an
-    interval where either cell has none for the figure.
+    Source: Newcombe 1998, method 10 (hybrid score). The board tests the same difference, but with all other
+    pairs at once: two judges apart here may tie there. Without an interval where either cell has none for
+    the figure.
     """
     values = [None if cell is None else cell.get(figure) for cell in (first, second)]
     if first is None or second is None or values[0] is None or values[1] is None:

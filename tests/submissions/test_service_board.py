@@ -104,6 +104,16 @@ def test_nothing_that_says_much_about_labels_is_on_the_board(service):
         assert task not in public
 
 
+def test_ranks_by_other_metrics_stand_on_the_labels_at_hand(service):
+    send(service, verdicts(service.suite, misses=3, false_alarms=4))
+    board = service.board()
+    overall = board.rows[0].labels["success"]["overall"]
+    by_task = board._ranking_data.labels_by_task["success"]
+    totals = [sum(counts) for counts in zip(*by_task, strict=True)]
+    assert totals == [overall["positives"], overall["n"] - overall["positives"]]
+    assert board.ranks("success", "recall")[board.rows[0].id].place == 1
+
+
 def test_another_suite_over_the_same_records_has_a_board_of_its_own(service, tmp_path):
     send(service, verdicts(service.suite))
     folder = tmp_path / "other"

@@ -373,6 +373,16 @@ def test_rows_with_verdicts_are_paired_by_other_metrics_where_labels_are_at_hand
     assert paired.to_bytes() == board_of(*records).to_bytes()
 
 
+def test_what_ranks_stand_on_is_in_no_text_of_a_board(judged):
+    records = [judged.record("a", judged.verdicts(3)), judged.record("b", judged.verdicts(9))]
+    by_task = {"success": [[1, 1]] * 60}
+    board = make_board("small", records, (), "0123456789ab", labels_by_task=by_task)
+    board.ranks("success", "recall")
+    for text in (repr(board), str(vars(board)), board.to_bytes().decode()):
+        assert "counts_by_task" not in text
+        assert "[1, 1], [1, 1]" not in text.replace("],[", "], [")
+
+
 def test_a_metric_that_is_undefined_gives_no_rank_and_an_unknown_one_is_refused(judged):
     board = board_of(
         judged.record("silent", np.zeros_like(judged.labels)), judged.record("other", judged.labels)

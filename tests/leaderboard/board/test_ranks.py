@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from leaderboard.board.ranks import (
     DESIGN_EFFECTS,
-    LOWER_IS_BETTER,
     RANKED_METRICS,
     Contender,
     Rank,
@@ -344,7 +343,3 @@ def test_the_interval_from_counts_is_near_that_of_drawing_so_many_rows(metric):
     assert count_interval(metric, *map(int, counts)) == pytest.approx(
         np.quantile(values, [0.025, 0.975]), abs=0.01
     )
-
-
-def test_lower_is_better_only_where_the_metric_counts_errors():
-    assert set(LOWER_IS_BETTER) == {"fpr"}
