@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leaderboard.board import ranks
 from leaderboard.board.ranks import (
     DESIGN_EFFECTS,
     RANKED_METRICS,
@@ -162,15 +163,15 @@ def test_contenders_never_defined_on_the_same_resample_are_not_separated():
 
 
 def test_a_rank_is_a_place_and_the_places_that_the_intervals_leave_open():
-    ranks = rank_contenders([unpaired(p) for p in (0.90, 0.88, 0.75, 0.50)])
+    found = rank_contenders([unpaired(p) for p in (0.90, 0.88, 0.75, 0.50)])
     # .13 apart by .05 * sqrt(2) is 1.96 * .13 / .0707 = 3.6 standard errors; four rows need about 2.6
-    assert ranks == [Rank(1, 1, 2), Rank(2, 1, 2), Rank(3, 3, 3), Rank(4, 4, 4)]
+    assert found == [Rank(1, 1, 2), Rank(2, 1, 2), Rank(3, 3, 3), Rank(4, 4, 4)]
 
 
 def test_ties_need_not_be_groups_a_row_can_tie_with_both_its_neighbours():
-    ranks = rank_contenders([unpaired(p) for p in (0.80, 0.75, 0.70)])
+    found = rank_contenders([unpaired(p) for p in (0.80, 0.75, 0.70)])
     # 80 and 75 tie, 75 and 70 tie (1.4 standard errors), 80 and 70 do not (2.8, where three rows need 2.34)
-    assert ranks == [Rank(1, 1, 2), Rank(2, 1, 3), Rank(3, 2, 3)]
+    assert found == [Rank(1, 1, 2), Rank(2, 1, 3), Rank(3, 2, 3)]
 
 
 def test_rows_that_are_not_separated_share_one_range():
@@ -261,11 +262,11 @@ rows = st.lists(st.tuples(st.floats(0.05, 0.95), st.floats(0.001, 0.3)), max_siz
 @given(rows)
 def test_a_place_lies_within_its_range_and_ranges_follow_the_pairs(drawn):
     ordered = [unpaired(*row) for row in sorted(drawn, reverse=True)]
-    separated, ranks = separated_pairs(ordered), rank_contenders(ordered)
-    for place, rank in enumerate(ranks, start=1):
-        assert 1 <= rank.low <= rank.place == place <= rank.high <= len(ranks)
+    separated, found = separated_pairs(ordered), rank_contenders(ordered)
+    for place, rank in enumerate(found, start=1):
+        assert 1 <= rank.low <= rank.place == place <= rank.high <= len(found)
         assert rank.low - 1 == separated[:, place - 1].sum()
-        assert len(ranks) - rank.high == separated[place - 1].sum()
+        assert len(found) - rank.high == separated[place - 1].sum()
     assert not (separated & separated.T).any()
     values = np.array([contender.value for contender in ordered])
     assert (values[:, None] > values)[separated].all()
@@ -288,6 +289,15 @@ def test_a_board_separates_no_pair_that_is_not_separated_alone(drawn):
     contenders = [unpaired(*row) for row in drawn]
     for better, worse in zip(*np.nonzero(separated_pairs(contenders)), strict=True):
         assert is_separated(contenders[better], contenders[worse])
+
+
+def test_a_large_board_takes_fewer_resamples_and_separates_nearly_the_same_pairs(monkeypatch):
+    contenders = similar_judges(12, 120, seed=7)
+    every = separated_pairs(contenders)
+    monkeypatch.setattr(ranks, "_LARGEST_WORK", 66 * 2_000)  # 66 pairs on 2,000 of the 10,000 resamples
+    fewer = separated_pairs(contenders)
+    assert every.any()
+    assert (fewer != every).sum() <= 3
 
 
 def test_rows_of_every_kind_are_in_one_family(close_judges):
