@@ -19,8 +19,8 @@ from tests.support.canary import Watch, files_with_canaries, watching
 REPOSITORY = Path(__file__).parents[1]
 EVERY_TEST = bool(os.environ.get("REQUIRE_EVERY_TEST"))
 
-# Machines are noisy: no example fails for its time. `make test` draws the same 50 examples in every run. Where
-# every test is required (.ci/run), 100 new ones are drawn; a failure prints how to draw its example again.
+# Machines are noisy: no example fails for its time. `make test` draws the same 50 examples in every run.
+# Where every test is required (.ci/run), 100 new ones are drawn; a failure prints how to draw it again.
 hypothesis_settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50)
 hypothesis_settings.register_profile("fresh", deadline=None, print_blob=True)
 hypothesis_settings.load_profile("fresh" if EVERY_TEST else "fixed")

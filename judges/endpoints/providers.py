@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from judges.types import ModelSettings
 
@@ -48,6 +49,30 @@ PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
     }
 )
 """The names that ``--provider`` takes."""
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def address_of(model: ModelSettings) -> str | None:
+    """Where a model is reached, as replies and runs are named by it: scheme, host, port and path.
+
+    Two spellings of one place give the same text. A name, a password and a query are left out: they may be
+    secrets. None for a model of this process, and where the provider needs an address that is absent.
+    """
+    provider = PROVIDERS.get(model.provider)
+    address = model.base_url or (provider.base_url if provider is not None else None)
+    return None if address is None or model.provider == LOCAL else normalize_address(address)
+
+
+def normalize_address(address: str) -> str:
+    parts = urlsplit(address.strip())
+    try:
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # no port that can be: the call will say so
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    host = f"[{host}]" if ":" in host else host
+    place = host if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}:{port}"
+    return parts._replace(netloc=place, path=parts.path.rstrip("/"), query="", fragment="").geturl()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from judges.endpoints.providers import address_of
 from judges.types import Image, Message, ModelSettings, Reply, TokenProbability
 
 _BLOCK: Final = 65_536
@@ -31,6 +32,10 @@ REFRESH_AFTER_S: Final = 1.0
 """What other processes have added is looked for no more often than this."""
 
 _KEY_LENGTH: Final = 64
+
+KEY_VERSION: Final = 2
+"""Of what a key is made of. Keys of version 1 had no address, so the place that answered is not known: such
+replies stay in the folder, where runs that have their keys find them, but answer no new call."""
 
 _NOT_STORED: Final = ("is_from_cache", "rate_limits")
 _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name not in _NOT_STORED}
@@ -157,13 +162,15 @@ def _place(key: str) -> int:
 
 
 def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int, sample: int) -> str:
-    """The name of a call's answer: SHA-256 of model, parameters, messages and sample.
+    """The name of a call's answer: SHA-256 of provider, address, model, parameters, messages and sample.
 
-    Pictures go in by hash, detail and media type. The endpoint's address and its key's name are left out:
-    the same model behind another address gives the same answers.
+    Pictures go in by hash, detail and media type. The name of a model says little of what answers under it
+    (its weights, its quantization), so that another address is another model. The key's name is left out.
     """
     parameters = {
+        "key_version": KEY_VERSION,
         "provider": model.provider,
+        "address": address_of(model),
         "model": model.model,
         "temperature": model.temperature,
         "seed": model.seed,

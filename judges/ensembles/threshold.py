@@ -85,8 +85,15 @@ def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
 
 
 def score_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a run's configuration that its scores depend on, besides the runs that are judged."""
-    return {name: configuration.get(name) for name in SCORE_SETTINGS}
+    """The part of a run's configuration that its scores depend on, besides the runs that are judged.
+
+    The models' addresses are left out: a server of one's own has another one in every job.
+    """
+    models = {
+        role: {name: value for name, value in model.items() if name != "address"}
+        for role, model in (configuration.get("models") or {}).items()
+    }
+    return {name: configuration.get(name) for name in SCORE_SETTINGS} | {"models": models}
 
 
 def write_threshold(path: Path, threshold: Threshold) -> None:

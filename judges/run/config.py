@@ -14,10 +14,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from core.cli import read_settings
-from judges.endpoints.providers import PROVIDERS
+from judges.endpoints.providers import PROVIDERS, address_of
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.run.folder import diff_configurations
 from judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants
@@ -58,8 +57,7 @@ def build_configuration(
 ) -> dict[str, Any]:
     """Everything that the verdicts depend on; a run folder holds verdicts of one configuration only.
 
-    Where a model is reached, how fast, for how much money, and which of the trajectories are judged may be
-    another the next time. Raises OptionsError for a threshold file that cannot be read.
+    How fast, for how much money, and which of the trajectories are judged may be another the next time. Raises OptionsError for a threshold file that cannot be read.
     """
     return {
         "suite": suite,
@@ -99,8 +97,8 @@ def judge_facts(judge: AnyJudge) -> dict[str, Any]:
 
 
 def endpoint_addresses(models: Mapping[str, ModelSettings]) -> dict[str, str | None]:
-    """Where each role's model was reached; a name or a password in the address is left out."""
-    return {role: _without_secrets(model.base_url) for role, model in sorted(models.items())}
+    """Where each role's model is reached."""
+    return {role: address_of(model) for role, model in sorted(models.items())}
 
 
 def versions() -> dict[str, str]:
@@ -126,7 +124,8 @@ def _released_folder(name: str) -> str | None:
 
 def _identity(model: ModelSettings) -> dict[str, Any]:
     settings = asdict(model)
-    return {name: value for name, value in settings.items() if name not in ("base_url", "key_variable")}
+    del settings["base_url"], settings["key_variable"]
+    return {**settings, "address": address_of(model)}
 
 
 def _threshold(options: RunOptions) -> Any:
@@ -146,13 +145,6 @@ def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
             f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
             "dev, or choose another:\n" + "\n".join(f"  {each}" for each in differences)
         )
-
-
-def _without_secrets(address: str | None) -> str | None:
-    if address is None:
-        return None
-    parts = urlsplit(address)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 @dataclass(frozen=True, slots=True)

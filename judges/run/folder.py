@@ -18,7 +18,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +26,11 @@ from typing import Any, Final
 from core.files import atomic_write, atomic_writer
 from core.predictions.write import write_predictions
 from core.vocabulary import PREDICTION_COLUMNS
+from judges.endpoints.providers import address_of
 from judges.engine.cache import complete_lines, truncate_partial_line
 from judges.run.progress import Progress, was_generated
 from judges.run.scheduler import Exchange, Judgment
-from judges.types import Answer, Image, Message, Reply
+from judges.types import Answer, Image, Message, ModelSettings, Reply
 
 Record = dict[str, Any]
 """A line of judgments.jsonl, as JSON holds it."""
@@ -237,6 +238,16 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise RunFolderError(f"{folder}: has no {RUN} that can be read; name the folder of a run") from error
     if not isinstance(run, dict) or run.get("format") != FORMAT or "configuration" not in run:
         raise RunFolderError(f"{path}: is not of format {FORMAT}; name another folder")
+    return _with_addresses(run)
+
+
+def _with_addresses(run: dict[str, Any]) -> dict[str, Any]:
+    """The run with its models' addresses in the configuration; runs from before had them beside it."""
+    models = run["configuration"].get("models", {})
+    for role, model in models.items():
+        if "address" not in model:
+            known = ModelSettings(model.get("model", ""), model.get("provider", ""))
+            model["address"] = address_of(replace(known, base_url=run.get("endpoints", {}).get(role)))
     return run
 
 

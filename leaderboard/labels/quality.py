@@ -81,7 +81,7 @@ def ceiling_row(
     total = sum(counted.values())
     parts = ", ".join(f"{count} {split}" for split, count in counted.items() if count)
     return BoardRow(
-        id=SECOND_ANNOTATOR, judge="Second annotator", kind="Reference", authors=authors, link=link,
+        id=SECOND_ANNOTATOR, judge="Second annotator", kind="Human", authors=authors, link=link,
         date=date, provenance="reference", source=f"the annotations of {label_sets[0].suite}",
         note=f"A second annotator evaluated against the first on the {total} trajectories ({parts}) that two "
         "annotated; where one was unsure the trajectory is left out",

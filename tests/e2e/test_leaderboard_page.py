@@ -21,7 +21,8 @@ def test_the_board_shows_the_papers_thirteen_judges_with_the_figures_of_its_firs
     assert page.locator(PAPER_ROWS).count() == 13
     rule_based = page.locator("tr[data-row='paper/rule-based']")
     shown = rule_based.locator("td.number").all_inner_texts()
-    # Table 1: first, tied to the sixth; P 83.8 R 55.9 F1 67.1, then AB 25.0, VWA 85.2, WA 79.0, Work 100.0, Wk++ 83.3.
+    # Table 1: first, tied to the sixth; P 83.8 R 55.9 F1 67.1,
+    # then AB 25.0, VWA 85.2, WA 79.0, Work 100.0, Wk++ 83.3.
     assert [text.strip() for text in shown][:9] == [
         "1–6",
         "83.8",
