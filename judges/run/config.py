@@ -57,7 +57,8 @@ def build_configuration(
 ) -> dict[str, Any]:
     """Everything that the verdicts depend on; a run folder holds verdicts of one configuration only.
 
-    How fast, for how much money, and which of the trajectories are judged may be another the next time. Raises OptionsError for a threshold file that cannot be read.
+    How fast, for how much money, and which of the trajectories are judged may be another the next time.
+    Raises OptionsError for a threshold file that cannot be read.
     """
     return {
         "suite": suite,

@@ -207,9 +207,12 @@ class RunFolder:
         path = self.folder / RUN
         if path.is_file():
             self.run = read_run(self.folder)
-            if differences := diff_configurations(
-                self.run["configuration"], json.loads(json.dumps(configuration))
-            ):
+            wanted = json.loads(json.dumps(configuration))
+            differences = diff_configurations(self.run["configuration"], wanted)
+            if differences and not _has_lines(self.folder / JUDGMENTS):
+                # Nothing was judged: all failed, at a wrong address say, which is another configuration.
+                self.update_run({"configuration": wanted})
+            elif differences:
                 raise RunFolderError(
                     f"{self.folder}: holds a run with another configuration; name another folder, or use "
                     "that configuration:\n" + "\n".join(f"  {each}" for each in differences)
@@ -229,6 +232,10 @@ class RunFolder:
         self.states[record["trajectory_id"]] = record["state"]
 
 
+def _has_lines(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
 def read_run(folder: Path) -> dict[str, Any]:
     """What run.json says. Raises RunFolderError when the folder is no run's."""
     path = folder / RUN
@@ -245,9 +252,10 @@ def _with_addresses(run: dict[str, Any]) -> dict[str, Any]:
     """The run with its models' addresses in the configuration; runs from before had them beside it."""
     models = run["configuration"].get("models", {})
     for role, model in models.items():
-        if "address" not in model:
-            known = ModelSettings(model.get("model", ""), model.get("provider", ""))
-            model["address"] = address_of(replace(known, base_url=run.get("endpoints", {}).get(role)))
+        known = ModelSettings(model.get("model", ""), model.get("provider", ""))
+        address = address_of(replace(known, base_url=run.get("endpoints", {}).get(role)))
+        if "address" not in model and address is not None:
+            model["address"] = address
     return run
 
 

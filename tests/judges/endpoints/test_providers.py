@@ -1,6 +1,6 @@
 import pytest
 
-from judges.endpoints.providers import LOCAL, resolve_access
+from judges.endpoints.providers import LOCAL, address_of, resolve_access
 from judges.types import ModelSettings, OptionsError
 
 
@@ -57,3 +57,25 @@ def test_a_key_that_cannot_be_one_is_named_and_not_shown():
 def test_a_key_is_not_shown():
     access = resolve_access({"judge": ModelSettings("gpt-4o")}, {"OPENAI_API_KEY": "secret"})["judge"]
     assert "secret" not in repr(access)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("HTTP://Host:80/v1/", "http://host/v1"),
+        ("https://host:443/v1", "https://host/v1"),
+        ("https://host:80/v1", "https://host:80/v1"),
+        ("http://name:password@host:8000/v1?key=secret#part", "http://host:8000/v1"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("http://name:password@host:port/v1", "http://host:port/v1"),
+        ("http://host", "http://host"),
+    ],
+)
+def test_spellings_of_an_address_are_one_and_have_no_secrets(typed, meant):
+    assert address_of(ModelSettings("m", provider="any", base_url=typed)) == meant
+
+
+def test_an_address_is_the_providers_own_where_none_is_typed_and_a_local_model_has_none():
+    assert address_of(ModelSettings("m")) == "https://api.openai.com/v1"
+    assert address_of(ModelSettings("m", provider="transformers")) is None
+    assert address_of(ModelSettings("m", provider="any")) is None

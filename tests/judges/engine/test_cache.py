@@ -90,9 +90,16 @@ def test_messages_cut_into_different_parts_have_different_keys():
     assert len({key(*contents) for contents in same_words}) == len(same_words)
 
 
-def test_the_same_model_behind_another_address_and_key_is_the_same_call():
-    moved = replace(MODEL, base_url="http://127.0.0.1:9/v1", key_variable="OTHER")
-    assert call_key(moved, MESSAGES, 16, 0) == call_key(MODEL, MESSAGES, 16, 0)
+@pytest.mark.parametrize("address", ["http://h:9/v1", "https://h/v1", "http://h/v2", "http://other/v1"])
+def test_the_same_model_behind_another_address_is_another_call(address):
+    here, there = (replace(MODEL, base_url=each) for each in ("http://h/v1", address))
+    assert call_key(here, MESSAGES, 16, 0) != call_key(there, MESSAGES, 16, 0)
+
+
+def test_another_spelling_of_the_address_or_another_key_is_the_same_call():
+    usual = replace(MODEL, provider="openai")
+    spelled = replace(usual, base_url="https://user:pass@API.openai.com:443/v1/?tag=a", key_variable="OTHER")
+    assert call_key(spelled, MESSAGES, 16, 0) == call_key(usual, MESSAGES, 16, 0)
 
 
 def test_a_failure_is_kept_but_is_no_answer(tmp_path):

@@ -50,12 +50,13 @@ def test_what_cannot_be_read_is_refused(given):
         models(**given)
 
 
-def test_the_configuration_has_what_verdicts_depend_on_and_neither_address_nor_key():
+def test_the_configuration_has_what_verdicts_depend_on_with_the_address_and_without_secrets():
     options = RunOptions(judge="aer-c", split="dev", base_url="http://u:secret@h/v1", key_variable="MY_KEY")
     judge = build_judge(options)
     said = build_configuration(options, "sample", judge, build_models(options, judge), "d" * 64)
     assert "secret" not in str(said) and "MY_KEY" not in str(said)
     assert said["models"]["captioner"]["temperature"] == 0.0
+    assert said["models"]["judge"]["address"] == "http://h/v1"
     assert endpoint_addresses(build_models(options, judge))["judge"] == "http://h/v1"
 
 

@@ -154,13 +154,20 @@ def test_the_last_line_of_a_trajectory_counts_and_the_others_go_when_it_is_put_i
 
 
 def test_another_configuration_is_refused_with_the_paths_of_what_differs(tmp_path):
-    RunFolder(tmp_path, CONFIGURATION).close()
+    with RunFolder(tmp_path, CONFIGURATION) as folder:
+        folder.append([kept(reply())])
     other = {"judge": "a", "models": {"judge": {"model": "m", "temperature": 0.7}}, "threshold": 0.5}
     with pytest.raises(RunFolderError) as refused:
         RunFolder(tmp_path, other)
     assert "models.judge.temperature: 0.0 there, 0.7 now" in str(refused.value)
     assert "threshold: nothing there, 0.5 now" in str(refused.value)
     RunFolder(tmp_path, CONFIGURATION).close()  # and the refusal left no lock behind
+
+
+def test_a_folder_in_which_nothing_is_judged_yet_takes_another_configuration(tmp_path):
+    RunFolder(tmp_path, CONFIGURATION).close()
+    RunFolder(tmp_path, {"judge": "b"}).close()
+    assert read_run(tmp_path)["configuration"] == {"judge": "b"}
 
 
 def test_what_is_not_set_does_not_differ_from_what_is_not_there():

@@ -58,11 +58,12 @@ def test_a_run_with_errors_ends_with_1_and_says_how_to_go_on(tmp_path):
         lines = [line for line in result.output.splitlines() if "--retry error" in line]
         assert len(lines) == 1
         assert lines[0].startswith("without an answer, and so not successful: 1; to ask again")
-    with LLMServer() as server:
+        server.chat.script = lambda request: "<success>Successful</success>"
+        asked = server.counts.calls
         assert run(server, tmp_path).exit_code == 1  # nothing is left to judge, but the error still stands
-        assert server.counts.calls == 0
+        assert server.counts.calls == asked
         assert run(server, tmp_path, "--retry", "error").exit_code == 0
-        assert server.counts.calls == 1
+        assert server.counts.calls == asked + 1
     assert len(list(read_judgments(tmp_path / "run"))) == len(DEV)
 
 

@@ -269,6 +269,36 @@ def test_the_budget_is_never_passed_and_a_higher_one_goes_on(tmp_path):
         assert len(predictions(tmp_path)) == server.counts.answers.total() == 20
 
 
+def test_two_endpoints_with_the_same_model_name_share_no_reply(tmp_path):
+    with LLMServer(script="tags") as first, LLMServer(script="tags") as second:
+        for server, out in ((first, "one"), (second, "two"), (first, "one-again")):
+            run(server, tmp_path, "--out", tmp_path / out)
+        assert (first.counts.calls, second.counts.calls) == (20, 20)  # one cache; the third run paid nothing
+        addresses = [read_run(tmp_path / out)["configuration"]["models"]["judge"]["address"] for out in OUTS]
+        assert addresses == [first.base_url, second.base_url, first.base_url]
+        refused = run(second, tmp_path, "--out", tmp_path / "one")
+        assert refused.exit_code == 2
+        line = f"models.judge.address: {first.base_url} there, {second.base_url} now"
+        assert line in refused.output.replace("\n", " ").replace("  ", " ")
+
+
+OUTS = ("one", "two", "one-again")
+
+
+def test_a_run_from_before_addresses_were_in_the_configuration_goes_on_at_its_address_alone(tmp_path):
+    with LLMServer(script="tags") as server, LLMServer(script="tags") as other:
+        run(server, tmp_path)
+        path = tmp_path / "run" / "run.json"
+        old = json.loads(path.read_text())
+        del old["configuration"]["models"]["judge"]["address"]
+        old["endpoints"] = {"judge": server.base_url}
+        path.write_text(json.dumps(old))
+        assert read_run(tmp_path / "run")["configuration"]["models"]["judge"]["address"] == server.base_url
+        assert run(server, tmp_path).exit_code == 0
+        assert run(other, tmp_path).exit_code == 2
+        assert (server.counts.calls, other.counts.calls) == (20, 0)
+
+
 def storm(server, folder, judge):
     """A run through a storm; returns its judgments, each trajectory once, none lost and none paid twice.
 
