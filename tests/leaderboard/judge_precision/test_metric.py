@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 
 import datasets
-import evaluate
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from leaderboard.judge_precision.judge_precision import JudgePrecision
 from leaderboard.judge_precision.scores import judge_scores
 
 REPOSITORY = Path(__file__).parents[3]
@@ -35,6 +33,9 @@ OPTIONS = {
 
 @pytest.fixture
 def metric(tmp_path):
+    # Imported here: with evaluate comes transformers, which every process of the tests would import.
+    from leaderboard.judge_precision.judge_precision import JudgePrecision
+
     return JudgePrecision(cache_dir=str(tmp_path))
 
 
@@ -113,6 +114,8 @@ def test_wrong_values_and_unequal_lengths_are_refused_with_their_rows(metric):
 
 
 def test_a_million_predictions_are_not_encoded_one_by_one(metric, monkeypatch):
+    import evaluate
+
     monkeypatch.setattr(
         evaluate.Metric, "add_batch", lambda *_, **__: pytest.fail("took evaluate's slow way")
     )
@@ -121,10 +124,12 @@ def test_a_million_predictions_are_not_encoded_one_by_one(metric, monkeypatch):
     assert metric.compute(predictions=verdicts, references=labels)["n"] == 1_000_000
 
 
-def test_the_example_in_the_docstring_is_right(monkeypatch, tmp_path):
-    monkeypatch.setattr(evaluate, "load", lambda _: JudgePrecision(cache_dir=str(tmp_path)))
+def test_the_example_in_the_docstring_is_right(metric, monkeypatch):
+    import evaluate
+
+    monkeypatch.setattr(evaluate, "load", lambda _: metric)
     example = doctest.DocTestParser().get_doctest(
-        JudgePrecision._info.__globals__["_KWARGS_DESCRIPTION"], {"evaluate": evaluate}, "compute", None, 0
+        metric._info.__globals__["_KWARGS_DESCRIPTION"], {"evaluate": evaluate}, "compute", None, 0
     )
     assert len(example.examples) == 3
     assert doctest.DocTestRunner().run(example).failed == 0
