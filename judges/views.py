@@ -25,7 +25,7 @@ from dataset_script.sources.base import (
     UnusableFileError,
 )
 from dataset_script.sources.published import PublishedRun, PublishedSource, RowGroup, read_row_group
-from judges.prompting import ImageOptions, UnreadableImageError
+from judges.prompting import ImageOptions, UnreadableImageError, goal_parts, prompts_hash, steps_text
 from judges.types import Image, View, ViewStep, Wants, covers
 
 if TYPE_CHECKING:
@@ -37,7 +37,29 @@ _WITH_SCREENSHOT = "trajectories_with_screenshot"
 _AS_RECORDED: Final = ImageOptions()
 _TEXT_ONLY: Final = Wants()
 
+VIEW_VERSION: Final = 1
+"""Raised whenever the same recording gives another `View`: a run under another one is another run."""
+
+_EXAMPLE: Final = View(
+    "A goal.",
+    (),
+    (
+        ViewStep(1, "http://site/", "click('1')", "A reason.", "An error."),
+        ViewStep(2, None, None, None, None),
+        ViewStep(3, "http://site/end", None, None, None),
+    ),
+)
+
 Read = TypeVar("Read")
+
+
+def view_hash(wants: Wants) -> str:
+    """SHA-256 over what a judge that wants this is shown of a recording, and how it is written down.
+
+    The templates of its prompts are not in it (``prompts_hash``), nor the recordings (``data_hash``).
+    """
+    texts = [part for part in goal_parts(_EXAMPLE) if isinstance(part, str)]
+    return prompts_hash(f"{VIEW_VERSION} {wants}", *texts, steps_text(_EXAMPLE.steps))
 
 
 class PublishedRuns:

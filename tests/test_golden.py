@@ -127,8 +127,10 @@ def test_a_run_has_its_files(judge, tmp_path):
     outside.command("judges", "run", judge, *options, **given)
     records = [json.loads(line) for line in (run / "judgments.jsonl").read_text().splitlines()]
     configuration = json.loads((run / "run.json").read_text())
-    for optional in ("ray", "torch"):  # they are there only where the extras are installed
-        configuration["versions"].pop(optional, None)
+    for made_by in (configuration["versions"], *(each["versions"] for each in configuration["sessions"])):
+        made_by["commit"] = made_by["commit"] or ""  # None where there is no checkout
+        for optional in ("ray", "torch"):  # they are there only where the extras are installed
+            made_by.pop(optional, None)
     found = {
         "files": sorted(str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()),
         "predictions": outside.digest((run / "predictions.jsonl").read_bytes()),

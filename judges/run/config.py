@@ -7,10 +7,14 @@ with the same one.
 from __future__ import annotations
 
 import json
+import platform
 import re
-import sys
+import subprocess
+import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +31,10 @@ if TYPE_CHECKING:
     from judges.cli.options import RunOptions
     from judges.views import Views
 
-PACKAGES: Final = ("openai", "pillow", "msgspec", "transformers", "torch", "ray", "agent-reward-bench")
+PROJECT: Final = "agent-reward-bench-space"
+ROOT: Final = Path(__file__).parents[2]
+
+PACKAGES: Final = ("aiohttp", "pillow", "msgspec", "transformers", "torch", "ray", "agent-reward-bench")
 """Whose versions may show in what comes out."""
 
 SAMPLING_TEMPERATURE: Final = 0.7
@@ -66,6 +73,7 @@ def build_configuration(
         "judge": judge.name,
         "prompts": options.prompts,
         "prompts_hash": getattr(judge, "prompts_hash", "") or None,
+        "view_hash": _view_hash(judge),
         "compat": options.compat,
         "cascade": options.cascade,
         "cascade_band": options.cascade_band,
@@ -81,6 +89,13 @@ def build_configuration(
         },
         "data_hash": data_hash,
     }
+
+
+def _view_hash(judge: AnyJudge) -> str | None:
+    """None for a judge that is shown no run, only its reward."""
+    from judges.views import view_hash
+
+    return view_hash(judge.wants or Wants()) if hasattr(judge, "ask") else None
 
 
 def judge_facts(judge: AnyJudge) -> dict[str, Any]:
@@ -102,15 +117,40 @@ def endpoint_addresses(models: Mapping[str, ModelSettings]) -> dict[str, str | N
     return {role: address_of(model) for role, model in sorted(models.items())}
 
 
-def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that are installed, without importing them."""
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+def versions() -> dict[str, str | None]:
+    """The versions of this project, Python and the packages that are installed, without importing them.
+
+    ``aiohttp`` makes the calls. ``commit`` ends in ``-dirty`` where files of the checkout were changed.
+    """
+    found = {"project": _project_version(), "commit": _commit(), "python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def _project_version() -> str | None:
+    """By the installed package, else by the checkout's pyproject.toml."""
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(PROJECT)
+    with suppress(OSError, ValueError, KeyError):
+        return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    return None
+
+
+@cache
+def _commit() -> str | None:
+    """The commit of the checkout that this runs in; None where it is no checkout, or there is no git."""
+    if not (ROOT / ".git").exists():  # else git would name a checkout around an installed package
+        return None
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        described = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return described.stdout.strip() or None
 
 
 def _released_folder(name: str) -> str | None:

@@ -208,6 +208,8 @@ class RunFolder:
         if path.is_file():
             self.run = read_run(self.folder)
             wanted = json.loads(json.dumps(configuration))
+            # Runs from before it was recorded were shown what version 1 of the view shows.
+            self.run["configuration"].setdefault("view_hash", wanted.get("view_hash"))
             differences = diff_configurations(self.run["configuration"], wanted)
             if differences and not _has_lines(self.folder / JUDGMENTS):
                 # Nothing was judged: all failed, at a wrong address say, which is another configuration.
@@ -285,11 +287,18 @@ def totals(records: Iterable[Record]) -> dict[str, Any]:
     return {"trajectories": states.total(), "states": dict(sorted(states.items())), "calls": calls, **sums}
 
 
+_MEANING: Final = {
+    "prompts_hash": " (the wording of the prompts)",
+    "view_hash": " (what of a run is shown, and how)",
+    "data_hash": " (the recorded runs)",
+}
+
+
 def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
     one, other = dict(_leaves(there)), dict(_leaves(now))
     return [
-        f"{path}: {one.get(path, 'nothing')} there, {other.get(path, 'nothing')} now"
+        f"{path}{_MEANING.get(path, '')}: {one.get(path, 'nothing')} there, {other.get(path, 'nothing')} now"
         for path in sorted({*one, *other})
         if one.get(path) != other.get(path)
     ]

@@ -230,12 +230,13 @@ def run_judge(
         ids = tuple(each for each in selection.ids if each in there)
         todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
         spend = Spend(folder.run.get("spent_usd", 0.0))
-        session = {"started_at": utc_now(), "ended": "killed"}
+        made_by = versions()
+        session = {"started_at": utc_now(), "ended": "killed", "versions": made_by}
         earlier = folder.run.get("sessions", [])
         folder.update_run(
             {
                 "judge": judge_facts(judge),
-                "versions": versions(),
+                "versions": made_by,
                 "endpoints": endpoint_addresses(models),
                 "selection": _selection_facts(options, selection, ids),
                 "sessions": [*earlier, session],

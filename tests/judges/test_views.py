@@ -16,9 +16,9 @@ from dataset_script import sample
 from dataset_script.build.build import build
 from dataset_script.sources.agentlab import AgentLabSource
 from dataset_script.sources.base import SourceError
-from judges.prompting import ImageOptions
+from judges.prompting import ImageOptions, prompts_hash, steps_text
 from judges.types import Wants
-from judges.views import NoViewError, Views
+from judges.views import VIEW_VERSION, NoViewError, Views, view_hash
 from tests.support.released_layout import SourceFolder
 
 EVERYTHING = Wants("all", "all", goal_images=True)
@@ -237,3 +237,18 @@ def test_the_data_hash_is_the_same_for_the_same_data_and_changes_with_it(tmp_pat
     path.write_text(path.read_text() + " ")
     assert Views(tmp_path).data_hash() != first
     assert Views(SAMPLE).data_hash() != Views(AGENTLAB).data_hash()
+
+
+def test_what_a_recording_of_the_sample_shows_changes_only_with_the_version_of_the_view():
+    shown = Views(SAMPLE, load_suite("sample"))
+    view = shown.view(shown.ids()[0], EVERYTHING)
+    texts = [view.goal, steps_text(view.steps), *(str(each.axtree_pruned) for each in view.steps)]
+    pinned = {1: "181e1deee5a541cc"}  # where this fails, raise VIEW_VERSION and add its line
+    assert prompts_hash(*texts)[:16] == pinned[VIEW_VERSION]
+
+
+def test_the_hash_of_the_view_changes_with_what_is_wanted_and_with_how_steps_are_written(monkeypatch):
+    first = view_hash(Wants())
+    assert first == view_hash(Wants()) != view_hash(Wants(axtrees="last"))
+    monkeypatch.setattr(judges.views, "steps_text", lambda steps: "steps in other words")
+    assert view_hash(Wants()) != first

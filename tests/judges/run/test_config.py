@@ -1,8 +1,11 @@
 """From options to the models of a run."""
 
+import re
+
 import pytest
 
 from judges.cli.options import RunOptions
+from judges.run import config
 from judges.run.config import build_configuration, build_judge, build_models, endpoint_addresses, judge_facts
 from judges.types import ModelSettings, OptionsError
 
@@ -68,3 +71,12 @@ def test_the_released_folder_of_a_judge_is_known_where_there_is_one():
     assert folder("Claude 3.7 S. (S)") == "claude-3.7-sonnet-noaxtree"
     assert folder("rule-based") == "functional"
     assert folder("simplified-axtree") is None
+
+
+def test_the_versions_name_the_commit_of_a_checkout_and_none_elsewhere(tmp_path, monkeypatch):
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", config.versions()["commit"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+", config.versions()["project"])
+    monkeypatch.setattr(config, "ROOT", tmp_path)
+    config._commit.cache_clear()
+    assert config.versions()["commit"] is None
+    config._commit.cache_clear()

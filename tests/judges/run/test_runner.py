@@ -299,6 +299,33 @@ def test_a_run_from_before_addresses_were_in_the_configuration_goes_on_at_its_ad
         assert (server.counts.calls, other.counts.calls) == (20, 0)
 
 
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [("prompts_hash", "the wording of the prompts"), ("view_hash", "what of a run is shown, and how")],
+)
+def test_a_run_under_another_wording_or_view_is_another_run_and_says_which_differs(tmp_path, name, meaning):
+    with LLMServer(script="tags") as server:
+        run(server, tmp_path)
+        path = tmp_path / "run" / "run.json"
+        other = json.loads(path.read_text())
+        other["configuration"][name] = "0" * 64
+        path.write_text(json.dumps(other))
+        result = run(server, tmp_path)
+        assert result.exit_code == 2
+        assert f"{name} ({meaning}): {'0' * 64} there" in " ".join(result.output.split())
+        assert "name another folder" in " ".join(result.output.split())
+
+
+def test_run_json_has_the_versions_that_made_the_calls_of_each_session(tmp_path):
+    def engine(job, folder, progress):
+        return RunEnd("interrupted")
+
+    run_judge(OPTIONS, tmp_path, engine)
+    written = read_run(tmp_path)
+    assert {"project", "commit", "python", "aiohttp"} <= set(written["versions"])
+    assert written["sessions"][0]["versions"] == written["versions"]
+
+
 def storm(server, folder, judge):
     """A run through a storm; returns its judgments, each trajectory once, none lost and none paid twice.
 
