@@ -5,6 +5,7 @@ TEST_ENV ?= .venv-test
 RECORD_ENV ?= .venv-record
 RECORDINGS ?= sample-recordings
 # A file's tests run in one of three processes, in their order; those of the browser, which mostly waits, in one.
+# Linear algebra takes one thread in each: more would wait for each other.
 PARALLEL = -n 3 --dist loadfile --no-loadscope-reorder
 PYTEST_OPTIONS ?= $(PARALLEL) -m "not slow"
 # Further requirement files for the tests: with requirements-extras.txt the local model and the cluster are tested too.
@@ -18,7 +19,7 @@ demo: $(ENV)/.installed
 	$(ENV)/bin/python -m space serve
 
 test: $(TEST_ENV)/.installed lint
-	$(TEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(TEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS)
 
 lint: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/ruff check .

@@ -44,6 +44,7 @@ def _gains(worlds, attack, is_exact: bool) -> list[float]:
     return gains
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", GAIN_ATTACKS, ids=lambda attack: attack.__name__)
 def test_exact_figures_make_a_much_better_file(worlds, attack):
     assert np.mean(_gains(worlds, attack, is_exact=True)) >= EXACT_AT_LEAST[attack]

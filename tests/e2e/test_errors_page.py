@@ -76,6 +76,7 @@ def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):
     assert WHY in opened.inner_text()
 
 
+@pytest.mark.slow
 def test_the_judge_page_and_its_errors_stand_without_a_fault(page, space):
     for path in (f"/judge?id={space.judge}", f"/errors?judge={space.judge}&split=test&kind=fp"):
         page.goto(space.url + path)

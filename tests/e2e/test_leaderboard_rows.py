@@ -178,6 +178,7 @@ def test_pointing_at_a_crowd_gives_every_point_its_judge_and_moves_nothing(page,
     assert page.evaluate("window.shift") == 0
 
 
+@pytest.mark.slow
 def test_a_long_board_stands_without_a_fault_in_every_form(page, long_board):
     for form in every_form(page):
         page.goto(f"{long_board}/?rows=101-200")

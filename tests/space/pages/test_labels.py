@@ -92,9 +92,11 @@ def page_of(service, **misses) -> str:
 def test_a_judge_page_tells_how_far_label_noise_moves_its_precision(doubled):
     page = page_of(doubled, misses=2, false_alarms=4)
     text = shown_text(page)
-    assert "Two annotators differ on 1 of the 6 trajectories that both labelled." in text
-    # 8 of 12 are right: 66.7 %; each flips with 1/6: (8 * 5/6 + 4 * 1/6) / 12 = 61.1 %
-    assert "its precision of 66.7 % would be about 61." in text
+    assert "Two annotators differ on 1 of the 6 trajectories that both labelled" in text
+    assert "on 1 of 2 that the first called true, and 0 of 4 others" in text
+    # 8 of 12 are right: 66.7 %. A yes flips with Beta(1.5, 1.5), in the mean 1/2, a no with Beta(0.5, 4.5),
+    # in the mean 1/10: (8 * 1/2 + 4 * 1/10) / 12 = 36.7 %
+    assert "its precision of 66.7 % would be about 36." in text
     assert "the loss is overstated" in text
     assert page.count('<i class="noise"') == 1
 
