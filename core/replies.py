@@ -293,8 +293,8 @@ def _are_only(words: list[str], *kinds: re.Pattern[str]) -> bool:
 
 Form = Literal["tags", "status", "rating"]
 
-_FORMS: Final = MappingProxyType({"aer": "status", "aerv": "status", "nnetnav": "rating"})
-"""How judges answer, by the name of their released folder; all others in tags."""
+_FORMS: Final = {"aer": "status", "aerv": "status", "nnetnav": "rating", "webjudge": "status"}
+"""How judges answer, by the first word of their folder, such as ``aer-c-my-model``; all others in tags."""
 
 LEAST_REWARD: Final = 4
 """A NNetNav reward of 4 or 5, out of 5, is a success."""
@@ -343,7 +343,7 @@ def read_reply(
     judge: str, reply: str | None, finish_reason: str | None = None, refusal: str | None = None
 ) -> Verdict:
     """The verdict in a reply, read in the way that the judge of this released folder answers."""
-    return read_verdict(_FORMS.get(judge, "tags"), reply, finish_reason, refusal)
+    return read_verdict(_FORMS.get(judge.partition("-")[0], "tags"), reply, finish_reason, refusal)
 
 
 def read_verdict(

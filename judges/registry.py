@@ -12,7 +12,7 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -27,7 +27,7 @@ from judges.catalog.baselines import ConstantJudge, RuleBasedJudge
 from judges.catalog.nnetnav import NNetNavJudge
 from judges.catalog.simplified import SimplifiedJudge
 from judges.catalog.webjudge import WebJudge
-from judges.types import AnyJudge
+from judges.types import AnyJudge, ModelSettings
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -55,6 +55,17 @@ _PROVIDERS: Final = MappingProxyType(
         WEBJUDGE_7B: "vllm",
     }
 )
+
+_KINDS: Final = (
+    ("axtree", True, False),
+    ("screenshot", False, True),
+    ("both", True, True),
+    ("neither", False, False),
+)
+"""What the simplified judges see: the tree, the screenshot."""
+
+_TABLE_2: Final = ("gpt-4o-mini", "gpt-4o-mini-noscreen-noaxtree")
+"""Released folders of the judges that are in the paper's ablation alone."""
 
 _REASONING_TOKENS: Final = 8192
 """What a reasoning model may write for each call: its thoughts count, and 1,024 tokens end within them."""
@@ -138,6 +149,49 @@ def entries() -> tuple[RegisteredJudge, ...]:
 def default_provider(model: str) -> str | None:
     """Where the model of a judge of the table was asked for the paper; None for any other model."""
     return _PROVIDERS.get(model)
+
+
+def full_name(judge: AnyJudge, models: Mapping[str, ModelSettings]) -> str:
+    """What a judge is called when these models are asked: in a run, its lines, and its export.
+
+    A judge of the paper has the paper's name with the paper's models in the official wording alone. Else the
+    name says what runs, such as ``simplified-axtree · my-model · own wording``. Samples, a cascade and the
+    like are added as they are to the judge's own name; a judge of your own, and one without a model, keeps
+    the name it has.
+    """
+    if hasattr(judge, "cheap"):  # a cascade: the roles of its judges begin with these words
+        parts = (("cheap.", judge.cheap), ("strong.", judge.strong))
+        return " then ".join(
+            full_name(part, {role[len(side) :]: models[role] for role in models if role.startswith(side)})
+            for side, part in parts
+        )
+    if hasattr(judge, "judge"):  # samples, a threshold, a probe
+        return judge.name.replace(judge.judge.name, full_name(judge.judge, models), 1)
+    listed = next((each for each in entries() if each.judge.name == judge.name), None)
+    if not models or listed is None:
+        return judge.name
+    asked = {role: model.model for role, model in models.items()}
+    names = " + ".join(dict.fromkeys(asked.values()))
+    if not isinstance(judge, type(listed.judge)):  # a class of one's own under a name of the table
+        return f"{judge.name} · {names} · own judge"
+    is_official = hasattr(judge, "templates")
+    is_of_the_paper = any(alias.startswith("paper/") or alias in _TABLE_2 for alias in listed.aliases)
+    if is_of_the_paper and is_official and asked == dict(listed.judge.models):
+        return judge.name
+    return f"{_method(judge)} · {names} · {'official' if is_official else 'own'} wording"
+
+
+def _method(judge: AnyJudge) -> str:
+    """How a judge of the table judges, whatever model it asks."""
+    if isinstance(judge, AerJudge):
+        return "aer-c" if judge.captioner else "aer-v"
+    if isinstance(judge, NNetNavJudge):
+        return "nnetnav"
+    if isinstance(judge, WebJudge):
+        return "webjudge-style"  # a paraphrase: not the words of its authors
+    kinds = {kind: sees for kind, *sees in _KINDS}
+    kind = next(kind for kind, sees in kinds.items() if sees == [judge.has_axtree, judge.has_screenshot])
+    return f"simplified-{kind}{'-inverted' if judge.is_inverted else ''}"
 
 
 def find_judge(
@@ -237,8 +291,7 @@ def _of_table_2(title: str, released: str, model: str) -> Iterator[RegisteredJud
 
 def _families() -> Iterator[RegisteredJudge]:
     """The simplified judge for any model, named by what it sees; each also with success asked last."""
-    kinds = (("axtree", True, False), ("screenshot", False, True), ("both", True, True))
-    for kind, has_axtree, has_screenshot in (*kinds, ("neither", False, False)):
+    for kind, has_axtree, has_screenshot in _KINDS:
         judge = SimplifiedJudge(f"simplified-{kind}", GPT_4O, has_axtree, has_screenshot)
         yield RegisteredJudge(judge)
         yield RegisteredJudge(replace(judge, name=f"{judge.name}-inverted", is_inverted=True))

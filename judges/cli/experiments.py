@@ -177,7 +177,7 @@ def probe(
     run_or_exit(options, out / UNCHANGED, partial(_judge_under, None))
     for each in chosen:
         run_or_exit(options, out / each.name, partial(_judge_under, each))
-    name = read_run(out / UNCHANGED)["configuration"]["judge"]
+    name = read_run(out / UNCHANGED)["judge"]["name"]
     reports = [
         report_probe(each, read_judgments(out / UNCHANGED), read_judgments(out / each.name))
         for each in chosen

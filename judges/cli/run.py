@@ -99,6 +99,7 @@ def summary(outcome: Outcome, out: Path) -> list[str]:
     if outcome.absent:
         lines.append(f"{outcome.absent:,} have no recorded run in the source and are left out")
     lines += [line] if (line := _retry_line(outcome)) else []
+    lines += [f"judge: {outcome.judge}"] if outcome.judge else []
     lines.append(f"predictions: {out / 'predictions.jsonl'}")
     if outcome.judged < outcome.chosen - outcome.absent:
         lines.append("to continue, run the same command again")

@@ -68,7 +68,7 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
         async with _clients(access) as clients:
             collector = BatchCollector(job.models, clients, cache, log, settings.prices, progress)
             rounds = _Rounds(job, folder, access, collector, stop, poll_s)
-            async with ResultWriter(folder, job.judge.name, cache.sync, progress) as writer:
+            async with ResultWriter(folder, job.name, cache.sync, progress) as writer:
                 with on_stop_signals(lambda number: stop.set()):
                     ended = await rounds.run(writer)
                 if ended.how != "failing":

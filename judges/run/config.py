@@ -98,11 +98,14 @@ def _view_hash(judge: AnyJudge) -> str | None:
     return view_hash(judge.wants or Wants()) if hasattr(judge, "ask") else None
 
 
-def judge_facts(judge: AnyJudge) -> dict[str, Any]:
-    """What `export` has to know of a judge: its released folder, whether it asks, and what it was shown."""
+def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
+    """What `export` has to know of a judge: its full name, its released folder where the name is the paper's,
+    whether it asks, and what it was shown.
+    """
     wants = getattr(judge, "wants", Wants())
     return {
-        "released_folder": _released_folder(judge.name),
+        "name": name,
+        "released_folder": _released_folder(name),
         "asks_models": bool(getattr(judge, "models", {})),
         "judge_args": {
             "use_screenshot": wants.screenshots != "none",

@@ -33,14 +33,16 @@ class ExportSummary:
 
 
 def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
-    """Write every judgment of a run below ``out``; ``judge`` names its folder, the released name if left out.
+    """Write every judgment of a run below ``out``; ``judge`` names its folder.
 
-    A judgment that failed becomes ``<task_id>_error.json``. Files are replaced whole. Raises RunFolderError,
+    Left out, that is the released one where the judge bears the paper's name, else the judge's full name. A
+    judgment that failed becomes ``<task_id>_error.json``. Files are replaced whole. Raises RunFolderError,
     and ExportError for a judge without model and reward.
     """
     run = read_run(run_folder)
     facts = run.get("judge", {})
-    judge = judge or facts.get("released_folder") or folder_name(run["configuration"]["judge"])
+    name = facts.get("name") or run["configuration"]["judge"]  # runs from before have no full name
+    judge = judge or facts.get("released_folder") or folder_name(name)
     if judge in (".", "..") or not re.fullmatch(r"[\w.+-]+", judge):
         raise ExportError(f"--judge-folder {judge!r}: a folder's name has letters, digits, and . _ + - alone")
     if judge == RULE_BASED and facts.get("asks_models"):

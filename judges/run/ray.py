@@ -199,7 +199,7 @@ class ShardJudge:
             return reply
 
         def keep(judged) -> None:
-            records.append(json.dumps(judgment_record(judged, self._judge.name)))
+            records.append(json.dumps(judgment_record(judged, self._job.name)))
 
         try:
             in_flight = self._job.settings.max_in_flight

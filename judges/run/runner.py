@@ -25,6 +25,7 @@ from judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
 from judges.engine.engine import CallExecutor
 from judges.engine.prices import PriceTable, read_prices
 from judges.engine.retry import Endpoint, OnEvent
+from judges.registry import full_name
 from judges.run.config import (
     Selection,
     build_configuration,
@@ -64,7 +65,8 @@ class EngineSettings:
 
 @dataclass(frozen=True)
 class Job:
-    """What an engine has to do. ``ids``: the trajectories still to be judged, in their order.
+    """What an engine has to do. ``ids``: the trajectories still to be judged, in their order. ``name``: the
+    judge's in every line, which says models and wording (`registry.full_name`).
 
     ``rebuild`` makes judge and views again, where they cannot be pickled (a judge in a user's own file).
     """
@@ -74,6 +76,7 @@ class Job:
     views: RunSource
     ids: tuple[str, ...]
     settings: EngineSettings
+    name: str
     rebuild: Callable[[], tuple[AnyJudge, RunSource]] | None = None
 
 
@@ -118,7 +121,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
         if job.models and writer.all_failed and stopping.ended is None:
             stopping.stop("failing", "")
 
-    async with ResultWriter(folder, job.judge.name, executor.sync, progress) as writer:
+    async with ResultWriter(folder, job.name, executor.sync, progress) as writer:
         if not job.models:
             writer.write_errors()
         with stopping.on_signals(), suppress(StopRunError):
@@ -187,7 +190,8 @@ Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
 class Outcome:
     """What `run_judge` did: how it ended, how many of the chosen trajectories are judged, and the totals.
 
-    ``absent`` have no recorded run; ``problem`` is why the first one in the state ``error`` is in it.
+    ``absent`` have no recorded run; ``problem`` is why the first one in the state ``error`` is in it;
+    ``judge`` is the judge's full name.
     """
 
     ended: RunEnd
@@ -196,6 +200,7 @@ class Outcome:
     absent: int
     totals: dict[str, Any]
     problem: str | None = None
+    judge: str = ""
 
 
 class NoRecordings:
@@ -231,11 +236,12 @@ def run_judge(
         todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
         spend = Spend(folder.run.get("spent_usd", 0.0))
         made_by = versions()
+        name = full_name(judge, models)
         session = {"started_at": utc_now(), "ended": "killed", "versions": made_by}
         earlier = folder.run.get("sessions", [])
         folder.update_run(
             {
-                "judge": judge_facts(judge),
+                "judge": judge_facts(judge, name),
                 "versions": made_by,
                 "endpoints": endpoint_addresses(models),
                 "selection": _selection_facts(options, selection, ids),
@@ -247,7 +253,7 @@ def run_judge(
         try:
             with Progress(len(ids), len(ids) - len(todo), spend) as progress, stopped_like_ctrl_c():
                 settings = engine_settings(options, models)
-                job = Job(judge, models, views, todo, settings, partial(judge_and_views, options))
+                job = Job(judge, models, views, todo, settings, name, partial(judge_and_views, options))
                 ended = engine(job, folder, progress) if todo else RunEnd("finished")
         except KeyboardInterrupt:  # before the engine took the signals over, or after
             pass
@@ -266,7 +272,7 @@ def run_judge(
         judged = sum(each in folder.states for each in selection.ids)
         in_error = (each for each, state in folder.states.items() if state == "error")
         problem = next(map(error_of, folder.records(in_error)), None)
-        return Outcome(ended, judged, len(selection.ids), len(selection.ids) - len(ids), sums, problem)
+        return Outcome(ended, judged, len(selection.ids), len(selection.ids) - len(ids), sums, problem, name)
 
 
 def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSettings]]:

@@ -219,3 +219,10 @@ def test_what_ended_a_reply_early_is_its_state():
 )
 def test_a_rating_of_a_screenshot_is_read_after_its_name(text, rating):
     assert read_rating(text) == rating
+
+
+@pytest.mark.parametrize("judge", ["aer-c-my-model-own-wording", "webjudge-style-m-own-wording", "aerv"])
+def test_another_model_or_wording_of_a_method_is_read_in_the_form_of_the_method(judge):
+    assert read_reply(judge, "Thoughts: fine\nStatus: success").success is True
+    assert read_reply("nnetnav-m-own-wording", "Reasoning: fine\nReward: 4").success is True
+    assert read_reply("nnetnav-m-own-wording", "Reasoning: poor\nReward: 3").success is False

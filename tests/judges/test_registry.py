@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -16,15 +17,18 @@ from judges.__main__ import app
 from judges.catalog.aer import AerJudge
 from judges.catalog.nnetnav import NNetNavJudge
 from judges.catalog.simplified import SimplifiedJudge
+from judges.ensembles.cascade import Cascade
+from judges.ensembles.voting import SampledJudge
 from judges.registry import (
     CustomJudgeError,
     UnknownJudgeError,
     default_provider,
     entries,
     find_judge,
+    full_name,
     is_address,
 )
-from judges.types import Answer
+from judges.types import Answer, AnyJudge, ModelSettings
 from judges.views import Views
 from leaderboard.paper.published import read_published_files
 from tests.support.judges import judged, judges, text, view
@@ -223,3 +227,55 @@ def test_the_list_has_every_judge_with_what_it_sees_its_calls_its_model_and_its_
 def test_different_prompts_have_different_hashes():
     hashes = [find_judge(name).prompts_hash for name in ("gpt-4o-axtree", "aer-c", "nnetnav", "webjudge")]
     assert len({*hashes}) == 4 and all(re.fullmatch("[0-9a-f]{64}", each) for each in hashes)
+
+
+def named(judge: AnyJudge, model: str | None = None) -> str:
+    """Its name in a run with this model in every role; with its own where none is given."""
+    return full_name(judge, {role: ModelSettings(model or own) for role, own in judge.models.items()})
+
+
+@pytest.mark.parametrize(
+    ("judge", "model", "name"),
+    [
+        ("simplified-axtree", "my-model", "simplified-axtree · my-model · own wording"),
+        ("simplified-both-inverted", "m", "simplified-both-inverted · m · own wording"),
+        ("GPT-4o (A)", None, "simplified-axtree · gpt-4o-2024-11-20 · own wording"),
+        ("Qwen2.5-VL (S)", "m", "simplified-screenshot · m · own wording"),
+        ("GPT-4o Mini (neither)", "m", "simplified-neither · m · own wording"),
+        ("AER-C", "m", "aer-c · m · own wording"),
+        ("AER-V", "m", "aer-v · m · own wording"),
+        ("NNetNav", "m", "nnetnav · m · own wording"),
+        ("webjudge", None, "webjudge-style · o4-mini-2025-04-16 · own wording"),
+    ],
+)
+def test_with_another_model_or_wording_a_judge_has_no_name_of_the_paper(judge, model, name):
+    assert named(find_judge(judge), model) == name
+
+
+def test_with_the_papers_model_and_the_official_wording_a_judge_has_the_papers_name(official_settings):
+    def official(name):
+        return find_judge(name, prompts="official", settings=official_settings)
+
+    for name in ("GPT-4o (A)", "Claude 3.7 S. (S)", "GPT-4o Mini (A+S)", "AER-C", "NNetNav"):
+        assert named(official(name)) == name
+    assert named(official("AER-C"), "m") == "aer-c · m · official wording"
+    assert named(official("simplified-both")) == "simplified-both · gpt-4o-2024-11-20 · official wording"
+
+
+def test_samples_cascades_and_several_models_are_in_the_full_name():
+    aer, cheap = find_judge("AER-C"), find_judge("simplified-neither")
+    asked = {"judge": ModelSettings("m"), "captioner": ModelSettings("c")}
+    assert full_name(aer, asked) == "aer-c · m + c · own wording"
+    assert full_name(SampledJudge(aer, 3), asked) == "aer-c · m + c · own wording, 3 samples, majority"
+    roles = {"cheap.judge": ModelSettings("a"), "strong.judge": ModelSettings("b")}
+    assert full_name(Cascade(cheap, find_judge("aer-v")), roles) == (
+        "simplified-neither · a · own wording then aer-v · b · own wording"
+    )
+
+
+def test_a_judge_without_a_model_keeps_its_name_and_one_of_your_own_cannot_take_the_papers():
+    assert named(find_judge("always-successful")) == "always-successful"
+    assert full_name(find_judge("Rule-based"), {}) == "Rule-based"
+    own = SimpleNamespace(name="my judge", models={"judge": "m"})
+    assert named(own) == "my judge"
+    assert named(SimpleNamespace(name="AER-C", models={"judge": "m"})) == "AER-C · m · own judge"

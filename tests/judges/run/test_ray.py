@@ -104,7 +104,7 @@ def test_an_actor_that_gets_nothing_but_rate_limits_says_how_its_shard_ended(tmp
         )  # fmt: skip
         selection, _, models = prepare(options)
         settings, rebuild = engine_settings(options, models), partial(judge_and_views, options)
-        actor = ray_data.ShardJudge(Job(None, models, None, (), settings, rebuild), "no folder")
+        actor = ray_data.ShardJudge(Job(None, models, None, (), settings, "a judge", rebuild), "no folder")
         row = actor({"ids": selection.ids[:3]})
         actor._loop.run_until_complete(actor._open.aclose())
     assert (row["ended"], row["records"], row["paid_calls"]) == ("limited", [], 0)
@@ -116,7 +116,7 @@ def test_each_actor_gets_its_part_of_every_limit():
         cache=None, prices=PriceTable({}), max_in_flight=64, requests_per_minute=100,
         tokens_per_minute=1, max_usd=9.0,
     )  # fmt: skip
-    shared = ray_data._share_of(Job(None, {}, None, ("a", "b"), settings), 4, spent_usd=1.0)
+    shared = ray_data._share_of(Job(None, {}, None, ("a", "b"), settings, "a judge"), 4, spent_usd=1.0)
     # 64 / 4, 100 / 4, at least one token, (9 - 1) / 4 dollars
     assert (shared.settings.max_in_flight, shared.settings.requests_per_minute) == (16, 25)
     assert (shared.settings.tokens_per_minute, shared.settings.max_usd) == (1, 2.0)

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from core.suite import load_suite
 from judges.__main__ import app
 from judges.cli.options import RunOptions
+from judges.run.export import export_released_layout
 from judges.run.folder import read_judgments, read_run
 from judges.run.progress import RunEnd
 from judges.run.runner import run_judge
@@ -324,6 +325,20 @@ def test_run_json_has_the_versions_that_made_the_calls_of_each_session(tmp_path)
     written = read_run(tmp_path)
     assert {"project", "commit", "python", "aiohttp"} <= set(written["versions"])
     assert written["sessions"][0]["versions"] == written["versions"]
+
+
+def test_lines_run_json_summary_and_export_say_which_model_and_wording_judged(tmp_path):
+    name = "aer-v · m · own wording"
+    with LLMServer() as server:
+        result = run(server, tmp_path, "--limit", 2, judge="AER-V")
+    assert f"judge: {name}" in result.output
+    assert {line["judge"] for line in read_judgments(tmp_path / "run")} == {name}
+    written = read_run(tmp_path / "run")
+    assert (written["judge"]["name"], written["configuration"]["judge"]) == (name, "AER-V")
+    assert written["judge"]["released_folder"] is None
+    out = tmp_path / "out"
+    done = export_released_layout(tmp_path / "run", out)
+    assert (done.judge, done.files, done.left_out) == ("aer-v-m-own-wording", 2, ())
 
 
 def storm(server, folder, judge):
