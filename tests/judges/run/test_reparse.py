@@ -202,7 +202,7 @@ def test_released_judgments_become_a_prediction_file(server, tmp_path):
     assert f"{absent:,} trajectories have no judgment" in done.output
     checked = invoke(*command, "--judge", "aer", "--out", tmp_path / "none.jsonl")
     assert checked.exit_code == 2
-    assert "it has gpt-4o-mini-noscreen" in checked.output
+    assert "it has simplified-axtree-m-1-own-wording" in checked.output
 
 
 @pytest.mark.parametrize(
