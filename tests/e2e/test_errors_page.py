@@ -48,6 +48,10 @@ def space(tmp_path_factory):
 
 def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):
     page.goto(space.url)
+    row = page.locator("#board-table tr", has=page.get_by_role("link", name="Says yes")).first
+    row.locator("td.main a").click()
+    page.wait_for_selector("h1:has-text('Where Says yes')")
+    page.go_back()
     page.locator("#board-table").get_by_role("link", name="Says yes").first.click()
     figures = page.locator("table.judge-figures")
     benchmark = figures.locator("tbody").nth(1).locator("tr:has(td[data-heading=FP] a)").first

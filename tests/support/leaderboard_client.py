@@ -6,6 +6,7 @@ from fastapi.testclient import TestClient
 from leaderboard.board.board import Board
 from space.pages.leaderboard.page import build_leaderboard_router, choice_values, table_values
 from space.pages.leaderboard.query import LeaderboardQuery
+from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.web.assets import StaticAssets
 from space.web.frame import PageFrame, render
@@ -15,7 +16,11 @@ from submissions.service import SubmissionService
 def leaderboard_client(service: SubmissionService) -> TestClient:
     """A client of the page at ``/``."""
     app = FastAPI()
-    app.include_router(build_leaderboard_router(Services(service, None), PageFrame(StaticAssets())))
+    app.include_router(
+        build_leaderboard_router(
+            Services(service, Explorer(service.settings, service)), PageFrame(StaticAssets())
+        )
+    )
     return TestClient(app)
 
 
@@ -26,12 +31,12 @@ def page_html(service: SubmissionService, query: str = "") -> str:
 
 def table_html(board: Board, choice: LeaderboardQuery) -> str:
     """The table of a board for a choice."""
-    return render("leaderboard/table.html", **choice_values(board, choice))
+    return render("leaderboard/table.html", **choice_values(board, choice, lambda row, metric: ""))
 
 
 def rows_html(board: Board, choice: LeaderboardQuery, after: int) -> str:
     """The rows that follow those up to number ``after``, as scrolling asks for them."""
-    return render("leaderboard/rows.html", **table_values(board, choice, after))
+    return render("leaderboard/rows.html", **table_values(board, choice, lambda row, metric: "", after))
 
 
 def board_html(service: SubmissionService, choice: LeaderboardQuery) -> str:

@@ -5,13 +5,15 @@ The page opens with the first rows, and with a plot that names what it has room 
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
 from core.cache import ByteCache
-from leaderboard.board.board import Board
+from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
 from space.pages.leaderboard.board_plots import cost_plot, precision_recall_plot
 from space.pages.leaderboard.query import (
@@ -25,9 +27,10 @@ from space.pages.leaderboard.query import (
 from space.pages.leaderboard.summary import sentences, view_history
 from space.pages.leaderboard.table import view_board
 from space.services import Services
+from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import MARKS
 from space.web.frame import DESCRIPTION, PageFrame
-from space.web.query import QueryParam, choices_in
+from space.web.query import QueryParam, choices_in, link_to
 from submissions.service import SubmissionService
 
 PATH: Final = "/"
@@ -35,6 +38,12 @@ ROWS_PATH: Final = "/board/rows"
 PLOTS_PATH: Final = "/board/plots"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
 """The number of the last row that the reader has already."""
+ERRORS_BEHIND: Final = MappingProxyType(
+    {"precision": "fp", "fpr": "fp", "tnr": "fp", "recall": "fn", "npv": "fn"}
+)
+"""The errors that a metric counts; every other metric counts both kinds."""
+ErrorsBehind = Callable[[BoardRow, str], str]
+"""The address of the errors behind a row's metric; empty where they cannot be seen."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,7 @@ class BoardFacts:
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     """The routes; a page, and a part of it, is made once for each board and choice."""
-    router, service = APIRouter(), services.submissions
+    router, service, verdicts = APIRouter(), services.submissions, services.verdicts
     known: ByteCache[Options] = ByteCache(4, lambda _: 1)
     ranking = threading.Lock()
 
@@ -70,7 +79,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
         (board, choice, refused), reason = choice_of(request), service.read_only_reason
         return pages.cached(
             request,
-            (board.digest, choice, tuple(refused), reason),
+            (board.digest, verdicts.version, choice, tuple(refused), reason),
             "leaderboard/page.html",
             "Leaderboard",
             PATH,
@@ -79,7 +88,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
                 "facts": facts_of(service, board),
                 "options": known.get(board.digest, lambda: options_of(board)),
                 "refused": refused,
-                **choice_values(board, choice),
+                **choice_values(board, choice, _errors_behind(choice, verdicts)),
             },
         )
 
@@ -89,11 +98,14 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
         after = int(choices_in(request.url.query, [AFTER])[0]["after"])
         return pages.cached(
             request,
-            (board.digest, choice, after),
+            (board.digest, verdicts.version, choice, after),
             "leaderboard/rows.html",
             "Rows",
             PATH,
-            lambda: {**table_values(board, choice, after), "is_fragment": True},
+            lambda: {
+                **table_values(board, choice, _errors_behind(choice, verdicts), after),
+                "is_fragment": True,
+            },
         )
 
     @router.get(PLOTS_PATH, include_in_schema=False)
@@ -111,19 +123,23 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     return router
 
 
-def choice_values(board: Board, choice: LeaderboardQuery) -> dict[str, Any]:
+def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind) -> dict[str, Any]:
     """What of the page follows from a choice: table, plots, findings, history."""
     return {
-        **table_values(board, choice),
+        **table_values(board, choice, errors_behind),
         **plot_values(board, choice),
         "sentences": sentences(board, choice.label, choice.figure),
         "history": view_history(board_history(board, choice.label)),
     }
 
 
-def table_values(board: Board, choice: LeaderboardQuery, after: int = 0) -> dict[str, Any]:
+def table_values(
+    board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind, after: int = 0
+) -> dict[str, Any]:
     """What the table is made of."""
     return {
+        "errors_behind": errors_behind,
+        "errors_can_be_opened": any(errors_behind(row, choice.figure) for row in board.rows),
         "choice": choice,
         "view": view_board(board, choice, after),
         "marks": MARKS,
@@ -153,3 +169,13 @@ def facts_of(service: SubmissionService, board: Board) -> BoardFacts:
         updated=max(dates, default=None),
         read_only_reason=service.read_only_reason,
     )
+
+
+def _errors_behind(choice: LeaderboardQuery, verdicts: JudgeVerdicts) -> ErrorsBehind:
+    def address(row: BoardRow, metric: str) -> str:
+        if choice.label != LABEL or "test" not in verdicts.splits_with_errors(row):
+            return ""
+        errors = {"kind": ERRORS_BEHIND.get(metric), "agent": choice.agent}
+        return link_to("/errors", judge=row.id, split="test", **{k: v for k, v in errors.items() if v})
+
+    return address

@@ -86,7 +86,7 @@ class BoardView:
     choice: LeaderboardQuery
     figure_title: str
     figure_name: str
-    other_figures: tuple[str, ...]
+    other_figures: Mapping[str, str]
     benchmarks: tuple[tuple[str, str], ...]
     rows: tuple[ViewRow, ...]
     shown: tuple[int, int]
@@ -164,7 +164,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         choice=choice,
         figure_title=METRIC_TITLES[choice.figure],
         figure_name=figure_name(choice.figure),
-        other_figures=tuple(METRIC_TITLES[name] for name in others),
+        other_figures={name: METRIC_TITLES[name] for name in others},
         benchmarks=tuple(parts.values()),
         rows=view(judges[max(first - 1, after) : last]),
         shown=(first, last),

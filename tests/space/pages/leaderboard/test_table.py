@@ -219,7 +219,7 @@ def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three)
     assert (precision.main.text, [other.text for other in precision.others]) == ("90.0", ["75.0", "81.8"])
     recall = view_board(three, LeaderboardQuery(figure="recall"))
     assert recall.figure_title == "Recall"
-    assert recall.other_figures == ("Precision", "F1")
+    assert tuple(recall.other_figures.values()) == ("Precision", "F1")
     assert recall.rows[0].main.text == "75.0"  # 90 of 120
     assert len(view_board(three, LeaderboardQuery(figure="npv")).other_figures) == 3
 
