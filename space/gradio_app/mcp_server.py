@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from core.settings import Settings
 from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo
@@ -108,6 +109,11 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings) -> None:
         max_request_body_size=MCP_BODY_BYTES,
         transport_security=TransportSecuritySettings(**_allowed(settings)),
     )
+    _join(app, served)
+
+
+def _join(app: FastAPI, served: Starlette) -> None:
+    """Give ``app`` the other's routes, and let the other start and stop with it."""
     app.router.routes.extend(served.routes)
     around = app.router.lifespan_context
 

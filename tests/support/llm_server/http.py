@@ -123,7 +123,7 @@ def _head(raw: bytes) -> tuple[str, str, dict[str, str], int]:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
     if "chunked" in headers.get("transfer-encoding", ""):
-        raise NotImplementedError("this server reads bodies with a Content-Length only")
+        raise ValueError("this server reads bodies with a Content-Length only")
     return method, path, headers, int(headers.get("content-length", 0))
 
 
