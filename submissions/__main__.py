@@ -104,7 +104,9 @@ def template_command(
 @app.command("submit")
 def submit_command(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
-    space: Annotated[str, typer.Option(help="The Space's address.")] = "http://127.0.0.1:7860",
+    space: Annotated[
+        str | None, typer.Option(help="The Space's address; that of ARB_HOST and ARB_PORT if left out.")
+    ] = None,
     account: Annotated[str, typer.Option(help="Your name; with a token it is known.")] = "",
     judge: Annotated[str, typer.Option(help="The judge's name.")] = "",
     kind: Annotated[str, typer.Option(help="Such as 'LLM judge'.")] = "",
@@ -131,10 +133,19 @@ def submit_command(
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    from submissions.client import SubmissionNotSent, may_carry_token, problems_in, send_submission
+    from submissions.client import (
+        SubmissionNotSent,
+        local_address,
+        may_carry_token,
+        problems_in,
+        send_submission,
+    )
     from submissions.intake.declaration import DeclarationError, declare
     from submissions.intake.upload import read_upload
 
+    if not (space or settings.port):
+        stop("ARB_PORT is 0, any free port: name the address that `space serve` printed with --space")
+    space = space or local_address(settings.host, settings.port)
     texts = {
         "account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model,
         "authors": authors, "link": link,

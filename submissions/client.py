@@ -60,6 +60,15 @@ def _retry_after(answer: httpx.Response) -> float | None:
     return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
+def local_address(host: str, port: int) -> str:
+    """Where a Space that listens on ``host`` and ``port`` is reached from this machine.
+
+    One that listens on every address (0.0.0.0, ::) is reached on the loopback one.
+    """
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host.strip("[]"), host.strip("[]"))
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
 def may_carry_token(space: str) -> bool:
     """Whether a token may be sent to this address: by HTTPS, or without leaving this machine."""
     try:

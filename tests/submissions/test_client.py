@@ -6,7 +6,13 @@ from typer.testing import CliRunner
 
 from submissions import client
 from submissions.__main__ import app
-from submissions.client import SubmissionNotSent, may_carry_token, problems_in, send_submission
+from submissions.client import (
+    SubmissionNotSent,
+    local_address,
+    may_carry_token,
+    problems_in,
+    send_submission,
+)
 from tests.support.submissions import verdicts
 
 DECLARED = {"account": "Ann", "judge": "Alpha"}
@@ -112,6 +118,40 @@ def test_the_command_says_that_nobody_answers(file, suite_folder):
     done = CliRunner().invoke(app, ["submit", str(file), *options])
     assert done.exit_code == 1
     assert "cannot be reached" in done.output
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "address"),
+    [
+        ("127.0.0.1", 7861, "http://127.0.0.1:7861"),
+        ("0.0.0.0", 7860, "http://127.0.0.1:7860"),
+        ("::", 80, "http://[::1]:80"),
+        ("[::1]", 80, "http://[::1]:80"),
+        ("space.example", 443, "http://space.example:443"),
+    ],
+)
+def test_a_space_is_reached_where_it_listens(host, port, address):
+    assert local_address(host, port) == address
+
+
+@pytest.mark.parametrize(
+    ("port", "option", "message"),
+    [
+        ("9", (), "http://127.0.0.1:9 cannot be reached"),
+        ("9", ("--space", "http://127.0.0.1:8"), "http://127.0.0.1:8 cannot be reached"),
+        ("0", (), "ARB_PORT is 0, any free port: name the address"),
+    ],
+)
+def test_the_command_finds_the_space_of_the_settings_unless_it_is_named(
+    file, suite_folder, port, option, message
+):
+    options = options_for("", suite_folder)
+    place = options.index("--space")
+    options[place : place + 2] = ["--account", "Ann", *option]
+    environment = {"ARB_HOST": "0.0.0.0", "ARB_PORT": port}
+    done = CliRunner().invoke(app, ["submit", str(file), *options], env=environment)
+    assert done.exit_code != 0
+    assert message in done.output
 
 
 # The token
