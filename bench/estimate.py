@@ -4,8 +4,8 @@
 real verdicts (``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-based.jsonl`` in the folder): how often the 95 %
 intervals cover the experts' rate over all runs, their half width in points, and the share of labels saved,
 for uniform and for stratified draws. Beside it how far each judge alone is off, and the textbook interval of
-the same estimate (`textbook_interval`): up to 4 % narrower, and too narrow where there are several judges or
-few successes. ``--draws`` for a quick look.
+the same estimate (`textbook_interval`), too narrow where there are several judges or few successes, and the
+share that no number of labels can save more than (`most_saved`). ``--draws`` for a quick look.
 """
 
 import argparse
@@ -71,6 +71,16 @@ def textbook_interval(
     value = float(design.mean(axis=0) @ coefficients)
     variance = residuals @ residuals / (len(y) - rank) / len(y) * (1 - len(y) / len(labels))
     return value - 1.96 * float(np.sqrt(variance)), value + 1.96 * float(np.sqrt(variance))
+
+
+def most_saved(verdicts: np.ndarray, truth: np.ndarray) -> float:
+    """The share of the labels' variance that the verdicts (n, judges) explain over all runs, R^2.
+
+    What a regression saves in the limit; a share above it comes of intervals that are too narrow.
+    """
+    design = np.column_stack([np.ones(len(truth)), verdicts])
+    coefficients = np.linalg.lstsq(design, truth, rcond=None)[0]
+    return 1 - float(((truth - design @ coefficients) ** 2).mean() / truth.var())
 
 
 def simulate(
@@ -143,6 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             is_textbook = draw == TEXTBOOK
             as_it_should = is_textbook or LOWEST - CHANCE <= found.covered <= HIGHEST + CHANCE
             holds &= as_it_should
+            most = most_saved(
+                np.column_stack(list(own.values()) if name == ALL else [own[name]]), truth[rows]
+            )
             if draw == "uniform":
                 ours = found.half_width
             if is_textbook and name != ALL:
@@ -151,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(
                 f"  {name:<12} {draw:<10}  coverage {found.covered:.3f}{'' if as_it_should else ' MISSED'}"
                 f"  ±{100 * found.half_width:.1f} points, labels only ±{100 * without.half_width:.1f}"
-                f" ({without.covered:.3f})  saved {found.saved(without):.0%}"
+                f" ({without.covered:.3f})  saved {found.saved(without):.0%} of at most {most:.0%}"
             )
     print(
         f"with one judge {min(widths):.2f} to {max(widths):.2f} times as wide as the textbook's, of which "

@@ -20,9 +20,13 @@ import numpy as np
 from leaderboard.success_rates.runs import LEAST_IN_STRATUM, Runs, Stratum
 
 CONFIDENCE: Final = 0.95
+NORMAL_QUANTILE: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 LEAST_LABELS: Final = 10
 LEAST_DEGREES: Final = 4
 """Fewer labels of an agent, or degrees of freedom, give no estimate: little is known of the error then."""
+NORMAL_FROM: Final = 50
+"""Degrees of freedom from which Wilson's interval has its own, the normal quantile. With fewer a t quantile
+makes up for coefficients that few labels give; with more it covers too much (``bench.estimate``)."""
 UNLIKE: Final = 0.01
 """Labelled runs are called unlike the others where chance gives so unequal verdicts less often than this."""
 _EXACT: Final = 1e-9
@@ -55,7 +59,7 @@ def estimate_rate(
     run is not labelled; ``tasks`` (n,) number the tasks: runs of one task count as one draw. ``strata`` (n,)
     number the groups from which runs were drawn at different rates; None for one draw from all. The variance
     is of drawing so many of these n runs; the interval is Wilson's at the number of labels that would give
-    that variance, with a t quantile.
+    that variance, with a t quantile where there are few labels.
     """
     n, known = len(labels), labels >= 0
     n_labels = int(known.sum())
@@ -98,7 +102,7 @@ def estimate_rate(
 def _wilson(value: float, variance: float, least: float, degrees: int) -> tuple[float, float]:
     """Wilson's interval at the number of independent labels that gives ``variance``, ``least`` or more."""
     n = max(value * (1 - value) / variance, least) if variance else least
-    square = t_quantile(degrees) ** 2
+    square = (t_quantile(degrees) if degrees < NORMAL_FROM else NORMAL_QUANTILE) ** 2
     middle = (value + square / (2 * n)) / (1 + square / n)
     half = math.sqrt(square * (value * (1 - value) / n + square / (4 * n * n))) / (1 + square / n)
     return middle - half, middle + half
@@ -109,7 +113,7 @@ def t_quantile(degrees: int) -> float:
 
     Cornish-Fisher expansion in 1 / degrees: Abramowitz and Stegun 1964, 26.7.5.
     """
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    z = NORMAL_QUANTILE
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
@@ -280,5 +284,5 @@ def labels_needed(n: int, half_width: float, estimate: RateEstimate | None = Non
         share = estimate.labelled / n
         variance = (estimate.width / 2) ** 2 * estimate.labelled / (1 - share)  # of one label
     else:
-        variance = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) ** 2 * rate * (1 - rate)
+        variance = NORMAL_QUANTILE**2 * rate * (1 - rate)
     return min(n, max(LEAST_LABELS, math.ceil(variance / (half_width**2 + variance / n))))
