@@ -10,10 +10,10 @@ own one a folder of the same shape anywhere, of which only ``trajectories.csv`` 
   from ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and ``workarena.csv`` of the PyPI
   wheel `agent-reward-bench` 0.1.2.
 - ``about.md``: what its dataset's card has to say.
-- ``suite.toml``: ``labels = "public"`` where anyone can have the test labels anyway, ``"private"`` (also
-  when there is no such file) where they are hidden; and the table ``[rules]``. Limits hold for every suite;
-  noise, rounds and the ranking half are for suites whose labels are private. The measurements behind their
-  defaults are on the About page of such a suite."""
+- ``suite.toml``: how the suite presents itself (`SuiteProfile`); ``labels = "public"`` where anyone can have
+  the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden; and the
+  table ``[rules]``. Limits hold for every suite; noise, rounds and the ranking half are for suites whose
+  labels are private. The measurements behind their defaults are on the About page of such a suite."""
 
 import csv
 import re
@@ -26,7 +26,8 @@ from types import MappingProxyType
 from typing import Any
 
 from core.files import csv_text
-from core.ids import TrajectoryId, reading_key, task_key
+from core.ids import TrajectoryId, reading_key
+from core.profile import PROFILE_KEYS, SuiteProfile, read_profile
 from core.vocabulary import LABELS, SPLITS
 
 
@@ -97,6 +98,8 @@ def _problem(value: Any, default: Any) -> str | None:
 
 SHIPPED = Path(__file__).parent / "suites"
 OFFICIAL = "agent-reward-bench"
+_KEYS = ("labels", "rules", "questions", "guidelines", *PROFILE_KEYS)
+"""What a ``suite.toml`` may hold."""
 
 
 class SuiteError(ValueError):
@@ -127,6 +130,7 @@ class Suite:
     labels_are_public: bool = False
     """Whether anyone can have the test labels anyway: then figures may be shown in full detail."""
     rules: SuiteRules = field(default_factory=SuiteRules)
+    profile: SuiteProfile = field(default_factory=SuiteProfile)
 
     @cached_property
     def _by_key(self) -> Mapping[str, Trajectory]:
@@ -187,20 +191,23 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     if not rows or not {"trajectory_id", "split"} <= rows[0].keys():
         raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
     about = folder / "about.md"
-    are_public, rules = _policy(folder / "suite.toml")
+    name = folder.resolve().name
+    are_public, rules, profile = _configuration(folder / "suite.toml", name)
     return Suite(
-        name=folder.resolve().name,
+        name=name,
         trajectories=_trajectories(rows, path.name),
         dev_labels_path=folder / "dev_labels.csv",
         tasks_path=folder / "tasks.csv",
         about=about.read_text(encoding="utf-8").strip() if about.is_file() else "",
         labels_are_public=are_public,
         rules=rules,
+        profile=profile,
     )
 
 
-def _policy(path: Path) -> tuple[bool, SuiteRules]:
-    """What ``suite.toml`` says: whether the labels are public, and the rules; without one, private ones."""
+def _configuration(path: Path, name: str) -> tuple[bool, SuiteRules, SuiteProfile]:
+    """What ``suite.toml`` says: whether the labels are public, the rules, the profile; without one, private
+    labels and the defaults."""
     content: dict[str, Any] = {}
     if path.is_file():
         try:
@@ -208,16 +215,21 @@ def _policy(path: Path) -> tuple[bool, SuiteRules]:
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
     labels = content.get("labels", "private")
-    problems = []
+    problems = [f"{key[:40]}: is not known; use {', '.join(_KEYS)}" for key in content if key not in _KEYS]
     if labels not in ("public", "private"):
         problems.append(f'labels {labels!r}: write labels = "public" or labels = "private"')
+    rules, profile = SuiteRules(), SuiteProfile()
     try:
         rules = read_rules(content.get("rules", {}))
     except ValueError as error:
         problems.append(str(error))
+    try:
+        profile = read_profile(content, name)
+    except ValueError as error:
+        problems.append(str(error))
     if problems:
         raise SuiteError(f"{path.name}, {'; '.join(problems)}")
-    return labels == "public", rules
+    return labels == "public", rules, profile
 
 
 def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
@@ -332,57 +344,6 @@ def _dev_labels(suite: Suite, row: dict[str, str | None]) -> DevLabels | list[st
         optimality=_OPTIMALITY_WORDS[row["optimality"] or ""],
         annotator=annotator,
     )
-
-
-_LISTS = ("sites", "evaluation_types")
-_WORDS = ("difficulty", "category")
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A task of a suite, in one spelling for all agents; empty or None where nothing is known."""
-
-    task: str
-    benchmark: str
-    split: str
-    sites: tuple[str, ...] = ()
-    evaluation_types: tuple[str, ...] = ()
-    difficulty: str | None = None
-    category: str | None = None
-
-
-def load_tasks(suite: Suite) -> tuple[Task, ...]:
-    """Every task of the suite's trajectories, by name, with what ``tasks.csv`` says where there is one.
-
-    Benchmark and split are those of the trajectories. Raises SuiteError naming every row of the file that
-    contradicts them or names a task that the suite does not have.
-    """
-    known = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
-    if not suite.tasks_path.is_file():
-        return tuple(known[key] for key in sorted(known))
-    problems, seen = [], set()
-    for number, row in enumerate(
-        read_rows(suite.tasks_path, ("task", "benchmark", *_LISTS, *_WORDS)), start=2
-    ):
-        key = (row["benchmark"] or "", task_key(row["task"] or ""))
-        if key not in known:
-            problems.append(f"row {number}, task {key[1][:80]!r}: not a task of the suite's trajectories")
-        elif key in seen:
-            problems.append(f"row {number}, task {key[1][:80]!r}: named twice; keep one row")
-        elif row.get("split") not in (None, "", known[key].split):
-            problems.append(f"row {number}, task {key[1][:80]!r}: its trajectories are in {known[key].split}")
-        else:
-            known[key] = _with_facts(known[key], row)
-        seen.add(key)
-    if problems:
-        raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
-    return tuple(known[key] for key in sorted(known))
-
-
-def _with_facts(task: Task, row: dict[str, str | None]) -> Task:
-    lists = (tuple((row[name] or "").split()) for name in _LISTS)
-    words = (row[name] or None for name in _WORDS)
-    return Task(task.task, task.benchmark, task.split, *lists, *words)
 
 
 def render_dev_labels(labels: Iterable[DevLabels]) -> str:

@@ -16,13 +16,14 @@ from typing import Any
 
 import datasets
 
-from core.suite import load_dev_labels, load_suite, load_tasks
+from core.suite import load_dev_labels, load_suite
 from dataset_script.build.parts import PartTask, assign, choose_suite, make_tables, part_tasks
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.schema import CONFIGURATIONS, DEFAULT, complete_row, features
 from dataset_script.sources import open_source
 from dataset_script.sources.base import JudgmentSource
 from dataset_script.sources.published import PublishedDataset, PublishedSource, RowGroup, read_row_group
+from dataset_script.task_selection import load_tasks
 
 logger = logging.getLogger(__name__)
 

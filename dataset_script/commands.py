@@ -322,6 +322,9 @@ def new_suite(
     dev_share: Annotated[
         float, typer.Option(help="Share of each benchmark's tasks for dev; in the paper 0.15.")
     ],
+    title: Annotated[
+        str | None, typer.Option(help="What the suite is called on its pages. Default: the folder's name.")
+    ] = None,
     seed: SeedOption = 0,
     dev_of: Annotated[
         list[str] | None,
@@ -338,8 +341,8 @@ def new_suite(
 ) -> None:
     """Make a suite's folder from recorded runs.
 
-    trajectories.csv with every run that can be used, split by task; suite.toml with hidden labels and every
-    rule; tasks.csv with the goals. Nothing is written over.
+    trajectories.csv with every run that can be used, split by task; suite.toml with title, links, pages,
+    hidden labels and every rule; tasks.csv with the goals. Nothing is written over.
 
     Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
     """
@@ -349,6 +352,7 @@ def new_suite(
     from dataset_script.new_suite import (
         SplitChoice,
         check_new,
+        check_title,
         find_runs,
         suite_report,
         suite_texts,
@@ -361,6 +365,7 @@ def new_suite(
     found = None
     try:
         check_new(out)
+        title = check_title(title, out)
         published = [load_suite(name) for name in dev_of or ()]
         always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
         known = [task for path in metadata or () for task in read_metadata(path)]
@@ -369,7 +374,7 @@ def new_suite(
             found = find_runs(runs, workers or default_workers(), progress)
         if not found.runs:
             raise SelectionError(f"{source}: no run in it can be used")
-        texts = suite_texts(found.runs, SplitChoice(dev_share, seed, always_dev), known)
+        texts = suite_texts(found.runs, SplitChoice(dev_share, seed, always_dev), title, known)
         write_new(out, texts)
         made = suite_report(out, found)
     except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:

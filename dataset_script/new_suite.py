@@ -23,6 +23,7 @@ from core.console import Progress, no_progress
 from core.files import atomic_write, csv_text
 from core.ids import TrajectoryId, reading_key, task_key
 from core.predictions.findings import Finding
+from core.profile import OPTIONAL_PAGES, read_profile
 from core.suite import Suite, SuiteError, SuiteRules, load_suite, shipped_suites
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.parts import Workers, code_version, guarded
@@ -127,11 +128,49 @@ COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What each rule says, as comments of TOML; a line that follows brings its own ``#``."""
 
+PAGE_COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "compare": "Two or more judges side by side.",
+        "rates": "How often agents succeed, by experts and by judges.",
+        "trajectories": "Goals, steps and screenshots; errors and disputes need it.",
+        "errors": "A judge's errors, read and tagged.",
+        "labels": "The label versions.",
+        "disputes": "Where readers report a wrong label.",
+        "paper": "The result tables of the paper behind this software: not about your suite.",
+        "submit": "The page that takes files; the REST API and the MCP server take them without it too.",
+    }
+)
+"""What each page that can be switched is for, as comments of TOML."""
+
+_PROFILE: Final = """# What the suite is called on every page, card and answer.
+title = {title}
+
+# A paragraph for the About page and the cards, and BibTeX that says how to cite the suite.
+# description = "Runs of four agents on the sites of our lab."
+# citation = '''
+# @misc{{ours2026, title = {{...}}, author = {{...}}, year = {{2026}}}}
+# '''
+
+"""
+
+_LINKS: Final = """
+# Links at the foot of every page: names of your choice, addresses with https:// or mailto:.
+[links]
+# data = "https://huggingface.co/datasets/OWNER/NAME"
+# code = "https://github.com/OWNER/NAME"
+# contact = "mailto:ada@example.org"
+
+# Pages of the Space: one that is false is not served, and nothing leads to it.
+[pages]
+"""
+
 _HEAD: Final = """# "private": the test labels are hidden; figures are shown with noise,
 # and public rows appear in rounds.
 # "public": anyone can have them anyway, and every figure is shown as it is.
 labels = "private"
+"""
 
+_RULES: Final = """
 # Every rule there is, as suggested for this suite.
 [rules]
 """
@@ -143,21 +182,25 @@ def suggested_rules(test_trajectories: int) -> SuiteRules:
     return SuiteRules(fewest_positives=fewest)
 
 
-def render_suite_toml(made: str, rules: SuiteRules) -> str:
+def render_suite_toml(made: str, title: str, rules: SuiteRules) -> str:
     """The file's text; ``made`` is a line that says how the suite came about."""
+    pages = [f"# {PAGE_COMMENTS[name]}\n{name} = {_toml(is_on)}\n" for name, is_on in OPTIONAL_PAGES.items()]
     parts = [
         f"# {COMMENTS[field.name]}\n{field.name} = {_toml(getattr(rules, field.name))}\n"
         for field in fields(SuiteRules)
     ]
-    return f"# {made}\n\n" + _HEAD + "".join(parts)
+    profile = _PROFILE.format(title=_toml(title))
+    return "".join([f"# {made}\n\n", profile, _HEAD, _LINKS, *pages, _RULES, *parts])
 
 
 def _toml(value: Any) -> str:
     match value:
         case bool():
             return str(value).lower()
+        case str():  # JSON escapes what TOML wants escaped
+            return json.dumps(value, ensure_ascii=False)
         case tuple():
-            return "[" + ", ".join(f'"{name}"' for name in value) + "]"
+            return f"[{', '.join(map(_toml, value))}]"
         case _:
             return repr(value)
 
@@ -178,11 +221,11 @@ class SplitChoice:
 
 
 def suite_texts(
-    runs: Sequence[UsableRun], choice: SplitChoice, metadata: Iterable[MetadataTask] = ()
+    runs: Sequence[UsableRun], choice: SplitChoice, title: str, metadata: Iterable[MetadataTask] = ()
 ) -> dict[str, str]:
     """The files of the suite by name: trajectories.csv, suite.toml and, where something is known, tasks.csv.
 
-    Same runs, choice and metadata: same texts. Raises SelectionError when they cannot be split.
+    Same runs, choice, title and metadata: same texts. Raises SelectionError when they cannot be split.
     """
     splits = split_by_share(
         [run.trajectory_id for run in runs], choice.dev_share, choice.seed, choice.always_dev
@@ -194,12 +237,20 @@ def suite_texts(
     )
     texts = {
         "trajectories.csv": csv_text(("trajectory_id", "split"), ids),
-        "suite.toml": render_suite_toml(made, suggested_rules(splits.count("test"))),
+        "suite.toml": render_suite_toml(made, title, suggested_rules(splits.count("test"))),
     }
     known = {task_key(task.task_id): task for task in metadata}
     if known or any(run.goal for run in runs):
         texts["tasks.csv"] = csv_text(_TASK_COLUMNS, _task_rows(runs, splits, known))
     return texts
+
+
+def check_title(title: str | None, folder: Path) -> str:
+    """The title of a new suite, by default made of its folder's name. Raises SuiteError."""
+    try:
+        return read_profile({"title": title or ""}, folder.resolve().name).title
+    except ValueError as problem:
+        raise SuiteError(str(problem)) from None
 
 
 def check_new(folder: Path) -> None:

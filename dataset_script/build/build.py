@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.console import Progress, no_progress
-from core.suite import DevLabels, Suite, SuiteError, Trajectory, load_dev_labels, load_tasks
+from core.suite import DevLabels, Suite, SuiteError, Trajectory, load_dev_labels
 from core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import WorkFolder, check_replaceable, put_in_place, work_folder
@@ -39,6 +39,7 @@ from dataset_script.sources.base import (
     TrajectorySource,
 )
 from dataset_script.sources.published import MANIFEST, Shard
+from dataset_script.task_selection import load_tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core.ids import TrajectoryId
-from core.suite import DevLabels, Task, Trajectory
+from core.suite import DevLabels, Trajectory
 from core.vocabulary import LABELS
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Judgment, Note, Recording
 from dataset_script.sources.released_files import SUCCESS_ABOVE
+from dataset_script.task_selection import Task
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_END: Final = b"IEND\xaeB`\x82"

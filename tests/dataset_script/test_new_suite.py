@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from core.suite import SuiteRules, load_suite, load_tasks, read_rules
+from core.profile import OPTIONAL_PAGES, SuiteProfile, read_profile
+from core.suite import SuiteRules, load_suite, read_rules
 from dataset_script.__main__ import app
 from dataset_script.build import build as building
 from dataset_script.build import parts
@@ -26,6 +27,7 @@ from dataset_script.new_suite import (
 from dataset_script.sources import open_source
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import PublishedDataset
+from dataset_script.task_selection import load_tasks
 from tests.support.small_suite import SUITE_IDS
 from tests.support.text_runs import ASKING, IDS, READING, RUNS
 
@@ -61,6 +63,16 @@ def test_the_folder_is_a_suite_with_hidden_labels_and_every_run(make):
     assert "left out: nothing" in done.stdout
 
 
+def test_the_title_is_the_one_that_was_given(make):
+    _, out = make("--title", "Our Bench")
+    assert load_suite(out).profile.title == "Our Bench"
+
+
+def test_a_title_that_cannot_be_is_refused_before_anything_is_read(make):
+    done, out = make("--title", "two\nlines")
+    assert done.exit_code == 2 and "title: write one line" in done.output and not out.exists()
+
+
 def test_tasks_have_their_goals_and_what_the_metadata_says(make, tmp_path):
     (tmp_path / "meta.csv").write_text(METADATA)
     done, out = make("--metadata", tmp_path / "meta.csv")
@@ -74,8 +86,8 @@ def test_tasks_have_their_goals_and_what_the_metadata_says(make, tmp_path):
 
 
 def test_the_same_command_makes_the_same_files(make):
-    _, first = make(name="one")
-    _, second = make(name="two")
+    _, first = make("--title", "Ours", name="one")
+    _, second = make("--title", "Ours", name="two")
     for name in names_in(first):
         assert (first / name).read_bytes() == (second / name).read_bytes()
 
@@ -214,16 +226,34 @@ def write_agentlab_run(run, agent, task, is_whole=True):
 
 
 def test_every_rule_is_written_out_with_what_it_does():
-    text = render_suite_toml("Made by a test.", SuiteRules(age_exempt=("ada", "bob"), ranking_half=True))
+    rules = SuiteRules(age_exempt=("ada", "bob"), ranking_half=True)
+    text = render_suite_toml("Made by a test.", "Ours", rules)
     content = tomllib.loads(text)
     assert content["labels"] == "private"
     assert list(content["rules"]) == [field.name for field in fields(SuiteRules)] == list(COMMENTS)
-    assert read_rules(content["rules"]) == SuiteRules(age_exempt=("ada", "bob"), ranking_half=True)
+    assert read_rules(content["rules"]) == rules
     lines = text.splitlines()
     assert lines[0] == "# Made by a test."
-    for name in content["rules"]:
-        (place,) = (number for number, line in enumerate(lines) if line.startswith(f"{name} = "))
-        assert lines[place - 1].startswith("# ")
+    for name in (*content["rules"], *OPTIONAL_PAGES):
+        places = [number for number, line in enumerate(lines) if line.startswith(f"{name} = ")]
+        assert places and all(lines[place - 1].startswith("# ") for place in places)
+
+
+@pytest.mark.parametrize("title", ["Our Bench", 'A "quoted" \\ title', "Größe, 大きさ"])
+def test_title_links_and_pages_are_written_out_as_they_are_by_default(title):
+    profile = read_profile(tomllib.loads(render_suite_toml("Made.", title, SuiteRules())), "our-bench")
+    assert profile == SuiteProfile(title)
+
+
+def test_the_examples_in_a_new_suites_file_hold_when_they_are_uncommented():
+    text = render_suite_toml("Made.", "Ours", SuiteRules())
+    examples = ("description", "citation", "@misc", "'''", "data", "code", "contact")
+    for each in examples:
+        assert f"\n# {each}" in text
+        text = text.replace(f"\n# {each}", f"\n{each}")
+    profile = read_profile(tomllib.loads(text), "ours")
+    assert [name for name, _ in profile.links] == ["data", "code", "contact"]
+    assert profile.citation.startswith("@misc{ours2026") and profile.description.startswith("Runs of four")
 
 
 def test_a_small_test_split_asks_for_fewer_positive_verdicts_and_keeps_every_other_default():

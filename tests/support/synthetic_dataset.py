@@ -15,13 +15,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.ids import TrajectoryId
-from core.suite import DevLabels, Suite, Trajectory, load_dev_labels, load_suite, load_tasks
+from core.suite import DevLabels, Suite, Trajectory, load_dev_labels, load_suite
 from core.vocabulary import SPLITS
 from dataset_script.build.parts import table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, annotation_row, judgment_row, task_row
 from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard
 from dataset_script.sources.base import Judgment, Recording, Step
 from dataset_script.sources.published import MANIFEST, Shard
+from dataset_script.task_selection import load_tasks
 
 JUDGES = (
     ("functional", None, None, None),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from core.suite import DevLabels, Task
+from core.suite import DevLabels
 from dataset_script.build.rows import (
     ROWS_OF_A_RUN,
     BrokenImageError,
@@ -24,6 +24,7 @@ from dataset_script.build.rows import (
 )
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import Judgment, Note, Recording, Step
+from dataset_script.task_selection import Task
 
 DEV, TEST = "shop/GenericAgent-b/shop.resized.1", "shop/GenericAgent-a/shop.2"
 LABELS = DevLabels(DEV, 1, True, False, None, 3)

@@ -1,0 +1,128 @@
+"""How a suite presents itself: its title, a description, how to cite it, links, and the pages of its Space.
+
+All of it is in ``suite.toml``, and any of it may be left out::
+
+    title = "Our Bench"                      # else made of the folder's name
+    description = "Runs of four agents."     # a paragraph
+    citation = '@misc{ours, title = {…}}'    # BibTeX
+
+    [links]                                  # any names: data, paper, code, contact …
+    paper = "https://example.org/paper"
+    contact = "mailto:ada@example.org"
+
+    [pages]                                  # names and defaults as in `OPTIONAL_PAGES`
+    paper = false
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+OPTIONAL_PAGES: Final = MappingProxyType(
+    {
+        "compare": True,
+        "rates": True,
+        "trajectories": True,
+        "errors": True,
+        "labels": True,
+        "disputes": True,
+        "paper": False,
+        "submit": True,
+    }
+)
+"""The pages of the Space that a suite may switch on or off, by the first part of their address, with what
+they are by default. The leaderboard, the judges' pages and About are always there."""
+
+PROFILE_KEYS: Final = ("title", "description", "citation", "links", "pages")
+"""What a profile takes of ``suite.toml``."""
+
+_LONGEST: Final = MappingProxyType({"title": 80, "description": 600, "citation": 10_000})
+_MOST_LINKS: Final = 12
+_LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
+_ADDRESS: Final = re.compile(r"(https?://|mailto:)[^\s<>\"]{1,500}")
+_NEED_TRAJECTORIES: Final = ("errors", "disputes")
+
+
+@dataclass(frozen=True)
+class SuiteProfile:
+    """What a suite is called, says of itself and links to, wherever it is shown."""
+
+    title: str = ""
+    description: str = ""
+    citation: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    """Names and addresses, in the order of the file."""
+    pages: frozenset[str] = frozenset(name for name, is_on in OPTIONAL_PAGES.items() if is_on)
+    """Those of `OPTIONAL_PAGES` that there are."""
+
+    def serves(self, path: str) -> bool:
+        """Whether the Space has the page of an address such as ``/paper``."""
+        name = path.strip("/").partition("/")[0]
+        return name not in OPTIONAL_PAGES or name in self.pages
+
+
+def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
+    """The profile in the content of a ``suite.toml``; ``name`` is the suite's.
+
+    Raises ValueError with every problem at once.
+    """
+    problems = [*_text_problems(content), *_link_problems(content), *_page_problems(content)]
+    if problems:
+        raise ValueError("; ".join(problems))
+    title, description = (" ".join(content.get(key, "").split()) for key in ("title", "description"))
+    return SuiteProfile(
+        title or default_title(name),
+        description,
+        content.get("citation", "").strip(),
+        tuple(content.get("links", {}).items()),
+        _served(content.get("pages", {})),
+    )
+
+
+def default_title(name: str) -> str:
+    """The name of a folder as a title: "Our bench" of ``our-bench``."""
+    words = " ".join(re.split(r"[-_\s]+", name)).strip() or name
+    return words[:1].upper() + words[1:]
+
+
+def _served(pages: Mapping[str, bool]) -> frozenset[str]:
+    return frozenset(name for name, is_on in {**OPTIONAL_PAGES, **pages}.items() if is_on)
+
+
+def _text_problems(content: Mapping[str, Any]) -> Iterator[str]:
+    for key, longest in _LONGEST.items():
+        text = content.get(key, "")
+        if not isinstance(text, str) or len(text) > longest:
+            yield f"{key}: write a text of at most {longest:,} characters"
+        elif key == "title" and not text.isprintable():
+            yield "title: write one line, without control characters"
+
+
+def _link_problems(content: Mapping[str, Any]) -> Iterator[str]:
+    links = content.get("links", {})
+    if not isinstance(links, Mapping) or len(links) > _MOST_LINKS:
+        yield f"links: write a table, [links], of at most {_MOST_LINKS} names with their addresses"
+        return
+    for name, address in links.items():
+        if not _LINK_NAME.fullmatch(name):
+            yield f"links.{name[:40]!r}: a name has letters, digits, spaces and -, at most 40"
+        if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+            yield f'links.{name[:40]}: write an address that begins with "https://" or "mailto:"'
+
+
+def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
+    pages = content.get("pages", {})
+    if not isinstance(pages, Mapping):
+        yield "pages: write a table, [pages], such as paper = false"
+        return
+    for name, is_on in pages.items():
+        if name not in OPTIONAL_PAGES:
+            yield f"pages.{name[:40]}: cannot be switched on or off; use {', '.join(OPTIONAL_PAGES)}"
+        elif not isinstance(is_on, bool):
+            yield f"pages.{name}: write true or false"
+    served = _served(pages)
+    for name in _NEED_TRAJECTORIES:
+        if name in served and "trajectories" not in served:
+            yield f"pages.{name}: leads to the page trajectories; write {name} = false too"
