@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import Runs, Stratum
 
-DRAW_FORMAT = "draw-1"
 VerdictsOption = Annotated[
     list[Path],
     typer.Option(
@@ -138,33 +137,19 @@ def _stop_with(heading: str, findings: Sequence[Finding]) -> NoReturn:
 
 def write_draw(strata: Sequence[Stratum], seed: int, path: Path) -> None:
     """Record a draw, whole or not at all: what `estimate --draw` reads."""
-    from dataclasses import asdict
-
     from core.files import atomic_write
+    from leaderboard.success_rates.runs import draw_record
 
-    record = {"format": DRAW_FORMAT, "seed": seed, "strata": [asdict(stratum) for stratum in strata]}
-    atomic_write(path, json.dumps(record, indent=1) + "\n")
+    atomic_write(path, draw_record(strata, seed))
 
 
 def _read_draw(path: Path) -> tuple[Stratum, ...]:
-    from pydantic import TypeAdapter, ValidationError
+    from leaderboard.success_rates.runs import read_draw
 
-    from leaderboard.success_rates.runs import Stratum
-
-    try:
-        record = json.loads(path.read_bytes())
-        if not isinstance(record, dict) or record.get("format") != DRAW_FORMAT:
-            stop(
-                f"{path.name}: is no record of a draw; annotation-template --for-estimate writes one", code=1
-            )
-        return TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata"))
-    except (ValueError, RecursionError) as problem:
-        where = ""
-        if isinstance(problem, ValidationError):
-            where = ": " + "; ".join(
-                ".".join(map(str, e["loc"])) + f": {e['msg']}" for e in problem.errors()[:10]
-            )
-        stop(f"{path.name}: cannot be read as the record of a draw{where}", code=1)
+    strata, findings = read_draw(path.name, path.read_bytes())
+    if findings:
+        _stop_with("the draw cannot be used:", findings)
+    return strata
 
 
 def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:

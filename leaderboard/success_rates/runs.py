@@ -1,10 +1,11 @@
 """Runs of agents with judges' verdicts and some labels, read from files; and the draw of those to label."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from core.predictions.findings import error, quoted_id, warning
 LEAST_IN_STRATUM: Final = 2
 LABELS_A_STRATUM: Final = 5
 """Or more on average: with fewer, intervals cover 80 to 88 % (20 labels in 8 strata, `bench.estimate`)."""
+DRAW_FORMAT: Final = "draw-1"
 MOST_AGENTS: Final = 100
 """Of files; each is estimated by itself."""
 
@@ -144,6 +146,31 @@ class Stratum:
         return agent == self.agent and (self.verdicts is None or all(
             bool(verdicts.get(judge)) == value for judge, value in self.verdicts.items()
         ))  # fmt: skip
+
+
+def draw_record(strata: Sequence[Stratum], seed: int) -> str:
+    """The record of a draw as JSON, for `read_draw`."""
+    record = {"format": DRAW_FORMAT, "seed": seed, "strata": [asdict(stratum) for stratum in strata]}
+    return json.dumps(record, indent=1) + "\n"
+
+
+def read_draw(name: str, content: bytes) -> tuple[tuple[Stratum, ...], list[Finding]]:
+    """The strata of a draw's record; nothing, and an error, where it is none."""
+    from pydantic import TypeAdapter, ValidationError
+
+    def none(problem: str) -> tuple[tuple[Stratum, ...], list[Finding]]:
+        return (), [replace(error("not_a_draw", problem), file=name)]
+
+    try:
+        record: Any = json.loads(content)
+        if not isinstance(record, dict) or record.get("format") != DRAW_FORMAT:
+            return none("is no record of a draw; annotation-template --for-estimate writes one")
+        return TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata")), []
+    except ValidationError as problem:
+        fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problem.errors()[:10])
+        return none(f"cannot be read as the record of a draw: {'; '.join(fields)}")
+    except (ValueError, RecursionError):
+        return none("cannot be read as the record of a draw: it is no JSON")
 
 
 def draw_runs(runs: Runs, n_labels: int, seed: int = 0, stratified: bool = False) -> tuple[Stratum, ...]:

@@ -5,7 +5,7 @@ What is sent is bounded before it gets here (see `body_limits`).
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 import fastapi
@@ -14,12 +14,13 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.predictions import Finding, ReadingLimits, read_predictions
+from core.predictions.findings import error
 from core.predictions.parser_pool import PREDICTIONS
 from core.predictions.write import template
 from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from leaderboard.labels.annotations import SUCCESS_LABELS
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
-from leaderboard.success_rates.runs import read_labels, read_runs
+from leaderboard.success_rates.runs import read_draw, read_labels, read_runs
 from space.auth.auth import Auth
 from space.operations.rate_limit import CheckLimit, sender_of
 from space.operations.upload_queue import UploadQueue
@@ -82,6 +83,7 @@ MOST_VERDICT_FILES: Final = 8
 VerdictFiles = Annotated[
     list[UploadFile],
     fastapi.File(
+        max_length=MOST_VERDICT_FILES,
         description="A judge's verdicts on all runs: JSONL, CSV or Parquet. Again for each further judge, "
         f"{MOST_VERDICT_FILES} at most; a judge is named for its file.",
     ),
@@ -93,7 +95,14 @@ LabelsFile = Annotated[
         "released CSV, our Parquet)."
     ),
 ]
-ESTIMATE_LIMITS: Final = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 1}
+DrawFile = Annotated[
+    UploadFile | None,
+    fastapi.File(
+        description="What ``annotation-template --for-estimate`` recorded of the draw of the labelled runs "
+        "(JSON): a stratified draw needs it. Without it the labelled runs count as a uniform draw."
+    ),
+]
+ESTIMATE_LIMITS: Final = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
 _REQUIRED = {"required": ["judge", "kind", "inputs", "test_labels_used"]}
 
 
@@ -147,16 +156,24 @@ class FileEstimates:
         self._on_space = service.settings.space_id is not None
 
     async def make(
-        self, request: Request, verdicts: Sequence[UploadFile], labels: UploadFile
+        self,
+        request: Request,
+        verdicts: Sequence[UploadFile],
+        labels: UploadFile,
+        draw: UploadFile | None = None,
     ) -> FilesEstimate:
         """The estimate of a form's files. Raises TooManyChecks, QueueFull."""
         if self._checks is not None:
             for _ in verdicts:  # the form itself was counted before it was read
                 self._checks.take(request)
         sender = sender_of(request, self._on_space)
-        return await self._uploads.run(sender, self._make, verdicts, labels, self._uploads.is_heavy(sender))
+        return await self._uploads.run(
+            sender, self._make, verdicts, labels, draw, self._uploads.is_heavy(sender)
+        )
 
-    def _make(self, verdicts: Sequence[UploadFile], labels: UploadFile, apart: bool) -> FilesEstimate:
+    def _make(
+        self, verdicts: Sequence[UploadFile], labels: UploadFile, draw: UploadFile | None, apart: bool
+    ) -> FilesEstimate:
         limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
 
         def read(file: UploadFile, reader: str = PREDICTIONS):
@@ -166,10 +183,20 @@ class FileEstimates:
         runs, findings = read_runs((safe_file_name(file.filename or ""), read(file)) for file in verdicts)
         name = safe_file_name(labels.filename or "labels")
         known, errors = read_labels(name, read(labels, SUCCESS_LABELS), runs)
+        strata = None
+        if draw is not None and draw.filename:  # a page's form sends an empty part where none was chosen
+            strata, problems = read_draw(safe_file_name(draw.filename), draw.file.read())
+            errors = [*errors, *problems]
         if runs is None or errors:
             errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
             return FilesEstimate(errors=tuple(errors))
-        agents, warnings = estimate_agents(runs, known)
+        try:
+            agents, warnings = estimate_agents(runs, known, strata)
+        except ValueError as problem:
+            absent = error(
+                "judge_missing", f"{problem}. Send every file of verdicts that runs were drawn by."
+            )
+            return FilesEstimate(errors=(replace(absent, file=safe_file_name(draw.filename)),))
         on_files = tuple(finding.message for finding in findings)
         return FilesEstimate(tuple(runs.verdicts), agents, (*on_files, *warnings))
 
@@ -218,10 +245,12 @@ def build_submission_router(
         responses=ESTIMATED,
         form_limits=ESTIMATE_LIMITS,
     )
-    async def estimate(request: Request, verdicts: VerdictFiles, labels: LabelsFile) -> JSONResponse:
+    async def estimate(
+        request: Request, verdicts: VerdictFiles, labels: LabelsFile, draw: DrawFile = None
+    ) -> JSONResponse:
         """The JSON of ``leaderboard estimate --json``: each judge alone, labels only and assisted, with 95 %
         intervals from 0 to 1. Findings name file, rows and column."""
-        found = await estimates.make(request, verdicts, labels)
+        found = await estimates.make(request, verdicts, labels, draw)
         return JSONResponse(found.to_json(), 422 if found.errors else 200, NO_STORE)
 
     @router.post(

@@ -29,7 +29,7 @@ from leaderboard.success_rates.rates import (
     rejection_finetuning,
     swapped_pairs,
 )
-from space.api.submissions import ESTIMATE_LIMITS, FileEstimates, LabelsFile, VerdictFiles
+from space.api.submissions import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.axis import Axis, Span
@@ -432,8 +432,10 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         return pages.cached(request, key, TEMPLATE, TITLE, PATH, lambda: values(query, unknown))
 
     @router.post(PATH, include_in_schema=False, form_limits=ESTIMATE_LIMITS)
-    async def estimate_files(request: Request, verdicts: VerdictFiles, labels: LabelsFile) -> Response:
-        found = await files.make(request, verdicts, labels)
+    async def estimate_files(
+        request: Request, verdicts: VerdictFiles, labels: LabelsFile, draw: DrawFile = None
+    ) -> Response:
+        found = await files.make(request, verdicts, labels, draw)
         own = found.errors or view_estimates(found.judges, found.agents, {}, found.warnings)
 
         def answer() -> Response:

@@ -60,7 +60,7 @@ def test_a_form_lists_choices_and_what_is_required(document):
     ]  # fmt: skip
     estimate = operation(document, "POST", "/api/estimate")
     assert [(field.name, field.type) for field in estimate.fields] == [
-        ("verdicts", "file, again for more"), ("labels", "file"),
+        ("verdicts", "file, again for more"), ("labels", "file"), ("draw", "file"),
     ]  # fmt: skip
     assert check.fields[0].values == ["dev", "test"]
     assert check.fields[0].schema["default"] == "test"

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from leaderboard.__main__ import app as leaderboard_app
 from leaderboard.labels.annotations import Annotation, write_parquet
+from leaderboard.success_rates.runs import Stratum, draw_record
 from space.api.submissions import build_submission_router
 from space.operations.metrics import Metrics
 from space.operations.rate_limit import CheckLimit
@@ -199,6 +200,46 @@ def test_an_estimate_is_that_of_the_command(client, tmp_path):
     assert (agent["n"], agent["labelled"]) == (40, 20)
 
 
+def post_draw(client, labels: bytes, draw: bytes):
+    files = {
+        "verdicts": ("judge-0.jsonl", runs_file()),
+        "labels": ("labels.csv", labels),
+        "draw": ("a.draw.json", draw),
+    }
+    return client.post("/api/estimate", files=files)
+
+
+def test_the_record_of_a_draw_gives_labelled_runs_their_weights(client):
+    ids = [f"own/a/task{i}" for i in range(40)]
+    successes, failures = ids[::4], [run for run in ids if run not in ids[::4]]
+    strata = (
+        Stratum("a", {"judge-0": True}, 10, tuple(successes)),
+        Stratum("a", {"judge-0": False}, 30, tuple(failures[:10])),
+    )
+    labels = "\n".join(
+        ["trajectory_id,success"]
+        + [f"{run},{'yes' if run in successes[:5] else 'no'}" for run in (*successes, *failures[:10])]
+    ).encode()
+    answer = post_draw(client, labels, draw_record(strata, 0).encode())
+    (agent,) = answer.json()["agents"]
+    # 5 of the 10 runs called successful are, none of the 10 drawn of 30: (10 x 5/10 + 30 x 0) / 40;
+    # as one uniform draw it would be 5 of 20 labels
+    assert agent["labels_only"]["rate"] == pytest.approx(5 / 40)
+    assert not any("is not recorded" in warning for warning in answer.json()["warnings"])
+
+
+def test_a_draw_that_is_none_or_by_an_absent_judge_is_a_finding_of_its_file(client):
+    (finding,) = post_draw(client, labels_file(), b"[]").json()["findings"]
+    assert (finding["file"], finding["code"]) == ("a.draw.json", "not_a_draw")
+    other = draw_record([Stratum("a", {"other": True}, 40, ("own/a/task1",))], 0)
+    answer = post_draw(client, labels_file(), other.encode())
+    (finding,) = answer.json()["findings"]
+    assert answer.status_code == 422 and (finding["file"], finding["code"]) == (
+        "a.draw.json",
+        "judge_missing",
+    )
+
+
 def test_annotations_are_labels_and_nothing_of_the_files_is_kept(client, service):
     answers = [Annotation(f"own/a/task{i}", "Secret Name", "yes" if i % 4 == 0 else "no") for i in range(20)]
     answer = post_estimate(client, write_parquet(answers), runs_file())
@@ -237,7 +278,8 @@ def test_a_missing_file_is_named_and_more_judges_than_the_limit_are_refused(clie
     )
     answer = client.post("/api/estimate", data={"labels": "text"}, files={"verdicts": b"{}"})
     assert "the form's part `labels`" in answer.json()["detail"]
-    assert post_estimate(client, labels_file(), *[runs_file()] * 9).status_code == 400
+    assert post_estimate(client, labels_file(), *[runs_file()] * 9).status_code == 422
+    assert post_estimate(client, labels_file(), *[runs_file()] * 10).status_code == 400
 
 
 def test_each_file_of_an_estimate_counts_against_the_limit(service):
