@@ -117,7 +117,7 @@ def label_versions(as_json: JsonOption = False) -> None:
     service = _service()
     found = published_versions(service.engine, service.suite.name)
     if as_json:
-        print(json.dumps([{**vars(v), "at": v.at.isoformat(), "changes": dict(v.changes)} for v in found]))
+        print(json.dumps([version.to_json() for version in found]))
         return
     if not found:
         typer.echo(f"no label set was published for {service.suite.name}; `publish-labels` does it")

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.board.board import BoardRow
-from leaderboard.labels.annotations import QUESTION_TITLES
+from leaderboard.labels.annotations import ANSWERS, OPTIMALITY_TITLES, QUESTION_TITLES, UNSURE
 from space.auth.auth import Auth
 from space.pages.trajectories.index import Labels
 from space.web.cells import origin, short_name
@@ -58,6 +58,10 @@ class DisputeDecision(BaseModel):
         description="corrected: the label was wrong; kept: it is right; declined: not examined."
     )
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
+    answer: str = Field("", max_length=20, description="The right answer, where it is corrected.")
+    seen: int | None = Field(
+        None, description="The value of `n_decisions` when the dispute was loaded; 409 where it has grown."
+    )
 
 
 def visible_disputes(
@@ -126,10 +130,11 @@ def build_disputes_router(service: SubmissionService, auth: Auth, actions: Reade
         actor: Maintainer,
         body: DisputeDecision,
     ) -> JSONResponse:
-        """``corrected`` does not change the label itself: publish a label set with the correction."""
+        """The ``answer`` of a correction waits for the next label version: `POST /api/maintain/labels`
+        publishes it."""
         require_open(service)
         try:
-            actions.decide(dispute_id, body.decision, body.reason, actor)
+            actions.decide(dispute_id, body.decision, body.reason, actor, body.answer or None, body.seen)
         except KeyError:
             raise HTTPException(404, NO_DISPUTE) from None
         return recorded(service, dispute_id=dispute_id, decision=body.decision)
@@ -175,6 +180,16 @@ def _word(answer: bool | int | None) -> str:
     if answer is None:
         return "unsure"
     return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else f"{answer} of 4"
+
+
+def answer_words(question: str, answer: str) -> str:
+    """An answer to a question, as people read it."""
+    return f"{answer}. {OPTIMALITY_TITLES[answer]}" if answer in OPTIMALITY_TITLES else answer.capitalize()
+
+
+def answer_choices(question: str) -> list[tuple[str, str]]:
+    """The answers to a question, as (value, words)."""
+    return [(each, answer_words(question, each)) for each in (*ANSWERS[question], UNSURE)]
 
 
 OUTCOMES = {
@@ -228,6 +243,8 @@ def build_disputes_pages(
             titles=QUESTION_TITLES,
             outcomes=OUTCOMES,
             decisions=[(each, DECISION_WORDS[each]) for each in DECISIONS],
+            answers=answer_choices,
+            words_of=answer_words,
             is_maintainer=is_maintainer,
             is_private=not suite.labels_are_public,
             most_a_day=DISPUTES_A_DAY,

@@ -7,7 +7,7 @@ set to ``records`` serves the newest, ``records:VERSION`` an older one: both can
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -31,9 +31,36 @@ SOURCE: Final = "records"
 """What ARB_LABELS says, before a colon and a version, where the labels are those published here."""
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Correction:
+    """An answer that a maintainer gave in deciding a dispute, in place of the one that was labelled before.
+
+    ``decision`` is the sequence of the event that decided it. ``before`` is None until the label set is
+    known that it corrects.
+    """
+
+    dispute_id: str
+    decision: int
+    trajectory_id: str
+    question: str
+    split: str
+    answer: str
+    reason: str
+    by: str
+    before: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Correction({self.dispute_id!r})"  # without its answers: it may stand in a log
+
+
 @dataclass(frozen=True)
 class LabelVersion:
-    """A published label set. ``changes`` counts trajectories by question: no label, and no id, is in it."""
+    """A published label set. ``changes`` counts trajectories of test by question: no label, no id is in it.
+
+    ``corrections`` are those that were applied to make it; they hold answers. ``replaces`` is the version
+    that was served then. ``base`` names the content of the file that ARB_LABELS named then, where the set was
+    made from that (`version_of`): such a set is served in place of the file.
+    """
 
     version: str
     file_sha256: str
@@ -42,6 +69,20 @@ class LabelVersion:
     why: str
     labelled: int
     changes: Mapping[str, int]
+    sequence: int = 0
+    replaces: str | None = None
+    base: str | None = None
+    corrections: tuple[Correction, ...] = field(default=(), repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same without any answer: of corrections only which disputes they decide."""
+        kept = ("version", "file_sha256", "by", "why", "labelled")
+        return {
+            **{name: getattr(self, name) for name in kept},
+            "at": self.at.isoformat(),
+            "changes": dict(self.changes),
+            "disputes": [each.dispute_id for each in self.corrections],
+        }
 
 
 def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
@@ -61,6 +102,10 @@ def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
             why=event.body["why"],
             labelled=event.body["labelled"],
             changes=MappingProxyType(event.body["changes"]),
+            sequence=event.sequence,
+            replaces=event.body.get("replaces"),
+            base=event.body.get("base"),
+            corrections=tuple(Correction(**each) for each in event.body.get("corrections", ())),
         )
         for event in events
         if event.body["suite"] == suite

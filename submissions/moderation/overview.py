@@ -125,6 +125,7 @@ PUBLIC_FIELDS: Final = MappingProxyType(
         "resolved": ("trajectory_id", "question"),
         "disputed": ("dispute_id", "trajectory_id", "question", "split"),
         "dispute_decided": ("dispute_id",),
+        "labels_published": ("suite", "version", "file_sha256", "why", "labelled", "changes"),
         "error_tagged": ("judge", "trajectory_id"),
     }
 )

@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 
 from core.suite import Trajectory
 from leaderboard.errors import ErrorTag, make_tag, may_see_errors
-from leaderboard.labels.annotations import QUESTIONS
+from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import DAY, Actor, is_same_name
+from submissions.labels.versions import versions_in
 from submissions.moderation.actions import Actions, checked_text
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import DISPUTE_KINDS, Event, Kind, add_event, events_after, lock_event_log
@@ -64,8 +65,20 @@ class ReaderActions(Actions):
             }
             return self._add(session, "disputed", actor, body)
 
-    def decide(self, dispute_id: str, decision: Decision, reason: str, actor: Actor) -> Event:
-        """A maintainer's decision, with its reason; a later one counts in place of an earlier one."""
+    def decide(
+        self,
+        dispute_id: str,
+        decision: Decision,
+        reason: str,
+        actor: Actor,
+        answer: str | None = None,
+        seen: int | None = None,
+    ) -> Event:
+        """A maintainer's decision, with its reason; a later one counts in place of an earlier one.
+
+        A correction names the right ``answer``, which waits for the next label version. ``seen`` is how many
+        decisions the maintainer knew of: where there are more, nothing is decided.
+        """
         if not actor.is_maintainer:
             raise PermissionDenied("only maintainers may decide on disputes")
         if decision not in get_args(Decision):
@@ -74,9 +87,27 @@ class ReaderActions(Actions):
         with transaction(self.engine) as session:
             lock_event_log(session)
             found = self._disputes(session)[dispute_id]
-            if found.decided is not None and found.decided.decision == decision:
+            before = found.decided
+            if before is not None and seen is not None and seen != len(found.decisions):
+                raise SubmissionError(
+                    f"{before.by} decided this dispute since you loaded the page ({before.decision}); "
+                    "load it again"
+                )
+            answers = (*ANSWERS[found.question], UNSURE)
+            if decision == "corrected" and answer not in answers:
+                raise SubmissionError(f"answer: name the right one for a correction, of {', '.join(answers)}")
+            if decision != "corrected" and answer:
+                raise SubmissionError("answer: only a correction names one; leave it out")
+            if before is not None and (before.decision, before.answer) == (decision, answer or None):
                 raise SubmissionError(f"this dispute is {decision} already")
+            if decision != "corrected" and (version := self._published(session, found)):
+                raise SubmissionError(
+                    f"its correction is in the label version {version}; to take it back, decide "
+                    "'corrected' with the answer that was right"
+                )
             body = {"dispute_id": dispute_id, "decision": decision, "reason": reason}
+            if decision == "corrected":
+                body["answer"] = answer
             return self._add(session, "dispute_decided", actor, body)
 
     def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
@@ -107,6 +138,17 @@ class ReaderActions(Actions):
 
     def _disputes(self, session: Session) -> dict[str, Dispute]:
         return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.suite.name)
+
+    def _published(self, session: Session, dispute: Dispute) -> str | None:
+        """The newest label version that holds the correction of a dispute as it was decided last."""
+        versions = versions_in(events_after(session, kinds=["labels_published"]), self.suite.name)
+        of_it = (dispute.dispute_id, dispute.decided and dispute.decided.sequence)
+        holding = (
+            each.version
+            for each in reversed(versions)
+            if any((held.dispute_id, held.decision) == of_it for held in each.corrections)
+        )
+        return next(holding, None)
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
         """Let the actor add one more event of a kind; nobody else adds any until the transaction ends."""

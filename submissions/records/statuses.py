@@ -145,12 +145,18 @@ DECISIONS: Final = get_args(Decision)
 @dataclass(frozen=True, slots=True, repr=False)
 class DisputeDecision:
     """What a maintainer decided of a dispute: ``corrected`` and ``kept`` speak of the label, ``declined`` of
-    the dispute (nothing in it to look into)."""
+    the dispute (nothing in it to look into).
+
+    ``answer`` is the right one, of a correction; None in records from before corrections named it.
+    ``sequence`` is that of the event.
+    """
 
     decision: Decision
     reason: str
     by: str
     at: datetime
+    answer: str | None = None
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -177,7 +183,12 @@ class Dispute:
 
 @dataclass(frozen=True, slots=True)
 class DisputeView:
-    """A dispute as a reader may see it. ``text`` and ``reason`` are None where they are kept from them."""
+    """A dispute as a reader may see it. ``text`` and ``reason`` are None where they are kept from them.
+
+    ``answer`` is the right one, of a correction: None for everybody where the label is hidden.
+    ``n_decisions``, for maintainers, says how often it was decided: who decides again names it, so that
+    nobody is overruled unseen.
+    """
 
     dispute_id: str
     trajectory_id: str
@@ -190,6 +201,8 @@ class DisputeView:
     reason: str | None
     decided_by: str | None
     decided_at: datetime | None
+    answer: str | None = None
+    n_decisions: int = 0
 
     def to_json(self) -> dict[str, Any]:
         decided_at = self.decided_at and self.decided_at.isoformat()
@@ -206,7 +219,9 @@ def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
             found[body["dispute_id"]] = Dispute(body["dispute_id"], **asked, by=event.actor, at=event.at)
         elif event.kind == "dispute_decided" and body["dispute_id"] in found:
             dispute = found[body["dispute_id"]]
-            decided = DisputeDecision(body["decision"], body["reason"], event.actor, event.at)
+            decided = DisputeDecision(
+                body["decision"], body["reason"], event.actor, event.at, body.get("answer"), event.sequence
+            )
             found[dispute.dispute_id] = replace(dispute, decisions=(*dispute.decisions, decided))
     return found
 
@@ -231,6 +246,8 @@ def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool)
         reason=decided.reason if decided and (is_maintainer or not hides_labels) else None,
         decided_by=decided and decided.by,
         decided_at=decided and decided.at,
+        answer=decided.answer if decided and not hides_labels else None,
+        n_decisions=len(dispute.decisions) if is_maintainer else 0,
     )
 
 

@@ -47,7 +47,8 @@ def file_one(client: TestClient, service, name="ada", **changes):
 
 
 def decide(client, service, decision, reason="looked again", name=MAINTAINER):
-    said = {"decision": decision, "reason": reason}
+    said = {"decision": decision, "reason": reason, "seen": 0}
+    said |= {"answer": "no"} if decision == "corrected" else {}
     return client.post("/api/maintain/disputes/1", json=said, headers=signed_in(service, name))
 
 
@@ -58,7 +59,7 @@ def test_a_dispute_is_filed_listed_and_decided(client, service):
     assert (found["by"], found["outcome"], found["text"]) == ("ada", "open", "Step 3 shows another page.")
     assert decide(client, service, "corrected", "the page is another one").status_code == 200
     page = shown_text(client.get("/disputes").text)
-    for told in (a_run(service), "label corrected", "by mia", "the page is another one", "Step 3 shows"):
+    for told in (a_run(service), "Label corrected: No", "by mia", "the page is another one", "Step 3 shows"):
         assert told in page
     assert client.get("/api/disputes", params={"state": "open"}).json() == {"disputes": [], "of": 0}
 
@@ -124,6 +125,9 @@ def test_of_a_hidden_label_no_answer_tells_what_was_decided(private, decision):
     assert "decided" in page
     seen = client.get("/disputes", headers=signed_in(private, MAINTAINER)).text
     assert f"label {decision}" in seen and "success indeed" in seen and "did succeed" in seen
+    assert f"Label {decision} by" in shown_text(seen)  # and not which answer is right: that is a label
+    as_maintainer = client.get("/api/disputes", headers=signed_in(private, MAINTAINER)).json()["disputes"]
+    assert [each["answer"] for each in as_maintainer] == [None]
 
 
 def test_both_decisions_on_a_hidden_label_look_alike(tmp_path):

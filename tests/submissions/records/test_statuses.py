@@ -99,9 +99,10 @@ def test_a_dispute_is_a_record_and_so_is_its_decision(disputes_acts, service, id
         "dispute_id": "1", "suite": "small", "split": "test", "trajectory_id": ids[0],
         "question": "success", "text": "Step 4 opens another product.\nSee the title.",
     }  # fmt: skip
-    disputes_acts.decide("1", "corrected", "the product is another one", MIA)
+    disputes_acts.decide("1", "corrected", "the product is another one", MIA, "no")
     (found,) = disputes_acts.disputes()
     assert (found.by, found.decided.decision, found.decided.by) == ("ada", "corrected", "mia")
+    assert (found.decided.answer, found.decided.sequence) == ("no", 2)
     with snapshot(service.engine) as session:
         records = events_after(session)
     assert [record.kind for record in records] == ["disputed", "dispute_decided"]
@@ -119,12 +120,40 @@ def test_every_spelling_of_a_trajectory_is_that_trajectory(disputes_acts, servic
 def test_of_several_decisions_the_last_one_counts_and_all_are_kept(disputes_acts, ids):
     disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
     disputes_acts.decide("1", "kept", "the goal was reached", MIA)
-    disputes_acts.decide("1", "corrected", "no: the cart was empty", MIA)
+    disputes_acts.decide("1", "corrected", "no: the cart was empty", MIA, "no")
     (found,) = disputes_acts.disputes()
     assert [each.decision for each in found.decisions] == ["kept", "corrected"]
     assert found.decided.decision == "corrected"
     with pytest.raises(SubmissionError, match="corrected already"):
-        disputes_acts.decide("1", "corrected", "again", MIA)
+        disputes_acts.decide("1", "corrected", "again", MIA, "no")
+    disputes_acts.decide("1", "corrected", "nobody can tell", MIA, "unsure")
+    assert disputes_acts.disputes()[0].decided.answer == "unsure"
+
+
+@pytest.mark.parametrize(
+    ("question", "decision", "answer", "why"),
+    [
+        ("success", "corrected", None, "name the right one for a correction, of no, yes, unsure"),
+        ("success", "corrected", "3", "name the right one"),
+        ("optimality", "corrected", "yes", "of 1, 2, 3, 4, unsure"),
+        ("success", "kept", "yes", "only a correction names one"),
+    ],
+)
+def test_a_correction_names_an_answer_of_its_question_and_nothing_else_does(
+    disputes_acts, ids, question, decision, answer, why
+):
+    disputes_acts.dispute(ids[0], question, "wrong", DISPUTES_ADA)
+    with pytest.raises(SubmissionError, match=why):
+        disputes_acts.decide("1", decision, "looked again", MIA, answer)
+    assert disputes_acts.disputes()[0].decided is None
+
+
+def test_of_two_maintainers_who_decide_at_once_the_second_is_told_of_the_first(disputes_acts, ids):
+    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
+    disputes_acts.decide("1", "kept", "the goal was reached", MIA, seen=0)
+    with pytest.raises(SubmissionError, match=r"mia decided this dispute since you loaded the page \(kept\)"):
+        disputes_acts.decide("1", "corrected", "it was not", Actor("zoe", is_maintainer=True), "no", seen=0)
+    assert [each.by for each in disputes_acts.disputes()[0].decisions] == ["mia"]
 
 
 def test_who_may_not_is_refused_and_nothing_is_recorded(disputes_acts, service, ids):
