@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from core.cli import JsonOption, SuiteOption, plain_console, read_settings, read_suite, stop
-from core.console import coefficient, interval, percent, text_table
+from core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
 from leaderboard.cli.labels import read_annotations
 
@@ -49,8 +49,9 @@ def agreement(
 ) -> None:
     """Say how far annotators agree.
 
-    Percent, Cohen's kappa, Krippendorff's alpha and Gwet's AC1, by question, benchmark, two people and time;
-    which trajectories they differ on only where the labels may be seen.
+    Percent, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 with intervals, by question, benchmark, two
+    people and time; who needs training, and how many doubles are still wanted. Which trajectories they
+    differ on only where the labels may be seen.
     """
     from leaderboard.labels.agreement import agreement_json, agreement_report, open_items
 
@@ -203,6 +204,16 @@ def print_agreement(
     console.print("kappa is Cohen's, alpha Krippendorff's (optimality: ordinal); left out: one was unsure")
     console.print("AC1 is Gwet's: read it where nearly all answers are alike, which draws kappa to 0")
     console.print("95 % intervals are over tasks")
+    console.print(_wanted(report))
+    console.print("a dash: there is no interval to go by, as with answers that are all equal")
+    if any(each.others_doubles for found in report.questions.values() for each in found.by_annotator):
+        console.print(_annotators(report))
+        console.print(
+            "an annotator needs training where the interval of the difference is below 0; all intervals of "
+            "this table hold together in 95 of 100 such tables"
+        )
+    else:
+        console.print("who needs training shows with a third annotator: the others are compared with each")
     if items:
         console.print(_items(items))
 
@@ -236,6 +247,40 @@ def _of_question(title: str, result: QuestionAgreement) -> Table:
     for period in result.over_time:
         name = period.name if "W" in period.name else f"doubles {period.name}"
         table.add_row(name, *_figures(period.agreement))
+    return table
+
+
+def _wanted(report: AgreementReport) -> Table:
+    from leaderboard.labels.annotations import QUESTION_TITLES
+    from leaderboard.labels.coefficients import HALF_WIDTH
+
+    table = text_table(
+        f"doubles still wanted for an interval of ± {HALF_WIDTH:g}", figures=("kappa", "alpha", "AC1")
+    )
+    for question, result in report.questions.items():
+        numbers = (NOT_DEFINED if n is None else f"{n:,}" for n in result.wanted.values())
+        table.add_row(QUESTION_TITLES[question], *numbers)
+    return table
+
+
+def _annotators(report: AgreementReport) -> Table:
+    from leaderboard.labels.annotations import QUESTION_TITLES
+
+    figures = ("doubles", "agree", "doubles of others", "agree", "difference, 95 %")
+    table = text_table("annotator and the others", "question", figures=figures)
+    table.add_column("")
+    for question, result in report.questions.items():
+        for each in result.by_annotator:
+            table.add_row(
+                each.annotator,
+                QUESTION_TITLES[question],
+                f"{each.doubles:,}",
+                percent(each.percent),
+                f"{each.others_doubles:,}",
+                percent(each.others_percent),
+                interval(each.difference_ci),
+                "needs training" if each.needs_training else "",
+            )
     return table
 
 

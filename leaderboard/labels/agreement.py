@@ -14,6 +14,8 @@ import numpy as np
 
 from core.ids import TrajectoryId
 from core.vocabulary import LABELS
+from leaderboard.judge_precision.confusion import ratio
+from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
 from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE, Annotation
 from leaderboard.labels.coefficients import (
     Level,
@@ -21,6 +23,8 @@ from leaderboard.labels.coefficients import (
     cohen_kappa,
     coincidence_matrices,
     confusion_table,
+    difference_of_shares,
+    doubles_wanted,
     gwet_ac1,
     krippendorff_alpha,
     percent_agreement,
@@ -122,13 +126,13 @@ def agreement_of(
     question: str,
     chosen: np.ndarray | None = None,
     swapped: np.ndarray | None = None,
-    with_intervals: bool = False,
+    n_resamples: int = 0,
 ) -> Agreement:
     """Agreement on a question over all doubles, or the ``chosen`` ones: bool of shape (doubles,).
 
     Percent and kappa are over doubles; kappa takes the earlier annotation for the first rater's, where
     ``swapped`` (bool, same shape) is true the later one. Alpha is over trajectories, with every annotation
-    that stands in one of these doubles.
+    that stands in one of these doubles. Without ``n_resamples`` there are no intervals.
     """
     chosen = np.ones(len(doubles.first), dtype=bool) if chosen is None else chosen
     first, second = doubles.first[chosen], doubles.second[chosen]
@@ -142,10 +146,14 @@ def agreement_of(
     counts = rating_counts(numbers, codes[rows], len(units), n_categories)
     level = ALPHA_LEVELS[question]
     intervals = {}
-    if with_intervals:
+    if n_resamples:
         tasks = _numbered(doubles.tasks[units])
+        n_tasks, both = int(tasks.max(initial=-1)) + 1, (one >= 0) & (other >= 0)
         of_double = tasks[np.searchsorted(units, doubles.units[first])]
-        intervals = _intervals(one, other, of_double, counts, tasks, level)
+        tables = np.zeros((n_tasks, n_categories, n_categories))
+        np.add.at(tables, (of_double[both], one[both], other[both]), 1)
+        coincidences = coincidence_matrices(counts, tasks, n_tasks)
+        intervals = agreement_intervals(tables, coincidences, level, n_resamples)
     return Agreement(
         pairs=int(table.sum()),
         percent=percent_agreement(table),
@@ -157,43 +165,25 @@ def agreement_of(
     )
 
 
-def _intervals(
-    one: np.ndarray,
-    other: np.ndarray,
-    of_double: np.ndarray,
-    counts: np.ndarray,
-    of_unit: np.ndarray,
-    level: Level,
-) -> dict[str, list[float] | None]:
-    """Intervals over tasks: ``of_double`` and ``of_unit`` are the tasks of doubles and of trajectories."""
-    n_tasks, c = int(of_unit.max(initial=-1)) + 1, counts.shape[1]
-    tables = np.zeros((n_tasks, c, c))
-    both = (one >= 0) & (other >= 0)
-    np.add.at(tables, (of_double[both], one[both], other[both]), 1)
-    return agreement_intervals(tables, coincidence_matrices(counts, of_unit, n_tasks), level)
-
-
 def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
     """Agreement of first and second annotations of a label set, over trajectories that have both."""
     twice = labels.annotated_twice
     lowest = 1 if question == "optimality" else 0  # where codes of a label set begin; below, none was given
     codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.primary, labels.second)]
-    n_categories = len(ANSWERS[question])
-    table = confusion_table(*codes, n_categories)
-    units = np.arange(len(codes[0]))
-    counts = sum(rating_counts(units, values, len(units), n_categories) for values in codes)
-    pairs = int(table.sum())
-    alpha = krippendorff_alpha(counts, ALPHA_LEVELS[question])
-    left_out = len(units) - pairs
     trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
     tasks = _numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
-    intervals = _intervals(*codes, tasks, counts, tasks, ALPHA_LEVELS[question])
-    found = percent_agreement(table), cohen_kappa(table), alpha, left_out, gwet_ac1(table)
-    return Agreement(pairs, *found, **intervals)
+    units = np.arange(len(trajectories))
+    by_question = MappingProxyType({question: np.concatenate(codes)})
+    doubles = Doubles((), np.tile(units, 2), tasks, by_question, units, units + len(units))
+    return agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
 
 BATCH: Final = 20
 """Doubles in a batch where the annotations carry no time: fewer say nothing."""
+GROUP_RESAMPLES: Final = 2_000
+"""Of a group of doubles: there are many groups, and a page waits for all of them."""
+FEWEST_DOUBLES: Final = 10
+"""Nobody is compared with the rest by fewer, of theirs or of the rest's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,18 +203,44 @@ class Period:
     agreement: Agreement
 
 
+@dataclass(frozen=True, slots=True)
+class AnnotatorAgreement:
+    """How often one annotator's answer equals another's, and how often those of all the others are equal.
+
+    Shares are fractions, None without such doubles. ``difference_ci`` is the interval, [low, high], of the
+    first less the second; all such intervals of a report hold together in 95 of 100 reports. It is None with
+    fewer than ``FEWEST_DOUBLES`` on either side, so always with two annotators.
+    """
+
+    annotator: str
+    doubles: int
+    percent: float | None
+    others_doubles: int
+    others_percent: float | None
+    difference_ci: tuple[float, float] | None
+
+    @property
+    def needs_training(self) -> bool:
+        """Whether they agree with the others credibly less than the others do with each other."""
+        return self.difference_ci is not None and self.difference_ci[1] < 0
+
+
 @dataclass(frozen=True)
 class QuestionAgreement:
     """Agreement on one question.
 
     ``confusion`` counts doubles by both answers, rows the earlier annotation's, in the order of ``ANSWERS``.
+    ``wanted`` is, for ``kappa``, ``alpha`` and ``ac1``, how many more doubles it takes until the interval's
+    ends lie 0.1 from its middle: see `doubles_wanted`.
     """
 
     overall: Agreement
     by_benchmark: Mapping[str, Agreement]
     by_pair: tuple[AnnotatorPair, ...]
+    by_annotator: tuple[AnnotatorAgreement, ...]
     over_time: tuple[Period, ...]
     confusion: tuple[tuple[int, ...], ...]
+    wanted: Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -306,9 +322,13 @@ def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = N
             "overall": asdict(result.overall),
             "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
             "by_pair": [asdict(pair) for pair in result.by_pair],
+            "by_annotator": [
+                {**asdict(each), "needs_training": each.needs_training} for each in result.by_annotator
+            ],
             "over_time": [asdict(period) for period in result.over_time],
             "answers": list(ANSWERS[question]),
             "confusion": [list(row) for row in result.confusion],
+            "wanted": dict(result.wanted),
         }
         for question, result in report.questions.items()
     }
@@ -367,21 +387,55 @@ def _where(groups: Sequence, name: object) -> np.ndarray:
 def _question(doubles: Doubles, groups: _Groups, question: str) -> QuestionAgreement:
     codes = doubles.codes[question]
     table = confusion_table(codes[doubles.first], codes[doubles.second], len(ANSWERS[question]))
+    overall = agreement_of(doubles, question, n_resamples=N_RESAMPLES)
+
+    def within(places: np.ndarray, n_resamples: int = GROUP_RESAMPLES) -> Agreement:
+        return agreement_of(doubles, question, places, n_resamples=n_resamples)
+
     return QuestionAgreement(
-        overall=agreement_of(doubles, question, with_intervals=True),
+        overall=overall,
         by_benchmark=MappingProxyType(
             {
-                name: agreement_of(doubles, question, _where(groups.benchmarks, name), with_intervals=True)
+                name: within(_where(groups.benchmarks, name), N_RESAMPLES)
                 for name in sorted(set(groups.benchmarks))
             }
         ),
         by_pair=tuple(
-            AnnotatorPair(*both, agreement_of(doubles, question, _where(groups.people, both), groups.swapped))
+            AnnotatorPair(
+                *both,
+                agreement_of(doubles, question, _where(groups.people, both), groups.swapped, GROUP_RESAMPLES),
+            )
             for both in sorted(set(groups.people) - {None})
         ),
+        by_annotator=_annotators(doubles, groups, question),
         over_time=tuple(
-            Period(name, agreement_of(doubles, question, _where(groups.periods, name)))
+            Period(name, within(_where(groups.periods, name)))
             for name in sorted(set(groups.periods), key=_order_of_period)
         ),
         confusion=tuple(tuple(row) for row in table.tolist()),
+        wanted=MappingProxyType(
+            {
+                name: doubles_wanted(overall.pairs, getattr(overall, f"{name}_ci"))
+                for name in ("kappa", "alpha", "ac1")
+            }
+        ),
     )
+
+
+def _annotators(doubles: Doubles, groups: _Groups, question: str) -> tuple[AnnotatorAgreement, ...]:
+    """Everybody who stands in a double with somebody known; doubles with the unknown are on neither side."""
+    one, other = (doubles.codes[question][places] for places in (doubles.first, doubles.second))
+    counted = (one >= 0) & (other >= 0) & ~_where(groups.people, None)
+    tasks = doubles.tasks[doubles.units[doubles.first]]
+    people = sorted({who for both in groups.people if both for who in both})
+    error = (1 - CONFIDENCE) / max(1, len(people) * len(QUESTIONS))
+    found = []
+    for who in people:
+        has_part = np.array([both is not None and who in both for both in groups.people], dtype=bool)
+        theirs, rest = counted & has_part, counted & ~has_part
+        n, m = int(theirs.sum()), int(rest.sum())
+        is_enough = min(n, m) >= FEWEST_DOUBLES
+        interval = difference_of_shares(one == other, theirs, rest, tasks, error) if is_enough else None
+        shares = [ratio(int(((one == other) & side).sum()), int(side.sum())) for side in (theirs, rest)]
+        found.append(AnnotatorAgreement(who, n, shares[0], m, shares[1], interval))
+    return tuple(found)

@@ -1,10 +1,13 @@
-"""Coefficients of agreement, and their 95 % intervals over resamples of tasks.
+"""Coefficients of agreement, their 95 % intervals over resamples of tasks, and what follows from these.
 
 They take categories as whole numbers from 0, in their order where they have one; a value below 0 is missing
 and is left out. They are None where they are undefined.
 """
 
-from typing import Literal
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Final, Literal
 
 import numpy as np
 
@@ -12,6 +15,8 @@ from leaderboard.judge_precision.confusion import ratio
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals, resampled_counts
 
 Level = Literal["nominal", "ordinal"]
+HALF_WIDTH: Final = 0.1
+"""How far the ends of a coefficient's interval should lie from its middle."""
 
 
 def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
@@ -96,6 +101,41 @@ def agreement_intervals(
         interval = percentile_intervals(values[:, None])[0]
         found[name] = interval if interval is not None and interval[0] < interval[1] else None
     return found
+
+
+def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
+    """How many more doubles bring an interval of ``pairs`` doubles down to a half-width of ``HALF_WIDTH``.
+
+    The width falls with the square root of the number, as long as further doubles are like those so far,
+    also in how many share a task. 0 where it is narrow enough; None without an interval.
+    """
+    if interval is None:
+        return None
+    half = (interval[1] - interval[0]) / 2
+    return max(0, math.ceil(pairs * (half / HALF_WIDTH) ** 2) - pairs)
+
+
+def difference_of_shares(
+    is_equal: np.ndarray, is_theirs: np.ndarray, is_rest: np.ndarray, tasks: np.ndarray, error: float
+) -> tuple[float, float]:
+    """The interval of a share of equal answers among some rows less that among the rest, as (low, high).
+
+    All are of shape (rows,), bool but ``tasks`` (whole numbers from 0). ``error`` is how often the interval
+    may miss: 0.05 divided by the number of comparisons made. One equal and one unequal row are added to
+    either side, so that few rows all alike are not certain (Agresti and Caffo 2000, The American Statistician
+    54); the variance is over tasks, to first order (Kish and Frankel 1974). Both sides must have rows.
+    """
+    sides = [(float(side.sum()), side) for side in (is_theirs, is_rest)]
+    shares = [(float((is_equal & side).sum()) + 1) / (n + 2) for n, side in sides]
+    rows = sum(
+        sign * side * (is_equal - share) / n
+        for sign, (n, side), share in zip((1, -1), sides, shares, strict=True)
+    )
+    n_tasks = len(np.unique(tasks[is_theirs | is_rest]))
+    squares = float((np.bincount(tasks, weights=rows) ** 2).sum())
+    half = NormalDist().inv_cdf(1 - error / 2) * math.sqrt(squares * n_tasks / max(1, n_tasks - 1))
+    difference = shares[0] - shares[1]
+    return difference - half, difference + half
 
 
 def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) -> np.ndarray:

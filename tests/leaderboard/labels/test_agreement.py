@@ -1,6 +1,8 @@
 import json
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import combinations
 
 import krippendorff
 import numpy as np
@@ -27,6 +29,8 @@ from leaderboard.labels.coefficients import (
     cohen_kappa,
     coincidence_matrices,
     confusion_table,
+    difference_of_shares,
+    doubles_wanted,
     gwet_ac1,
     krippendorff_alpha,
     percent_agreement,
@@ -372,6 +376,17 @@ def test_ac1_of_three_categories_by_hand():
     assert gwet_ac1(np.array([[5, 0], [0, 0]])) == 1.0
 
 
+def test_ac1_and_its_interval_are_those_of_a_published_example():
+    # Gwet 2014, Handbook of Inter-Rater Reliability: 100 women by two abstractors; as `cont3x3abstractors`
+    # in the R and Python packages irrCAC, whose documentation has AC1 .84933, interval .76358 to .93508
+    table = np.array([[13, 0, 0], [0, 20, 7], [0, 4, 56]])
+    assert gwet_ac1(table) == pytest.approx(0.84933, abs=5e-6)
+    first, second = np.repeat(np.indices(table.shape).reshape(2, -1), table.ravel(), axis=1)
+    found = agreement_intervals(*interval_inputs(first, second, np.arange(100))[::2], "nominal")
+    # theirs is Gwet's analytic one; ours resamples the women, each a task of her own
+    assert found["ac1_ci"] == pytest.approx([0.76358, 0.93508], abs=0.015)
+
+
 def doubles_over_tasks(n_tasks, seed=3):
     """Codes of two annotators on three trajectories a task that agree in about four of five."""
     generator = np.random.default_rng(seed)
@@ -430,3 +445,140 @@ def test_the_official_agreement_has_intervals_over_tasks(official_settings):
     assert overall.alpha_ci[0] < overall.alpha < overall.alpha_ci[1]
     assert overall.ac1_ci[0] < overall.ac1 < overall.ac1_ci[1]
     assert overall.kappa_ci[1] - overall.kappa_ci[0] > 0.2  # some 100 doubles leave much open
+
+
+# -- What follows from the intervals
+
+
+def test_doubles_wanted_follow_from_the_square_of_the_width():
+    # a half-width of .2 on 40 doubles: .1 takes 4 times as many, 160
+    assert doubles_wanted(40, [0.4, 0.8]) == 120
+    assert doubles_wanted(40, [0.75, 0.9]) == 0
+    assert doubles_wanted(40, None) is None
+
+
+def test_with_the_doubles_that_were_wanted_the_interval_has_that_width():
+    def half_width(n_tasks):
+        first, second, tasks = doubles_over_tasks(n_tasks)
+        tables, _, coincidences = interval_inputs(first, second, tasks)
+        interval = agreement_intervals(tables, coincidences, "nominal", n_resamples=1_000)["kappa_ci"]
+        return interval, (interval[1] - interval[0]) / 2
+
+    interval, half = half_width(8)
+    assert half > 0.13
+    wanted = doubles_wanted(24, interval)
+    assert half_width(8 + wanted // 3)[1] == pytest.approx(0.1, abs=0.025)
+
+
+def test_a_difference_of_shares_by_hand():
+    # theirs 5 of 10 equal, the rest 9 of 10, each row a task: shares (5 + 1) / 12 and (9 + 1) / 12
+    is_equal = np.array([1] * 5 + [0] * 5 + [1] * 9 + [0], dtype=bool)
+    is_theirs = np.arange(20) < 10
+    low, high = difference_of_shares(is_equal, is_theirs, ~is_theirs, np.arange(20), 0.05)
+    assert (low + high) / 2 == pytest.approx(6 / 12 - 10 / 12)
+    # squares / 10**2: theirs 10 * .5**2; the rest 9 * (1 - 5/6)**2 + (5/6)**2; times 20 / 19 tasks
+    variance = (2.5 + 9 / 36 + 25 / 36) / 100 * 20 / 19
+    assert (high - low) / 2 == pytest.approx(1.959964 * math.sqrt(variance), rel=1e-6)
+
+
+def test_rows_that_are_all_alike_are_not_certain():
+    is_equal, is_theirs = np.array([False, False, True, True]), np.array([True, True, False, False])
+    low, high = difference_of_shares(is_equal, is_theirs, ~is_theirs, np.arange(4), 0.05)
+    assert low < -0.5 < high
+
+
+def crew_doubles(errors, doubles_each, seed):
+    """Doubles of every two of a crew, each on a task of its own; a person errs with their probability."""
+    generator = np.random.default_rng(seed)
+    found, number = [], 0
+    for pair in combinations(range(len(errors)), 2):
+        for _ in range(doubles_each):
+            truth = generator.random() < 0.5
+            for who in pair:
+                answer = truth ^ (generator.random() < errors[who])
+                id_of_run = f"webarena/agent-a/webarena.{number}"
+                given = replace(
+                    annotation(0, "ABCDEF"[who], "yes" if answer else "no"), trajectory_id=id_of_run
+                )
+                found.append(given)
+            number += 1
+    return found
+
+
+def test_whoever_agrees_credibly_less_with_the_others_needs_training():
+    report = agreement_report(crew_doubles((0.4, 0.05, 0.05, 0.05), 30, seed=1))
+    by_annotator = report.questions["success"].by_annotator
+    assert [(each.annotator, each.needs_training) for each in by_annotator] == [
+        ("A", True), ("B", False), ("C", False), ("D", False),
+    ]  # fmt: skip
+    assert (by_annotator[0].doubles, by_annotator[0].others_doubles) == (90, 90)
+    assert not any(each.needs_training for each in report.questions["repetition"].by_annotator)
+
+
+def test_two_annotators_or_few_doubles_say_nothing_of_either():
+    two = agreement_report(doubles(*[("yes", "no")] * 30)).questions["success"].by_annotator
+    assert [(each.doubles, each.others_doubles, each.difference_ci) for each in two] == [(30, 0, None)] * 2
+    few = agreement_report(crew_doubles((0.5, 0, 0), 4, seed=1)).questions["success"].by_annotator
+    assert [(each.doubles, each.others_doubles, each.difference_ci) for each in few] == [(8, 4, None)] * 3
+
+
+def test_doubles_with_somebody_unknown_are_on_neither_side():
+    given = [*crew_doubles((0, 0, 0), 10, seed=1)]
+    unknown = [replace(a, annotator=None) if a.annotator == "C" else a for a in given]
+    found = agreement_report(unknown).questions["success"].by_annotator
+    assert [(each.annotator, each.doubles, each.others_doubles) for each in found] == [
+        ("A", 10, 0), ("B", 10, 0),
+    ]  # fmt: skip
+
+
+def test_pairs_and_periods_have_intervals_of_the_same_kind_as_all():
+    given = doubles(*[("yes", "yes")] * 8, *[("no", "no")] * 8, *[("yes", "no")] * 4)
+    success = agreement_report(given).questions["success"]
+    for found in (success.by_pair[0].agreement, success.over_time[0].agreement):
+        assert found.kappa == pytest.approx(success.overall.kappa)
+        assert found.kappa_ci == pytest.approx(success.overall.kappa_ci, abs=0.06)  # fewer resamples
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_tasks", [40, 120])
+def test_intervals_cover_the_coefficients_of_the_population(n_tasks):
+    # Runs of one task share its difficulty; the population is 100,000 such tasks
+    def draw(number, generator):
+        hard = np.repeat(generator.random(number), 2)
+        truth = generator.integers(0, 2, 2 * number)
+        wrong = generator.random((2, 2 * number)) < 0.3 * hard
+        return *(truth ^ wrong), np.repeat(np.arange(number), 2)
+
+    def tables_of(first, second, tasks):
+        tables = np.zeros((tasks[-1] + 1, 2, 2))
+        np.add.at(tables, (tasks, first, second), 1)
+        counts = rating_counts(
+            np.tile(np.arange(len(first)), 2), np.concatenate([first, second]), len(first), 2
+        )
+        return tables, counts, coincidence_matrices(counts, tasks, len(tables))
+
+    tables, counts, _ = tables_of(*draw(100_000, np.random.default_rng(0)))
+    total = tables.sum(axis=0)
+    true = {
+        "kappa_ci": cohen_kappa(total), "alpha_ci": krippendorff_alpha(counts), "ac1_ci": gwet_ac1(total),
+    }  # fmt: skip
+    generator, covered, n_draws = np.random.default_rng(1), dict.fromkeys(true, 0), 400
+    for _ in range(n_draws):
+        tables, _, coincidences = tables_of(*draw(n_tasks, generator))
+        found = agreement_intervals(tables, coincidences, "nominal", n_resamples=1_000)
+        for name, value in true.items():
+            covered[name] += found[name][0] <= value <= found[name][1]
+    # 95 % meant; 400 draws say so to about 2 points
+    assert all(0.91 <= count / n_draws <= 0.99 for count in covered.values()), covered
+
+
+def test_a_difference_of_shares_holds_the_true_one_as_often_as_it_says():
+    # 12 of 60 tasks with two rows each are theirs; both sides are equal in four of five
+    generator, missed, n_draws = np.random.default_rng(2), 0, 2_000
+    tasks = np.repeat(np.arange(60), 2)
+    is_theirs = tasks < 12
+    for _ in range(n_draws):
+        is_equal = generator.random(120) < 0.8
+        low, high = difference_of_shares(is_equal, is_theirs, ~is_theirs, tasks, 0.05)
+        missed += not low <= 0 <= high
+    assert missed / n_draws < 0.07
