@@ -231,6 +231,11 @@ def link_names(links: Iterable[Path], folder: Path) -> tuple[str, ...]:
     return tuple(sorted(link.relative_to(folder).as_posix() for link in links))
 
 
+def describe_links_out(names: Iterable[str]) -> str:
+    """What is added to the message where a source holds no run: it may be that they lie behind links."""
+    return "".join(f"; {name} is a link out of it" for name in names)
+
+
 def _boundary(folder: Path) -> Path:
     """The folder itself. The Hub's cache keeps the files of a snapshot beside it, in ``blobs`` of the
     repository, and links to them from the snapshot; there the repository is the boundary."""

@@ -39,6 +39,7 @@ from dataset_script.sources.base import (
     UnusableFileError,
     call_text,
     data_image,
+    describe_links_out,
     find_links_out,
     id_part,
     json_parts,
@@ -117,6 +118,7 @@ class InspectSource:
         Raises SourceError when there is no log, or no sample.
         """
         links = find_links_out(self.folder)
+        names = link_names(links, self.folder)
         logs = [_read_log(path, self.folder) for path in sorted(set(_logs_in(self.folder)) - links)]
         begun: dict[Any, str] = {}
         latest: dict[Any, _Log] = {}
@@ -148,8 +150,11 @@ class InspectSource:
             if (why := log.problem)
         ]
         if not samples:
-            raise SourceError(f"{self.folder}: no sample in a log of Inspect (a .eval or .json file)")
-        return SourceListing(tuple(samples), (), tuple(notes), link_names(links, self.folder))
+            raise SourceError(
+                f"{self.folder}: no sample in a log of Inspect (a .eval or .json file)"
+                f"{describe_links_out(names)}"
+            )
+        return SourceListing(tuple(samples), (), tuple(notes), names)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one sample. Raises UnusableFileError when it gives no run."""

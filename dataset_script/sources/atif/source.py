@@ -25,6 +25,7 @@ from dataset_script.sources.base import (
     SourceFile,
     SourceListing,
     UnusableFileError,
+    describe_links_out,
     file_stamp,
     id_part,
     is_inside,
@@ -99,12 +100,16 @@ class AtifSource:
         known = frozenset[str]().union(*(trial.names for trial in trials.values()))
         again = {path for path, trial in trials.items() if known & trial.regrades - trial.names}
         listed = [path for path in runs if path not in parts | again]
+        names = tuple(map(self._name, sorted(outside)))
         if not listed:
-            raise SourceError(f"{self.folder}: no ATIF trajectory; name Harbor's jobs folder, or a file")
+            raise SourceError(
+                f"{self.folder}: no ATIF trajectory; name Harbor's jobs folder, or a file"
+                f"{describe_links_out(names)}"
+            )
         ids = zip(listed, numbered_ids([runs[path] for path in listed]), strict=True)
         files = tuple(SourceFile(path, self._name(path), each) for path, each in ids)
         notes = tuple(Note("regraded", self._name(path)) for path in sorted(again))
-        return SourceListing(files, (), notes, tuple(map(self._name, sorted(outside))))
+        return SourceListing(files, (), notes, names)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run, with the files that it goes on in and refers to. Raises UnusableFileError."""
