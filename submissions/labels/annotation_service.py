@@ -4,11 +4,13 @@ A label set holds the annotations of this suite; trajectories that nobody has an
 label set before says of them.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
 from typing import Final
 
+from core.vocabulary import SPLITS
 from leaderboard.labels.agreement import AgreementReport, agreement_report
 from leaderboard.labels.annotations import Annotation, write_released
 from leaderboard.labels.labels import LabelsInvalid, load_annotations
@@ -17,6 +19,7 @@ from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_actions import AnnotationActions
 from submissions.labels.annotation_state import AnnotationState, AnnotationStateCache, finished_annotations
+from submissions.labels.assignment import chosen
 from submissions.labels.versions import LabelVersion, published_versions, serves_records
 from submissions.scoring.rescore import publish
 from submissions.service import SubmissionService
@@ -81,6 +84,33 @@ def _primary_first(annotations: Iterable[Annotation]) -> tuple[list[Annotation],
     return [first[name] for name in sorted(first)], others
 
 
+@dataclass(frozen=True)
+class AnnotatorProgress:
+    """An annotator for maintainers: account, how far they are, seconds that a trajectory takes (median)."""
+
+    annotator: str
+    account: str
+    is_active: bool
+    n_done: int
+    n_assigned: int
+    seconds: float | None
+
+
+def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
+    """Everybody who was ever invited, in the order of their ids."""
+    found = []
+    for annotator, account in state.accounts.items():
+        tasks = state.queue(annotator)
+        took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
+        found.append(
+            AnnotatorProgress(
+                annotator, account, annotator in state.active, len(took), len(tasks),
+                median(took) if took else None,
+            )
+        )  # fmt: skip
+    return found
+
+
 class AnnotationService:
     """Annotation of the suite of a service. One instance a process; safe for threads."""
 
@@ -102,6 +132,31 @@ class AnnotationService:
 
     def is_annotator(self, account: str) -> bool:
         return self.now().annotator_of(account) is not None
+
+    def assign(
+        self,
+        split: str,
+        most: int | None,
+        share: float,
+        seed: int,
+        available: Collection[str],
+        actor: Actor,
+    ) -> int:
+        """Assign trajectories of a split ("both": of each) to the invited; how many assignments were added.
+
+        ``most`` bounds how many new ones, evenly over the benchmarks; None for all. ``available`` are those
+        that can be looked at, ``share`` (0 to 1) is that of second annotations. Raises as `actions.assign`.
+        """
+        assigned = self.now().assigned
+        ids = [
+            trajectory.trajectory_id
+            for name in SPLITS
+            if split in (name, "both")
+            for trajectory in self.service.suite.split(name)
+            if trajectory.trajectory_id in available and trajectory.trajectory_id not in assigned
+        ]
+        wanted = ids if most is None else chosen(ids, max(0, most), seed)
+        return self.actions.assign(wanted, share, seed, actor)
 
     def agreement(self) -> AgreementReport:
         """How far annotators agree, by the answers they gave and not by what was decided later."""

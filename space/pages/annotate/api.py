@@ -20,7 +20,6 @@ from submissions.intake.declaration import NAME_LENGTH
 from submissions.labels.annotation_actions import NOT_YOURS
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
-from submissions.labels.assignment import chosen
 from submissions.labels.versions import serves_records
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import rescore
@@ -171,10 +170,12 @@ def build_annotation_admin_router(
         reader: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]
     ) -> JSONResponse:
         """Assignments made before stay. Trajectories that the dataset does not have are left out."""
-        ids = _new(annotations, explorer, reader, body)
-        wished = ids if body.most == "" else chosen(ids, max(0, body.most), body.seed)
+        available = {name for dataset in explorer.datasets() for name in dataset.index.by_id}
+        most = None if body.most == "" else body.most
         require_open(service)
-        added = annotations.actions.assign(wished, body.percent_twice / 100, body.seed, reader.actor)
+        added = annotations.assign(
+            body.split, most, body.percent_twice / 100, body.seed, available, reader.actor
+        )
         return recorded(service, assignments=added)
 
     @router.post(
@@ -195,16 +196,3 @@ def build_annotation_admin_router(
         return recorded(service, **found)
 
     return router
-
-
-def _new(
-    annotations: AnnotationService, explorer: Explorer, reader: AnnotatorContext, body: Assigning
-) -> list[str]:
-    splits = ("dev", "test") if body.split == "both" else (body.split,)
-    shown = {name for dataset in explorer.datasets() for name in dataset.index.by_id}
-    return [
-        trajectory.trajectory_id
-        for split in splits
-        for trajectory in annotations.service.suite.split(split)
-        if trajectory.trajectory_id in shown and trajectory.trajectory_id not in reader.state.assigned
-    ]

@@ -1,8 +1,6 @@
 """The discussion of annotations: answers side by side, decisions, agreement, boards before and after."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends
@@ -16,7 +14,7 @@ from space.pages.trajectories.filters import benchmark_title
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from submissions.labels.annotation_actions import REASON_LENGTH
 from submissions.labels.annotation_service import AnnotationService
-from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
+from submissions.labels.annotation_state import DiscussionItem, discussion_items
 
 
 def discussions_in_order(
@@ -25,33 +23,6 @@ def discussions_in_order(
     """Each discussion with the goal of its trajectory, those with an open question first."""
     found = sorted(discussions, key=lambda each: (not each.open, each.item.trajectory_id))
     return [(each, goal_of(each.item.trajectory_id)) for each in found]
-
-
-@dataclass(frozen=True)
-class AnnotatorProgress:
-    """An annotator for maintainers: account, how far they are, how long a trajectory takes (median)."""
-
-    annotator: str
-    account: str
-    is_active: bool
-    n_done: int
-    n_assigned: int
-    seconds: float | None
-
-
-def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
-    """Everybody who was ever invited, in the order of their ids."""
-    found = []
-    for annotator, account in state.accounts.items():
-        tasks = state.queue(annotator)
-        took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
-        found.append(
-            AnnotatorProgress(
-                annotator, account, annotator in state.active, len(took), len(tasks),
-                median(took) if took else None,
-            )
-        )  # fmt: skip
-    return found
 
 
 def agreement_groups(found: QuestionAgreement) -> list[tuple[str, list[tuple[str, Agreement]]]]:

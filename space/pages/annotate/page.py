@@ -13,14 +13,13 @@ from space.pages.annotate.discuss import (
     agreement_groups,
     compare_boards,
     discussions_in_order,
-    progress_of_annotators,
 )
 from space.pages.annotate.guidelines import QUESTIONS_ASKED
 from space.pages.annotate.item import PATH, address_of, view_item, view_queue
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
-from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.annotation_service import AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import discussion_items
 from submissions.labels.versions import published_versions
 from submissions.scoring.rescore import rescorings
