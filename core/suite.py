@@ -10,10 +10,13 @@ own one a folder of the same shape anywhere, of which only ``trajectories.csv`` 
   from ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and ``workarena.csv`` of the PyPI
   wheel `agent-reward-bench` 0.1.2.
 - ``about.md``: what its dataset's card has to say.
+- ``guidelines.md``: what annotators are told beside the guide of each question, in Markdown.
 - ``suite.toml``: how the suite presents itself (`SuiteProfile`); ``labels = "public"`` where anyone can have
-  the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden; and the
-  table ``[rules]``. Limits hold for every suite; noise, rounds and the ranking half are for suites whose
-  labels are private. The measurements behind their defaults are on the About page of such a suite."""
+  the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden; the tables
+  ``[[questions]]`` that annotators answer (`core.suites.questions`; left out, the paper's four) and ``guidelines``
+  where there is no file of them; and the table ``[rules]``. Limits hold for every suite; noise, rounds and
+  the ranking half are for suites whose labels are private. The measurements behind their defaults are on
+  the About page of such a suite."""
 
 import csv
 import re
@@ -27,7 +30,14 @@ from typing import Any
 
 from core.files import csv_text
 from core.ids import TrajectoryId, reading_key
-from core.profile import PROFILE_KEYS, SuiteProfile, read_profile
+from core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
+from core.suites.questions import (
+    Question,
+    default_guidelines,
+    default_questions,
+    questions_sha256,
+    read_questions,
+)
 from core.vocabulary import LABELS, SPLITS
 
 
@@ -131,6 +141,20 @@ class Suite:
     """Whether anyone can have the test labels anyway: then figures may be shown in full detail."""
     rules: SuiteRules = field(default_factory=SuiteRules)
     profile: SuiteProfile = field(default_factory=SuiteProfile)
+    questions: tuple[Question, ...] = field(default_factory=default_questions)
+    """What annotators are asked, in the order of the page."""
+    guidelines: str = field(default_factory=default_guidelines)
+    """How to annotate in general, in Markdown; each question has its own guide besides."""
+
+    @property
+    def own_questions(self) -> tuple[Question, ...]:
+        """Those that the released format does not know."""
+        return tuple(question for question in self.questions if question.is_own)
+
+    @cached_property
+    def guidelines_sha256(self) -> str:
+        """Names what annotators are asked and how to decide; another one where that changes."""
+        return questions_sha256(self.questions, self.guidelines)
 
     @cached_property
     def _by_key(self) -> Mapping[str, Trajectory]:
@@ -192,22 +216,22 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
         raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
     about = folder / "about.md"
     name = folder.resolve().name
-    are_public, rules, profile = _configuration(folder / "suite.toml", name)
     return Suite(
         name=name,
         trajectories=_trajectories(rows, path.name),
         dev_labels_path=folder / "dev_labels.csv",
         tasks_path=folder / "tasks.csv",
         about=about.read_text(encoding="utf-8").strip() if about.is_file() else "",
-        labels_are_public=are_public,
-        rules=rules,
-        profile=profile,
+        **_configuration(folder, name),
     )
 
 
-def _configuration(path: Path, name: str) -> tuple[bool, SuiteRules, SuiteProfile]:
-    """What ``suite.toml`` says: whether the labels are public, the rules, the profile; without one, private
-    labels and the defaults."""
+def _configuration(folder: Path, name: str) -> dict[str, Any]:
+    """The fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` give; the rest has its default.
+
+    Raises SuiteError with every problem at once.
+    """
+    path = folder / "suite.toml"
     content: dict[str, Any] = {}
     if path.is_file():
         try:
@@ -215,21 +239,22 @@ def _configuration(path: Path, name: str) -> tuple[bool, SuiteRules, SuiteProfil
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
     labels = content.get("labels", "private")
+    found: dict[str, Any] = {"labels_are_public": labels == "public"}
     problems = [f"{key[:40]}: is not known; use {', '.join(_KEYS)}" for key in content if key not in _KEYS]
     if labels not in ("public", "private"):
         problems.append(f'labels {labels!r}: write labels = "public" or labels = "private"')
-    rules, profile = SuiteRules(), SuiteProfile()
-    try:
-        rules = read_rules(content.get("rules", {}))
-    except ValueError as error:
-        problems.append(str(error))
-    try:
-        profile = read_profile(content, name)
-    except ValueError as error:
-        problems.append(str(error))
+    for read in (
+        lambda: {"rules": read_rules(content.get("rules", {}))},
+        lambda: {"profile": read_profile(content, name)},
+        lambda: read_questions(content, folder / "guidelines.md"),
+    ):
+        try:
+            found |= read()
+        except ValueError as error:
+            problems.append(str(error))
     if problems:
         raise SuiteError(f"{path.name}, {'; '.join(problems)}")
-    return labels == "public", rules, profile
+    return found
 
 
 def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:

@@ -23,8 +23,8 @@ from core.console import Progress, no_progress
 from core.files import atomic_write, csv_text
 from core.ids import TrajectoryId, reading_key, task_key
 from core.predictions.findings import Finding
-from core.profile import OPTIONAL_PAGES, read_profile
 from core.suite import Suite, SuiteError, SuiteRules, load_suite, shipped_suites
+from core.suites.profile import OPTIONAL_PAGES, read_profile
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.parts import Workers, code_version, guarded
 from dataset_script.build.report import LEFT_OUT, BuildReport, finding, finding_line

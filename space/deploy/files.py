@@ -27,7 +27,9 @@ SUFFIXES: Final = frozenset(
 NOT_NEEDED: Final = frozenset({"dataset_script/sample/annotations.csv"})
 """Labels of the sample's recordings, from which its data was built."""
 
-SUITE_FILES: Final = ("trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md")
+SUITE_FILES: Final = (
+    "trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",
+)  # fmt: skip
 
 ENTRY: Final = '''"""What the Hub starts: the Space on port 7860."""
 

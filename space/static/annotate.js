@@ -131,10 +131,11 @@
     if (here.top < frame.top) form.scrollTop += here.top - frame.top;
   }
 
-  function choose(number) {
-    const inputs = questions[current].querySelectorAll("input");
-    if (is_closed || stopped || number > inputs.length) return;
-    inputs[number - 1].checked = true;
+  const choice_of = (key) => questions[current].querySelector(`input[data-key="${CSS.escape(key)}"]`);
+
+  function choose(choice) {
+    if (is_closed || stopped) return;
+    choice.checked = true;
     questions[current].classList.remove("is-missing");
     change(150);
     if (current < questions.length - 1) go_to(current + 1);
@@ -187,7 +188,8 @@
     if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
     // Who came to a choice by the Tab key goes on with the browser's own keys.
     if (event.target.matches("input[type=radio]") && event.key.startsWith("Arrow")) return;
-    const act = /^[1-9]$/.test(event.key) ? () => choose(Number(event.key)) : keys[event.key];
+    const choice = choice_of(event.key);
+    const act = choice ? () => choose(choice) : keys[event.key];
     if (!act) return;
     event.preventDefault();
     act();

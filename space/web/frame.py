@@ -2,18 +2,19 @@
 
 Every value in a template is escaped, whoever wrote it. Known to all of them are the filters in ``{{
 cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``, ``{{ row.date
-| day }}``, and the function ``link_to("/judge", id=row.id)``.
+| day }}``, ``{{ suite.guidelines | markdown }}``, and the function ``link_to("/judge", id=row.id)``.
 """
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fastapi import HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from core.cache import ByteCache
 from core.console import NOT_DEFINED, interval, percent
@@ -21,6 +22,9 @@ from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to
 from space.web.responses import CachedResponse, StaticAssets
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 T = TypeVar("T")
 FOLDER = Path(__file__).parents[1] / "templates"
@@ -40,9 +44,22 @@ def _environment() -> Environment:
         "interval": interval,
         "thousands": lambda number: NOT_DEFINED if number is None else f"{number:,}",
         "day": lambda date: date[:10],  # of an ISO date with a time
+        "markdown": markdown,
     }
     environment.globals["link_to"] = link_to
     return environment
+
+
+@lru_cache(maxsize=1)
+def _markdown_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).disable("image")
+
+
+def markdown(text: str) -> Markup:
+    """HTML of a suite's Markdown: its own tags are shown as text, pictures from elsewhere are left out."""
+    return Markup(_markdown_parser().render(text))
 
 
 def render(template: str, **values: Any) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from core.profile import OPTIONAL_PAGES, SuiteProfile, read_profile
 from core.suite import SuiteRules, load_suite, read_rules
+from core.suites.profile import OPTIONAL_PAGES, SuiteProfile, read_profile
 from dataset_script.__main__ import app
 from dataset_script.build import build as building
 from dataset_script.build import parts

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
 
 from core.ids import TrajectoryId
-from space.pages.annotate.guidelines import IN_GENERAL, QUESTIONS_ASKED, Question
+from core.suite import Suite
 from space.pages.trajectories.dataset import BlindStory
 from space.pages.trajectories.filters import benchmark_title
 from space.pages.trajectories.images import WIDTHS
@@ -72,17 +71,18 @@ def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
 
 @dataclass(frozen=True)
 class ItemView:
-    """A blind story at one of its steps. ``task`` is the reader's own; None for who only looks on."""
+    """A blind story at one of its steps. ``task`` is the reader's own; None for who only looks on.
 
+    ``suite`` has the questions and the guidelines.
+    """
+
+    suite: Suite
     story: BlindStory
     place: int
     task: AssignedTask | None
     is_closed: bool
     n_done: int
     n_all: int
-
-    questions: ClassVar[tuple[Question, ...]] = QUESTIONS_ASKED
-    in_general: ClassVar[tuple[str, ...]] = IN_GENERAL
 
     @property
     def title(self) -> str:
@@ -129,12 +129,15 @@ class ItemView:
         return link_to(path, trajectory_id=self.story.trajectory_id, **more, v=self.story.version)
 
 
-def view_item(story: BlindStory, state: AnnotationState, annotator: str | None, step: str) -> ItemView:
+def view_item(
+    suite: Suite, story: BlindStory, state: AnnotationState, annotator: str | None, step: str
+) -> ItemView:
     """A story for its reader, at the step that an address asks for (the first where it is none)."""
     tasks = state.queue(annotator) if annotator else ()
     task = next((task for task in tasks if task.trajectory_id == story.trajectory_id), None)
     wished = int(step) if step.isascii() and step.isdigit() and len(step) < 6 else 1
     return ItemView(
+        suite=suite,
         story=story,
         place=min(max(1, wished), max(1, len(story.steps))),
         task=task,

@@ -7,14 +7,13 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from core.ids import TrajectoryId
-from leaderboard.labels.annotations import ANSWERS
+from core.suite import Suite
 from space.pages.annotate.access import Access, AnnotatorContext
 from space.pages.annotate.discuss import (
     agreement_groups,
     compare_boards,
     discussions_in_order,
 )
-from space.pages.annotate.guidelines import QUESTIONS_ASKED
 from space.pages.annotate.item import PATH, address_of, view_item, view_queue
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
@@ -41,13 +40,16 @@ def build_annotating_pages(
 ) -> APIRouter:
     """The routes; a reader whom nobody knows is asked to sign in."""
     router = APIRouter()
+    suite = annotations.service.suite
 
     @router.get(PATH, include_in_schema=False)
     def annotate(request: Request, id: Id = "", step: Step = "") -> Response:
         reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED)
         if isinstance(reader, HTMLResponse):
             return reader
-        return _item_page(pages, explorer, reader, id, step) if id else _queue_page(pages, reader)
+        return (
+            _item_page(pages, suite, explorer, reader, id, step) if id else _queue_page(pages, suite, reader)
+        )
 
     @router.get(DISCUSS, include_in_schema=False)
     def discuss(request: Request) -> Response:
@@ -60,7 +62,7 @@ def build_annotating_pages(
             "Discuss",
             DISCUSS,
             discussions=discussions_in_order(items, partial(_goal, explorer)),
-            questions=QUESTIONS_ASKED,
+            questions=suite.questions,
             address_of=address_of,
             benchmark_title=benchmark_title,
             task_of=lambda trajectory_id: TrajectoryId.parse(trajectory_id).task,
@@ -71,7 +73,7 @@ def build_annotating_pages(
     return router
 
 
-def _queue_page(pages: PageFrame, reader: AnnotatorContext) -> HTMLResponse:
+def _queue_page(pages: PageFrame, suite: Suite, reader: AnnotatorContext) -> HTMLResponse:
     tasks = reader.state.queue(reader.annotator) if reader.annotator else ()
     items = discussion_items(reader.state, reader.annotator, False)
     return pages.answer(
@@ -79,13 +81,19 @@ def _queue_page(pages: PageFrame, reader: AnnotatorContext) -> HTMLResponse:
         "Annotate",
         PATH,
         view=view_queue(tasks),
+        questions=suite.questions,
         reader=reader,
         n_open=sum(bool(item.open) for item in items),
     )
 
 
 def _item_page(
-    pages: PageFrame, explorer: Explorer, reader: AnnotatorContext, trajectory_id: str, step: str
+    pages: PageFrame,
+    suite: Suite,
+    explorer: Explorer,
+    reader: AnnotatorContext,
+    trajectory_id: str,
+    step: str,
 ) -> HTMLResponse:
     try:
         reader.require_story_access(trajectory_id)
@@ -96,7 +104,7 @@ def _item_page(
         return pages.refusal("This trajectory cannot be shown", NOT_IN_DATASET, PATH, 404)
     except TrajectoriesUnavailable as problem:
         return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
-    view = view_item(story, reader.state, reader.annotator, step)
+    view = view_item(suite, story, reader.state, reader.annotator, step)
     return pages.answer("annotate/item.html", view.title, PATH, view=view, story=story)
 
 
@@ -117,7 +125,6 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
         "people": progress_of_annotators(reader.state),
         "report": annotations.agreement(),
         "agreement_groups": agreement_groups,
-        "answers": ANSWERS,
         "versions": list(enumerate(versions, start=1))[::-1],
         "n_done": sum(saved.is_done for saved in reader.state.saved.values()),
         "rescored": last[0].body if last else None,

@@ -63,9 +63,11 @@ def test_what_nobody_knows_is_refused_by_name_all_at_once(checkout):
 def test_a_suite_of_ones_own_goes_where_its_name_finds_it_and_nothing_beside_it(tmp_path, checkout):
     write_suite(tmp_path)
     (tmp_path / "small" / "labels.csv").write_text("not a file of a suite")
+    (tmp_path / "small" / "guidelines.md").write_text("- Look at the end.")
     files = space_files(tmp_path / "small", checkout)
     own = {name for name in files if name.startswith("core/suites/")}
-    assert own == {f"core/suites/small/{name}" for name in ("trajectories.csv", "suite.toml")}
+    names = ("trajectories.csv", "suite.toml", "guidelines.md")
+    assert own == {f"core/suites/small/{name}" for name in names}
 
 
 def test_a_suite_with_a_shipped_name_and_other_content_is_refused(tmp_path, checkout):

@@ -7,7 +7,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.testclient import TestClient
 from jinja2 import UndefinedError
 
-from space.web.frame import FOLDER, PAGES, PageFrame, render
+from space.web.frame import FOLDER, PAGES, PageFrame, markdown, render
 from space.web.responses import STATIC, StaticAssets
 from tests.space.conftest import shown_text, tags_and_attributes
 
@@ -183,6 +183,14 @@ def test_what_is_put_into_a_template_is_escaped(hostile):
     assert tags_and_attributes(html) == tags_and_attributes(
         render("submit/problems.html", title="harmless", problems=["a", "b"])
     )
+
+
+def test_markdown_makes_lists_and_links_and_no_tag_picture_or_script_of_its_writer(hostile):
+    html = markdown("- Look at the **end**, see [the rules](https://example.org/rules)")
+    assert "<li>Look at the <strong>end</strong>" in html and 'href="https://example.org/rules"' in html
+    text = f"{hostile}\n\n![x](https://example.org/x.png) [y](javascript:alert(1))"
+    assert {tag for tag, _ in tags_and_attributes(markdown(text))} <= {"p", "a", "em"}
+    assert not [address for address in re.findall(r'href="([^"]*)"', markdown(text)) if "alert" in address]
 
 
 def test_a_value_that_a_template_needs_and_does_not_get_is_an_error():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.profile import OPTIONAL_PAGES, PROFILE_KEYS, SuiteProfile, default_title, read_profile
 from core.suite import SHIPPED, SuiteError, load_suite
+from core.suites.profile import OPTIONAL_PAGES, PROFILE_KEYS, SuiteProfile, default_title, read_profile
 
 TOML = """title = "Our  Bench"
 description = '''
