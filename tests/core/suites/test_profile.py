@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.suite import SHIPPED, SuiteError, load_suite
+from core.suite import SuiteError, load_suite, shipped_suites
 from core.suites.profile import OPTIONAL_PAGES, PROFILE_KEYS, SuiteProfile, default_title, read_profile
 
 TOML = """title = "Our  Bench"
@@ -118,6 +118,6 @@ def test_a_suites_file_is_refused_with_all_that_is_wrong_in_it(tmp_path):
 
 
 def test_the_paper_is_a_page_of_the_official_suite_alone():
-    shipped = {path.name: load_suite(path.name).profile for path in SHIPPED.iterdir() if path.is_dir()}
+    shipped = {name: load_suite(name).profile for name in shipped_suites()}
     assert [name for name, profile in shipped.items() if profile.serves("/paper")] == ["agent-reward-bench"]
     assert shipped["agent-reward-bench"].title == "AgentRewardBench"
