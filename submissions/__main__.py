@@ -27,10 +27,12 @@ from submissions.cli import (
     restore,
     verify,
 )
+from submissions.labels.commands import app as annotate_app
 
 app = new_command()
 for command in (export, export_labels, label_versions, publish_labels, receipt, rescore, restore, verify):
     app.command()(command)
+app.add_typer(annotate_app, name="annotate")
 
 
 @app.callback()

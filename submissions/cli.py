@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from core.predictions.check import CheckResult
     from core.predictions.findings import Finding
+    from submissions.labels.versions import LabelVersion
+    from submissions.scoring.rescore import Rescoring
     from submissions.service import SubmissionService
 
 HUB_SECONDS = 120.0
@@ -38,7 +40,7 @@ def verify(as_json: JsonOption = False) -> None:
 
     from submissions.records.integrity import verify as check
 
-    service = _service()
+    service = open_records()
     with Progress(console=_stderr(), transient=True) as shown:
         task = shown.add_task("scores made again", total=None)
         found = check(service, lambda done, of: shown.update(task, completed=done, total=of))
@@ -71,13 +73,18 @@ def rescore(
     from submissions.scoring.rescore import rescore as score_again
 
     try:
-        with _writing() as service:
+        with records_to_write() as service:
             found = score_again(service, Actor(maintainer, is_maintainer=True))
     except SubmissionError as problem:
         stop(str(problem), code=1)
     if as_json:
         print(json.dumps(found.to_json()))
         return
+    print_rescoring(found)
+
+
+def print_rescoring(found: Rescoring) -> None:
+    """Print what a label version did to the ranks."""
     typer.echo(f"labels {found.before or 'none'} -> {found.after}: {found.scored:,} submissions scored")
     table = text_table("Judge", "Account", "Place before", "Place after")
     for change in found.changes:
@@ -101,20 +108,20 @@ def publish_labels(
     from submissions.scoring.rescore import publish_file
 
     try:
-        with _writing() as service:
+        with records_to_write() as service:
             found = publish_file(service, file, Actor(maintainer, is_maintainer=True), why)
     except SubmissionError as problem:
         stop(str(problem), code=1)
     except OSError as problem:
         stop(f"{file.name!r} cannot be read: {problem.strerror or type(problem).__name__}")
-    _say_version(found)
+    print_version(found)
 
 
 def label_versions(as_json: JsonOption = False) -> None:
     """The suite's label sets, oldest first: what changed, when, by whom and why. No label is shown."""
     from submissions.labels.versions import published_versions
 
-    service = _service()
+    service = open_records()
     found = published_versions(service.engine, service.suite.name)
     if as_json:
         print(json.dumps([version.to_json() for version in found]))
@@ -122,10 +129,11 @@ def label_versions(as_json: JsonOption = False) -> None:
     if not found:
         typer.echo(f"no label set was published for {service.suite.name}; `publish-labels` does it")
     for version in found:
-        _say_version(version)
+        print_version(version)
 
 
-def _say_version(version) -> None:
+def print_version(version: LabelVersion) -> None:
+    """Print a label set's line: when, by whom, why, and how many labels changed. No label is in it."""
     changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
@@ -168,7 +176,7 @@ def export(
     from leaderboard.board.export import FolderTaken, write_static_site
     from submissions.records.backup import BackupError, export_to_folder
 
-    service = _service()
+    service = open_records()
     try:
         if static:
             number = write_static_site(service.board(), out)
@@ -205,7 +213,7 @@ def _name_missing(missing: tuple[str, ...]) -> None:
         )
 
 
-def _service() -> SubmissionService:
+def open_records() -> SubmissionService:
     """The service over this machine's records; a database that cannot be opened ends the command."""
     from submissions.records.database import DatabaseUnavailable
     from submissions.service import SubmissionService
@@ -221,7 +229,7 @@ def _service() -> SubmissionService:
 
 
 @contextmanager
-def _writing() -> Iterator[SubmissionService]:
+def records_to_write() -> Iterator[SubmissionService]:
     """The same for a command that adds records: where the Hub keeps them, they are there when it ends."""
     from submissions.intake.receipts import SecretChanged
     from submissions.records.database import DatabaseUnavailable, snapshot
@@ -230,7 +238,7 @@ def _writing() -> Iterator[SubmissionService]:
 
     settings = read_settings()
     if not settings.records_repo:
-        yield _service()
+        yield open_records()
         return
     read_suite(None, settings)
     try:

@@ -4,7 +4,7 @@ Answers are checked before they become an event, partial ones too. Messages name
 what was answered.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -121,21 +121,46 @@ class AnnotationActions(Actions):
 
         For those who may see the answers; annotators decide what is open, maintainers whatever was annotated.
         """
+        with transaction(self.engine) as session:
+            body = self._decision(self._state(session), (trajectory_id, question, answer, reason), actor)
+            return self._add(session, "resolved", actor, body)
+
+    def resolve_all(self, decisions: Iterable[Sequence[str]], actor: Actor) -> int:
+        """Decide many questions, each a trajectory (in any spelling), question, answer and reason; how many.
+
+        All or none: raises SubmissionError with the problem of every one, by its place from 1.
+        """
+        problems, bodies = [], []
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            for number, (name, *rest) in enumerate(decisions, start=1):
+                trajectory = self.suite.find(name)
+                try:
+                    if trajectory is None:
+                        raise SubmissionError("the suite has no such trajectory")
+                    bodies.append(self._decision(state, (trajectory.trajectory_id, *rest), actor))
+                except SubmissionError as problem:
+                    problems.append(f"decision {number}, {name[:200]}: {problem}")
+            if problems:
+                raise SubmissionError("\n".join(problems))
+            for body in bodies:
+                self._add(session, "resolved", actor, body)
+        return len(bodies)
+
+    def _decision(self, state: AnnotationState, decision: Sequence[str], actor: Actor) -> dict[str, str]:
+        """The event's body. Raises SubmissionError, PermissionDenied."""
+        trajectory_id, question, answer, reason = decision
         if question not in QUESTIONS or answer not in (UNSURE, *ANSWERS[question]):
             raise SubmissionError("use one of the questions, and one of its answers or unsure")
         why = checked_line(reason, f"give a reason, in up to {REASON_LENGTH:,} characters", REASON_LENGTH)
-        with transaction(self.engine) as session:
-            state = self._state(session)
-            annotator = state.annotator_of(actor.name)
-            if not state.may_see_answers(trajectory_id, annotator, actor.is_maintainer):
-                raise PermissionDenied(NOT_YOURS)
-            if not state.finished(trajectory_id):
-                raise SubmissionError("nobody has annotated this trajectory yet")
-            is_open = question in open_questions(state, trajectory_id)
-            if not (actor.is_maintainer or is_open):
-                raise SubmissionError("this question is not open")
-            body = {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
-            return self._add(session, "resolved", actor, body)
+        annotator = state.annotator_of(actor.name)
+        if not state.may_see_answers(trajectory_id, annotator, actor.is_maintainer):
+            raise PermissionDenied(NOT_YOURS)
+        if not state.finished(trajectory_id):
+            raise SubmissionError("nobody has annotated this trajectory yet")
+        if not (actor.is_maintainer or question in open_questions(state, trajectory_id)):
+            raise SubmissionError("this question is not open")
+        return {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
 
     def _state(self, session: Session) -> AnnotationState:
         lock_event_log(session)
