@@ -29,7 +29,7 @@ from core.hub import (
     patiently,
     published_files,
 )
-from dataset_script.commands import AcceptOption, AllowMissingOption
+from dataset_script.commands import AcceptOption, AllowMissingOption, verify_cache
 from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION, Selection
 from dataset_script.sources.hub import fetch as fetch_released
 
@@ -196,6 +196,7 @@ def publish(
     """
     from huggingface_hub.utils import disable_progress_bars
 
+    from dataset_script.build.parts import WorkerError, default_workers
     from dataset_script.verify.check import verify
 
     settings = read_settings()
@@ -213,10 +214,16 @@ def publish(
                 private_labels,
                 labels,
                 verify=lambda built: verify(
-                    built, suite=expected, accept=accept or (), allow_missing=allow_missing or ()
+                    built,
+                    suite=expected,
+                    accept=accept or (),
+                    allow_missing=allow_missing or (),
+                    workers=default_workers(),
+                    cache=verify_cache(),
+                    trust="hashes",
                 ),
             )
-    except (PublishError, HubError, OSError, ValueError) as error:
+    except (PublishError, HubError, OSError, ValueError, WorkerError) as error:
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)

@@ -26,7 +26,8 @@ from core.predictions.findings import Finding
 from core.suite import Suite, SuiteError, SuiteRules, load_suite, shipped_suites
 from core.suites.profile import OPTIONAL_PAGES, read_profile
 from dataset_script.build.build import BuildOptions, build
-from dataset_script.build.parts import Workers, code_version, guarded
+from dataset_script.build.output import code_version
+from dataset_script.build.parts import Workers, guarded
 from dataset_script.build.report import LEFT_OUT, BuildReport, finding, finding_line
 from dataset_script.sources import open_source
 from dataset_script.sources.base import (

@@ -199,7 +199,7 @@ class ImageOptions:
         """
         from PIL import Image as pictures
 
-        from dataset_script.build.rows import BrokenImageError, image_bytes
+        from dataset_script.build.pictures import BrokenImageError, image_bytes
 
         try:
             with pictures.open(io.BytesIO(content)) as picture:

@@ -1,11 +1,14 @@
 """Put a built folder in place whole, or not at all, and never over something that is not a build of ours."""
 
 import fcntl
+import hashlib
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +17,7 @@ from core.files import flush
 MARKER: Final = "<!-- made by: python -m dataset_script build -->"
 """A line of every README.md that we build; a folder with it may be replaced."""
 
+_ROOT: Final = Path(__file__).parents[2]
 _OURS: Final = {"README.md", "data", "eval.yaml", "manifest.json"}
 
 
@@ -40,6 +44,19 @@ def check_replaceable(out: Path, source: Path) -> None:
         raise OutputError(
             f"{out}: would be replaced, but also holds {', '.join(extra[:5])}; move that away first"
         )
+
+
+@cache
+def code_version() -> str:
+    """A hash of the code that parts are made and shards are checked by, so that no change of it meets what an
+    older one stored.
+    """
+    libraries = [version(name) for name in ("pyarrow", "pillow", "zlib-ng")]
+    digest = hashlib.sha256(" ".join(libraries).encode())
+    for package in ("core", "dataset_script"):
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
-from functools import cache
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,6 +29,7 @@ import pyarrow as pa
 from core.predictions.findings import Finding
 from core.suite import DevLabels, Suite, SuiteError, Trajectory, load_suite, shipped_suites
 from dataset_script.build.blind import Blinding
+from dataset_script.build.output import code_version
 from dataset_script.build.report import finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
@@ -94,7 +94,6 @@ def choose_suite(trajectory_ids: list[str]) -> Suite:
 
 Result = TypeVar("Result")
 
-_ROOT: Final = Path(__file__).parents[2]
 _PART: Final = "part.json"
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 """Parts are written once and read once, so they are packed quickly rather than well."""
@@ -280,16 +279,6 @@ def _name(task: PartTask) -> str:
         [(file.name, file.trajectory_id, task.source.identity(file)) for file in task.files],
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-@cache
-def code_version() -> str:
-    """A hash of the code that a part is made by, so that no change of it meets an old part."""
-    digest = hashlib.sha256(pa.__version__.encode())
-    for package in ("core", "dataset_script"):
-        for path in sorted((_ROOT / package).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 Task = TypeVar("Task")

@@ -4,8 +4,6 @@ Pure, but that `with_images` reads the pictures: whole ones only, since files ar
 full or a copy was stopped.
 """
 
-import io
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,74 +13,11 @@ from typing import Any, Final
 from core.ids import TrajectoryId
 from core.suite import DevLabels, Trajectory
 from core.vocabulary import LABELS
+from dataset_script.build.pictures import BrokenImageError, image_bytes
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Judgment, Note, Recording
 from dataset_script.sources.released_files import SUCCESS_ABOVE
 from dataset_script.task_selection import Task
-
-_PNG: Final = b"\x89PNG\r\n\x1a\n"
-_PNG_END: Final = b"IEND\xaeB`\x82"
-_JPEG: Final = b"\xff\xd8\xff"
-_JPEG_END: Final = b"\xff\xd9"
-FORMATS: Final = ("PNG", "JPEG", "WEBP")
-MOST_PIXELS: Final = 100_000_000
-"""More are refused: a few bytes of a picture can ask for any amount of memory. It is a full page at 1,280
-pixels' width, 78,000 high."""
-
-
-class BrokenImageError(ValueError):
-    """A picture that cannot be published: a code of `report.NOTES`, and what is wrong with it."""
-
-    def __init__(self, message: str, code: str = "broken_image"):
-        super().__init__(message)
-        self.code = code
-
-
-def _check_size(data: bytes) -> None:
-    """Refuse a picture that is too large by its header, or has none that can be read; nothing is decoded."""
-    from PIL import Image
-
-    most = f"at most {MOST_PIXELS:,} can be shown"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns from another size on
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                width, height = image.size
-    except Image.DecompressionBombError:
-        raise BrokenImageError(f"is too large by its header; {most}", "large_image") from None
-    except Exception as error:  # Pillow's readers raise whatever they meet
-        raise BrokenImageError("has no header that can be read") from error
-    if width * height > MOST_PIXELS:
-        message = f"has {width} x {height} pixels by its header; {most}"
-        raise BrokenImageError(message, "large_image")
-
-
-def image_bytes(image: bytes | Path | None) -> bytes | None:
-    """The bytes of a PNG, JPEG or WebP picture; None for None. Raises BrokenImageError.
-
-    Looks at both ends and the header only: decoding every picture of a build takes longer than all the rest
-    of it, and `verify` does that.
-    """
-    if image is None:
-        return None
-    try:
-        data = image.read_bytes() if isinstance(image, Path) else image
-    except OSError as error:
-        raise BrokenImageError(f"cannot be read ({error.strerror})") from error
-    if data.startswith(_PNG):
-        if not data.endswith(_PNG_END):
-            raise BrokenImageError("is cut off")
-    elif data.startswith(_JPEG):
-        if _JPEG_END not in data[-64:]:
-            raise BrokenImageError("is cut off")
-    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        if len(data) < int.from_bytes(data[4:8], "little") + 8:
-            raise BrokenImageError("is cut off")
-    else:
-        raise BrokenImageError("is neither PNG, JPEG nor WebP")
-    _check_size(data)
-    return data
-
 
 Row = dict[str, Any]
 

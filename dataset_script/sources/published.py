@@ -271,6 +271,20 @@ def _ids_of_row_groups(path: Path) -> Iterator[str]:
         yield statistics.min
 
 
+def first_and_last_id(path: Path) -> tuple[str, str] | None:
+    """The least and the greatest id in a file, by its footer; None where that does not say."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        statistics = _id_statistics(pq.read_metadata(path))
+    except (KeyError, OSError, pa.ArrowException):
+        return None
+    if not statistics or not all(ids is not None and ids.has_min_max for ids in statistics):
+        return None
+    return min(ids.min for ids in statistics), max(ids.max for ids in statistics)
+
+
 _OF_A_RUN: Final = ("trajectories", "trajectories_with_screenshot", "rewards")
 """The configurations with a row a trajectory that a run is put together from, next to its steps."""
 

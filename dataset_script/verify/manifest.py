@@ -7,11 +7,10 @@ Errors are facts. Words that a page or a model may have written by itself (`WORD
 code and a trajectory, until somebody has looked at them and accepts them by name: ``CODE:TRAJECTORY_ID``.
 """
 
-import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -126,6 +125,17 @@ class Findings:
         if name and name not in names and len(names) < NAMES_KEPT:
             names.append(name)
 
+    def as_json(self) -> list[tuple[str, str, list[str], int]]:
+        """All of them as plain values, that `merge` takes."""
+        return [(*key, names, self._counts[key]) for key, names in self._names.items()]
+
+    def merge(self, found: Iterable[tuple[str, str, list[str], int]]) -> None:
+        """Add what was found elsewhere: the same as if it had been added here, one by one."""
+        for code, file, names, count in found:
+            self.add(code, file, count=count)
+            for name in names:
+                self.add(code, file, name, count=0)
+
     def accept(self, names: Collection[str]) -> tuple[str, ...]:
         """Those of the names that accept something that was found; the others become findings."""
         found = {f"{code}:{file}" for code, file in self._counts if code in WORDS}
@@ -203,7 +213,7 @@ def read_manifest(folder: Path, findings: Findings) -> Manifest | None:
 
 
 def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[Shard, ...]:
-    """The shards that are there, after comparing each file with what the manifest says of it."""
+    """The shards that are there by name, their hashes still empty; every other file is a finding."""
     listed = manifest.files
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -235,15 +245,17 @@ def _shards(folder: Path, listed: dict[str, Any], findings: Findings) -> Iterato
         if not path.is_file():
             findings.add("missing_file", name)
             continue
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != entry.get("sha256"):
-            findings.add("other_bytes", name, "SHA-256")
-        size, rows = path.stat().st_size, entry.get("rows")
-        if size != entry.get("bytes"):
-            findings.add("other_bytes", name, "size")
-        rows = rows if isinstance(rows, int) else -1
-        yield Shard(name, found["configuration"], found["split"], digest, size, rows)
+        rows = entry.get("rows") if isinstance(entry.get("rows"), int) else -1
+        yield Shard(name, found["configuration"], found["split"], "", path.stat().st_size, rows)
+
+
+def check_bytes(shard: Shard, manifest: Manifest, findings: Findings) -> None:
+    """Compare the shard, its hash known, with what the manifest says of it."""
+    entry = manifest.files[shard.name]
+    if shard.sha256 != entry.get("sha256"):
+        findings.add("other_bytes", shard.name, "SHA-256")
+    if shard.bytes != entry.get("bytes"):
+        findings.add("other_bytes", shard.name, "size")
 
 
 def _check_sequences(shards: tuple[Shard, ...], findings: Findings) -> None:

@@ -5,9 +5,7 @@ images can be decoded to their last pixel; in a blind dataset no id, column or c
 agent it was. What agents wrote of themselves, and what pictures show, is not looked at.
 """
 
-import io
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,32 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.ids import TrajectoryId
-from dataset_script.build.rows import FORMATS, MOST_PIXELS
+from dataset_script.build.pictures import image_digest, why_undecodable
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, arrow_schema
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import WORDS, Findings
-from dataset_script.verify.totals import Facts
-
-
-def why_undecodable(data: bytes | None) -> str | None:
-    """Why Pillow cannot show the image; None when it can. Only the formats that the builder writes."""
-    from PIL import Image
-
-    if not data:
-        return "no bytes"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the size is looked at below
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                if image.width * image.height > MOST_PIXELS:
-                    return f"{image.width} x {image.height} pixels"
-                image.verify()  # checksums and the end; an image can be shown without either
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                image.load()
-    except Exception as error:  # Pillow's decoders raise whatever they meet
-        return type(error).__name__
-    return None
-
+from dataset_script.verify.totals import ShardFacts
 
 _VALUE: Final = rb"""\s*:\s*(?:-?[\d.]|-?Infinity|NaN|nan|-?inf|[tT]rue|[fF]alse|null|None|\\*["'\[{])"""
 """What follows a key in JSON, or in a dictionary that Python has printed."""
@@ -179,15 +156,19 @@ def check_shard(
     folder: Path,
     shard: Shard,
     forbidden: Forbidden,
-    facts: Facts,
+    facts: ShardFacts,
     findings: Findings,
     *,
     is_blind: bool = False,
+    whole: set[str] | None = None,
 ) -> int:
-    """Check one shard and take its facts; returns its number of rows."""
+    """Check one shard and take its facts; returns its number of rows.
+
+    ``whole`` are digests of pictures that could be decoded elsewhere, which is not done again.
+    """
     try:
         with pq.ParquetFile(folder / shard.name, pre_buffer=False) as file:
-            return _check(file, shard, forbidden, facts, findings, is_blind)
+            return _check(file, shard, forbidden, facts, findings, is_blind, whole or set())
     except (pa.ArrowException, OSError) as error:
         findings.add("not_parquet", shard.name, str(error).splitlines()[0][:200])
         return 0
@@ -197,9 +178,10 @@ def _check(
     file: pq.ParquetFile,
     shard: Shard,
     forbidden: Forbidden,
-    facts: Facts,
+    facts: ShardFacts,
     findings: Findings,
     is_blind: bool,
+    whole: set[str],
 ) -> int:
     configuration = CONFIGURATIONS[shard.configuration]
     if file.metadata.num_rows != shard.rows:
@@ -223,8 +205,7 @@ def _check(
             _check_labels(batch, shard, findings)
             if is_blind:
                 check_blind(batch, _texts(batch), shard, findings)
-            images = dict(_image_columns(batch, shard, findings))
-            facts.take(shard, batch, images, findings)
+            facts.take(batch, dict(_check_images(batch, shard, whole, findings)), findings)
     return file.metadata.num_rows
 
 
@@ -376,22 +357,29 @@ def _check_labels(batch: pa.RecordBatch, shard: Shard, findings: Findings) -> No
             findings.add("test_label", shard.name, name, count)
 
 
-def _image_columns(
-    batch: pa.RecordBatch, shard: Shard, findings: Findings
-) -> Iterator[tuple[str, list[bytes | None]]]:
-    """The bytes of every single-image column, after decoding those and the images in lists."""
+def _check_images(
+    batch: pa.RecordBatch, shard: Shard, whole: set[str], findings: Findings
+) -> Iterator[tuple[str, list[str | None]]]:
+    """The digests of every single-image column, after decoding those and the images in lists.
+
+    ``whole`` are the digests of pictures that were decoded already, which are not decoded again.
+    """
     for column in CONFIGURATIONS[shard.configuration].columns:
         if column.type != "image" and column.item != "image":
             continue
         cells = batch.column(column.name)
-        flat = cells.flatten() if column.item == "image" else cells
-        for cell in flat:
+        digests = []
+        for cell in cells.flatten() if column.item == "image" else cells:
             image = cell.as_py()
+            digests.append(image and image["bytes"] and image_digest(image["bytes"]))
             if image is None:
                 continue
-            if reason := why_undecodable(image["bytes"]):
-                findings.add("bad_image", shard.name, f"{column.name}: {reason}")
+            if digests[-1] not in whole:
+                if reason := why_undecodable(image["bytes"]):
+                    findings.add("bad_image", shard.name, f"{column.name}: {reason}")
+                else:
+                    whole.add(digests[-1])
             if image["path"] and "/" in image["path"]:
                 findings.add("machine_path", shard.name, f"{column.name}.path")
         if column.type == "image":
-            yield column.name, [cell["bytes"].as_py() if cell.is_valid else None for cell in cells]
+            yield column.name, digests

@@ -1,23 +1,29 @@
 """What all shards say of trajectories and tasks, compared with itself, the suite and the published numbers.
 
-Gathered while shards are read; for each row an id and a few short hashes are kept, never a text, a label or
-an image.
+`ShardFacts` takes of a shard a row a trajectory: its id and a few short hashes, never a text, a label or an
+image. In `Facts` the rows of all shards meet, in a temporary database on disk and sorted by id, so that
+memory grows with the number of tasks only.
 """
 
-import hashlib
+import json
 import re
+import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
-from typing import Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Final
 
 from core.ids import TrajectoryId, reading_key
 from core.suite import OFFICIAL, Suite, Trajectory
+from core.vocabulary import SPLITS
+from dataset_script.build.pictures import image_digest
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import Findings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KEYS: Final = MappingProxyType(
     {
@@ -39,106 +45,191 @@ _ENDS: Final = MappingProxyType(
 
 _OPAQUE: Final = re.compile(r"annotator-\d{1,4}")
 
-Images = dict[str, list[bytes | None]]
-TaskKey = tuple[str, str]
+Digests = Mapping[str, list[str | None]]
+"""The digest of each cell of the columns of pictures, by column."""
+
+Row = tuple[str, str, bool, str, str]
+"""Of one trajectory in one shard: its id, the key of all its spellings, whether the id has three parts, and
+as JSON the rest of its rows' keys and what its end looks like."""
 
 
-@dataclass(slots=True)
-class Facts:
-    """Ids and tasks with their splits, and for each trajectory how long it is and what its end looks like."""
+class ShardFacts:
+    """What one shard says of its trajectories and tasks."""
 
-    ids: dict[str, dict[str, set[str]]] = field(default_factory=dict)
-    """Configuration, split: the trajectories in it."""
-    task_splits: dict[TaskKey, set[str]] = field(default_factory=lambda: defaultdict(set))
-    ends: dict[str, dict[str, bytes | int]] = field(default_factory=lambda: defaultdict(dict))
-    """Trajectory: ``<configuration> <column>``, and a hash of it, or the number of steps."""
-    _keys: set[tuple[str, ...]] = field(default_factory=set)
-    _last_steps: dict[str, int] = field(default_factory=dict)
+    def __init__(self, shard: Shard):
+        self._shard = shard
+        self._tasks: list[tuple[str, str, str]] = []
+        self._rest: dict[str, list[str]] = defaultdict(list)
+        self._ends: dict[str, dict[str, Any]] = defaultdict(dict)
+        self._keys: set[str] = set()
 
-    def take(self, shard: Shard, batch: pa.RecordBatch, images: Images, findings: Findings) -> None:
+    def take(self, batch: "pa.RecordBatch", digests: Digests, findings: Findings) -> None:
         """Take some rows; one that was met before, or an annotator with a name, is a finding at once."""
-        for key in zip(*(batch.column(name).to_pylist() for name in KEYS[shard.configuration]), strict=True):
-            spelled = " ".join(map(str, key))
-            full_key = (shard.configuration, reading_key(spelled))
-            if full_key in self._keys:
-                findings.add("duplicate_id", shard.name, spelled)
-            self._keys.add(full_key)
-        if shard.configuration == "tasks":
-            self._take_tasks(shard, batch, findings)
+        first, *more = (batch.column(name).to_pylist() for name in KEYS[self._shard.configuration])
+        for name, *rest in zip(first, *more, strict=True):
+            spelled = " ".join(map(str, (name, *rest)))
+            if (key := reading_key(spelled)) in self._keys:
+                findings.add("duplicate_id", self._shard.name, spelled)
+            else:
+                self._keys.add(key)
+                self._rest[str(name)].append(" ".join(map(str, rest)))
+        if self._shard.configuration == "tasks":
+            self._take_tasks(batch, findings)
             return
-        names = batch.column("trajectory_id").to_pylist()
-        self._take_ids(names, shard, findings)
-        if shard.configuration == "steps":
-            self._take_steps(names, batch, images)
+        names = [str(name) for name in first]
+        if self._shard.configuration == "steps":
+            self._take_steps(names, batch, digests)
         elif "n_steps" in batch.schema.names:
-            self._take_trajectories(names, batch, images, shard.configuration)
-        elif shard.configuration == "annotations":
+            self._take_trajectories(names, batch, digests)
+        elif self._shard.configuration == "annotations":
             for annotator in batch.column("annotator").to_pylist():
                 if annotator is not None and not _OPAQUE.fullmatch(annotator):
-                    findings.add("annotator_name", shard.name, "annotator")
-
-    def _take_ids(self, names: list[str | None], shard: Shard, findings: Findings) -> None:
-        of_split = self.ids.setdefault(shard.configuration, {}).setdefault(shard.split, set())
+                    findings.add("annotator_name", self._shard.name, "annotator")
         for name in names:
-            try:
-                trajectory = TrajectoryId.parse(name or "")
-            except ValueError:
-                findings.add("not_in_suite", shard.name, f"{str(name)[:80]!r}: no trajectory id")
-                continue
-            of_split.add(str(trajectory))
-            self.task_splits[trajectory.benchmark, trajectory.task].add(shard.split)
+            if _parsed(name) is None:
+                findings.add("not_in_suite", self._shard.name, f"{name[:80]!r}: no trajectory id")
 
-    def _take_tasks(self, shard: Shard, batch: pa.RecordBatch, findings: Findings) -> None:
+    def as_json(self) -> dict[str, Any]:
+        """Everything, as plain values that `Facts.add` takes."""
+        rows = []
+        for name, rest in self._rest.items():
+            has_parts = self._shard.configuration != "tasks" and _parsed(name) is not None
+            canonical = str(_parsed(name)) if has_parts else name
+            ends = json.dumps(self._ends.get(name, {}))
+            rows.append((canonical, reading_key(name), has_parts, json.dumps(rest), ends))
+        return {"tasks": self._tasks, "rows": rows}
+
+    def _take_tasks(self, batch: "pa.RecordBatch", findings: Findings) -> None:
         columns = (batch.column(name).to_pylist() for name in ("benchmark", "task", "split"))
         for benchmark, task, split in zip(*columns, strict=True):
-            self.task_splits[benchmark, task].add(split)
-            if split != shard.split:
-                findings.add("wrong_split", shard.name, f"{task}: says {split}")
+            self._tasks.append((benchmark, task, split))
+            if split != self._shard.split:
+                findings.add("wrong_split", self._shard.name, f"{task}: says {split}")
 
-    def _take_steps(self, names: list[str], batch: pa.RecordBatch, images: Images) -> None:
+    def _take_steps(self, names: list[str], batch: "pa.RecordBatch", digests: Digests) -> None:
         numbers = batch.column("num").to_pylist()
         for row, name in enumerate(names):
-            end = self.ends[name]
-            end["steps"] = int(end.get("steps", 0)) + 1
-            if numbers[row] < self._last_steps.get(name, -1):
+            end = self._ends[name]
+            end["steps"] = end.get("steps", 0) + 1
+            if (number := numbers[row] or 0) < end.get("last", -1):
                 continue
-            self._last_steps[name] = numbers[row]
+            end["last"] = number
             for column in _ENDS.values():
-                end[f"steps {column}"] = _hash(batch, images, column, row)
+                end[column] = _digest(batch, digests, column, row)
 
-    def _take_trajectories(
-        self, names: list[str], batch: pa.RecordBatch, images: Images, configuration: str
-    ) -> None:
+    def _take_trajectories(self, names: list[str], batch: "pa.RecordBatch", digests: Digests) -> None:
         lengths = batch.column("n_steps").to_pylist()
         inside = batch.column("steps").value_lengths().to_pylist()
         for row, name in enumerate(names):
-            end = self.ends[name]
-            end[f"{configuration} n_steps"] = lengths[row]
-            end[f"{configuration} length"] = inside[row]
+            end = self._ends[name]
+            end["n_steps"], end["length"] = lengths[row], inside[row]
             for column in _ENDS.keys() & set(batch.schema.names):
-                end[f"{configuration} {column}"] = _hash(batch, images, column, row)
-
-    def disagreements(self, trajectory_id: str) -> list[str]:
-        """Columns of one trajectory in which the configurations differ."""
-        facts = self.ends[trajectory_id]
-        groups = {"the number of steps": ("n_steps", "length", "steps")}
-        groups |= {final: (final, step) for final, step in _ENDS.items()}
-        found = []
-        for what, columns in groups.items():
-            values = {value for key, value in facts.items() if key.rsplit(" ", 1)[-1] in columns}
-            if len(values) > 1:
-                found.append(what)
-        return found
+                end[column] = _digest(batch, digests, column, row)
 
 
-def _hash(batch: pa.RecordBatch, images: Images, column: str, row: int) -> bytes:
-    """16 bytes that stand for a cell; none for a null."""
-    if column in images:
-        content = images[column][row]
-    else:
-        text = batch.column(column)[row].as_py()
-        content = None if text is None else text.encode()
-    return b"" if content is None else hashlib.blake2b(content, digest_size=16).digest()
+def _parsed(trajectory_id: str) -> TrajectoryId | None:
+    try:
+        return TrajectoryId.parse(trajectory_id)
+    except ValueError:
+        return None
+
+
+def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) -> str:
+    """What stands for a cell; nothing for a null."""
+    if column in digests:
+        return digests[column][row] or ""
+    text = batch.column(column)[row].as_py()
+    return "" if text is None else image_digest(text.encode())
+
+
+class Facts:
+    """What all shards say, in a temporary database; ``with Facts() as facts``, then shards in their order."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("")  # a file of its own that goes when it is closed
+        self._database.execute(
+            "CREATE TABLE facts (shard, configuration, split, id, key, has_parts, rest, ends)"
+        )
+        self._shards: list[Shard] = []
+        self.configurations: set[str] = set()
+        """Those that have rows with a trajectory's id."""
+        self.task_splits: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def __enter__(self) -> "Facts":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def add(self, shard: Shard, found: Mapping[str, Any]) -> None:
+        """Add what a shard says: `ShardFacts.as_json`."""
+        for benchmark, task, split in found["tasks"]:
+            self.task_splits[benchmark, task].add(split)
+        place = (len(self._shards), shard.configuration, shard.split)
+        self._database.executemany(
+            "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ((*place, *row) for row in found["rows"])
+        )
+        self._shards.append(shard)
+        if shard.configuration != "tasks" and found["rows"]:
+            self.configurations.add(shard.configuration)
+
+    def check_duplicates(self, findings: Findings) -> None:
+        """Rows that an earlier shard of the configuration has too, in any spelling of the id."""
+        repeated = self._database.execute(
+            "SELECT shard, configuration, id, key, rest FROM facts WHERE (configuration, key) IN (SELECT "
+            "configuration, key FROM facts GROUP BY configuration, key HAVING count(DISTINCT shard) > 1) "
+            "ORDER BY configuration, key, shard, rowid"
+        )
+        for _, rows in groupby(repeated, key=lambda row: (row[1], row[3])):
+            met: set[str] = set()
+            for shard, _, trajectory_id, _, rest in rows:
+                for spelled in (f"{trajectory_id} {each}".rstrip(" ") for each in json.loads(rest)):
+                    if (key := reading_key(spelled)) in met:
+                        findings.add("duplicate_id", self._shards[shard].name, spelled)
+                    met.add(key)
+
+    def trajectories(self) -> Iterator[tuple[str, set[tuple[str, str]], dict[str, dict[str, Any]]]]:
+        """By id: each id with three parts, the configurations and splits that have it, and its ends in each
+        configuration.
+        """
+        self._database.execute("CREATE INDEX IF NOT EXISTS by_id ON facts (id)")
+        found = self._database.execute(
+            "SELECT id, configuration, split, ends FROM facts WHERE has_parts ORDER BY id, shard"
+        )
+        for trajectory_id, rows in groupby(found, key=lambda row: row[0]):
+            places: set[tuple[str, str]] = set()
+            ends: dict[str, dict[str, Any]] = defaultdict(dict)
+            for _, configuration, split, end in rows:
+                places.add((configuration, split))
+                _join(ends[configuration], json.loads(end))
+            yield trajectory_id, places, ends
+
+    def has(self, trajectory_id: str) -> bool:
+        """Whether the default configuration has the trajectory, in any split."""
+        question = "SELECT 1 FROM facts WHERE id = ? AND configuration = 'trajectories' LIMIT 1"
+        return self._database.execute(question, (trajectory_id,)).fetchone() is not None
+
+
+def _join(ends: dict[str, Any], more: dict[str, Any]) -> None:
+    """Add what a further shard says: its steps are counted, and of two last steps the one with the higher
+    number stands.
+    """
+    count = ends.get("steps", 0) + more.get("steps", 0)
+    if "last" not in more or more["last"] >= ends.get("last", -1):
+        ends |= more
+    if "steps" in more:
+        ends["steps"] = count
+
+
+def disagreements(ends: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Columns of one trajectory in which the configurations differ."""
+    groups = {"the number of steps": ("n_steps", "length", "steps")}
+    groups |= {final: (final, step) for final, step in _ENDS.items()}
+    found = []
+    for what, columns in groups.items():
+        if len({value for end in ends.values() for name, value in end.items() if name in columns}) > 1:
+            found.append(what)
+    return found
 
 
 PUBLISHED_COUNTS: Final = MappingProxyType(
@@ -172,45 +263,44 @@ def check_agreement(
 
     ``allowed`` are trajectories of the suite that may be missing.
     """
+    facts.check_duplicates(findings)
+    found: RunsOfTask = Counter()
+    for trajectory_id, places, ends in facts.trajectories():
+        name = TrajectoryId.parse(trajectory_id)
+        for what in disagreements(ends):
+            findings.add("configurations_disagree", "data", f"{trajectory_id}: {what}")
+        for configuration in facts.configurations.intersection(EVERY_TRAJECTORY):
+            for split in SPLITS:
+                if ((configuration, split) in places) != (("trajectories", split) in places):
+                    findings.add("configurations_disagree", f"data/{configuration}/{split}", trajectory_id)
+        facts.task_splits[name.benchmark, name.task].update(split for _, split in places)
+        found.update((name.benchmark, name.task, split) for c, split in places if c == "trajectories")
+        if suite is not None and not is_blind:
+            _check_against_suite(trajectory_id, places, suite, findings)
     for (_, task), splits in sorted(facts.task_splits.items()):
         if len(splits) > 1:
             findings.add("task_in_both_splits", "data", task)
-    for trajectory_id in sorted(facts.ends):
-        for what in facts.disagreements(trajectory_id):
-            findings.add("configurations_disagree", "data", f"{trajectory_id}: {what}")
-    for configuration in EVERY_TRAJECTORY:
-        _check_same_ids(facts, configuration, findings)
     if suite is None:
         findings.add("suite_unknown", "manifest.json")
         return
-    runs = _Runs.of(facts, suite, allowed)
+    runs = _Runs.of(found, suite, allowed)
     if is_blind:
         _check_blind_runs(runs, findings)
     else:
-        for configuration, splits in facts.ids.items():
-            for split, ids in splits.items():
-                _check_against_suite(f"data/{configuration}/{split}", split, ids, suite, findings)
         _check_complete(facts, suite, allowed, findings)
     if suite.name == OFFICIAL:
         _check_published_counts(runs, findings)
 
 
-def _check_same_ids(facts: Facts, configuration: str, findings: Findings) -> None:
-    """A configuration that is there speaks of the same trajectories as the default one, split by split."""
-    default = facts.ids.get("trajectories", {})
-    for split in ("dev", "test") if configuration in facts.ids else ():
-        ids = facts.ids[configuration].get(split, set())
-        for trajectory_id in sorted(ids ^ default.get(split, set())):
-            findings.add("configurations_disagree", f"data/{configuration}/{split}", trajectory_id)
-
-
-def _check_against_suite(file: str, split: str, ids: set[str], suite: Suite, findings: Findings) -> None:
-    for trajectory_id in sorted(ids):
-        known = suite.find(trajectory_id)
+def _check_against_suite(
+    trajectory_id: str, places: Collection[tuple[str, str]], suite: Suite, findings: Findings
+) -> None:
+    known = suite.find(trajectory_id)
+    for configuration, split in places:
         if known is None:
-            findings.add("not_in_suite", file, trajectory_id)
+            findings.add("not_in_suite", f"data/{configuration}/{split}", trajectory_id)
         elif known.split != split:
-            findings.add("wrong_split", file, trajectory_id)
+            findings.add("wrong_split", f"data/{configuration}/{split}", trajectory_id)
 
 
 RunsOfTask = Counter[tuple[str, str, str]]
@@ -226,11 +316,8 @@ class _Runs:
     allowed_missing: RunsOfTask
 
     @classmethod
-    def of(cls, facts: Facts, suite: Suite, allowed: Collection[Trajectory]) -> "_Runs":
+    def of(cls, found: RunsOfTask, suite: Suite, allowed: Collection[Trajectory]) -> "_Runs":
         expected = Counter((t.benchmark, t.task, t.split) for t in suite.trajectories)
-        found: RunsOfTask = Counter()
-        for split, ids in facts.ids.get("trajectories", {}).items():
-            found.update((name.benchmark, name.task, split) for name in map(TrajectoryId.parse, ids))
         may_be_missing = Counter((t.benchmark, t.task, t.split) for t in allowed)
         return cls(expected, found, (expected - found) & may_be_missing)
 
@@ -248,9 +335,8 @@ def _check_blind_runs(runs: _Runs, findings: Findings) -> None:
 
 
 def _check_complete(facts: Facts, suite: Suite, allowed: Collection[Trajectory], findings: Findings) -> None:
-    found = set().union(*facts.ids.get("trajectories", {}).values())
     for trajectory in suite.trajectories:
-        if trajectory.trajectory_id not in found:
+        if not facts.has(trajectory.trajectory_id):
             code = "allowed_missing" if trajectory in allowed else "missing_trajectory"
             findings.add(code, "data/trajectories", trajectory.trajectory_id)
 

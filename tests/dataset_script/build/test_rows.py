@@ -7,12 +7,11 @@ import pytest
 from PIL import Image
 
 from core.suite import DevLabels
+from dataset_script.build.pictures import BrokenImageError, image_bytes
 from dataset_script.build.rows import (
     ROWS_OF_A_RUN,
-    BrokenImageError,
     Run,
     annotation_row,
-    image_bytes,
     judgment_row,
     notes_on,
     reward_row,
@@ -241,7 +240,7 @@ def test_a_picture_without_a_header_is_refused(make_png):
 
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
 def test_the_header_of_every_kind_of_picture_is_looked_at(monkeypatch, kind):
-    monkeypatch.setattr("dataset_script.build.rows.MOST_PIXELS", 40 * 30 - 1)
+    monkeypatch.setattr("dataset_script.build.pictures.MOST_PIXELS", 40 * 30 - 1)
     file = io.BytesIO()
     Image.new("RGB", (40, 30), "teal").save(file, kind)
     with pytest.raises(BrokenImageError, match="has 40 x 30 pixels by its header") as refused:
