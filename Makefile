@@ -12,6 +12,8 @@ PYTEST_OPTIONS ?= $(PARALLEL) -m "not slow"
 TEST_EXTRAS ?=
 # Freed memory is used again instead of given back: pictures and arrays would ask the system for it each time.
 KEEP_MEMORY = MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456
+# Compiled modules are kept, whatever the caller's shell says: many tests start processes that import them.
+KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=
 INSTALL = -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test lint format bench size pictures record-sample clean
@@ -21,7 +23,7 @@ demo: $(ENV)/.installed
 	$(ENV)/bin/python -m space serve
 
 test: $(TEST_ENV)/.installed lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) $(TEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) $(KEEP_COMPILED) $(TEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS)
 
 lint: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/ruff check .

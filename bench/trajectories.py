@@ -25,6 +25,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from bench.support.processes import watch
+from bench.support.readers import chromium_path
 from core.suite import load_suite
 from dataset_script.sources.published import PublishedDataset
 from tests.support.synthetic_dataset import Shape, make_dataset
@@ -134,10 +135,9 @@ def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
     """Milliseconds from following a link to the picture on the screen; None where there is no Chromium."""
     from playwright.sync_api import Error, sync_playwright
 
-    path = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=path)
+            browser = playwright.chromium.launch(executable_path=chromium_path())
         except Error:
             return None
         page = browser.new_page(viewport={"width": 1280, "height": 900})

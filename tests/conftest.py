@@ -180,10 +180,13 @@ def official_settings(tmp_path_factory) -> Settings:
 
 @pytest.fixture(scope="session")
 def chromium() -> str | None:
-    """The path of a Chromium; None means Playwright's own."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path:
-        return path
+    """The path of a Chromium; None means Playwright's own.
+
+    Best one without windows: a page takes it a fifth of the time of a processor that it takes a whole one.
+    """
+    for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -109,8 +109,9 @@ async def read_in_chromium(browser, target: Target) -> FirstLoad:
 
 
 def chromium_path() -> str | None:
-    """The machine's Chromium; None means Playwright's own."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """The machine's Chromium, best a whole one as readers have; None means Playwright's own."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 MOST_RESTS = 60
