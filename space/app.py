@@ -23,7 +23,6 @@ from space.operations.metrics import Metrics, build_metrics_router
 from space.operations.rate_limit import CheckLimit, client_address
 from space.operations.security import ClosedRoutes, SecurityHeaders
 from space.pages.about import build_about_router
-from space.pages.annotate.access import Access
 from space.pages.annotate.api import (
     ANSWERS_PATH,
     MOST_ANSWER_BYTES,
@@ -61,17 +60,17 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
     """Pages and REST, in the order in which ``/api`` lists them; the menu is in `space.web.frame`."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
     annotations, verdicts = services.annotations, services.verdicts
-    access, rescoring = Access(annotations, auth), RescoringJob(service)
+    access, rescoring = services.access, RescoringJob(service)
     actions = ReaderActions(service.engine, service.suite, service.clock)
     rest = (
         ("The board", build_board_router(service)),
         ("Prediction files", build_submission_router(service, auth, services.uploads, services.checks)),
-        ("Trajectories", build_explorer_router(explorer)),
+        ("Trajectories", build_explorer_router(explorer, access.blind_items)),
         ("Your submissions", build_mine_router(service, auth)),
-        ("Maintainers", build_maintain_router(service, auth, rescoring)),
+        ("Maintainers", build_maintain_router(service, auth, rescoring, access.blind_items)),
         ("The board", build_board_versions_router(service, auth)),
-        ("Disputes", build_disputes_router(service, auth, actions)),
-        ("Errors of judges", build_errors_router(service, auth, actions, verdicts)),
+        ("Disputes", build_disputes_router(service, auth, actions, access.blind_items)),
+        ("Errors of judges", build_errors_router(service, auth, actions, verdicts, access.blind_items)),
         ("Annotators", build_annotating_router(annotations, explorer, access)),
         ("Discussion of labels", build_discussion_router(annotations, access)),
         ("Discussion of labels", build_annotation_admin_router(annotations, explorer, access)),
@@ -86,13 +85,13 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_compare_router(services, pages),
         build_judge_router(services, pages),
         build_rates_router(services, pages),
-        build_trajectories_router(services, pages),
+        build_trajectories_router(explorer, pages, access.blind_items),
         build_paper_router(services, pages),
         build_about_router(services, pages),
         build_mine_pages(service, auth, pages),
-        build_maintain_pages(service, auth, rescoring, pages),
-        build_disputes_pages(service, auth, actions, pages),
-        build_errors_pages(service, verdicts, pages),
+        build_maintain_pages(service, auth, rescoring, pages, access.blind_items),
+        build_disputes_pages(service, auth, actions, pages, access.blind_items),
+        build_errors_pages(service, auth, verdicts, pages, access.blind_items),
         build_label_versions(service, auth, pages),
         build_annotating_pages(annotations, explorer, access, pages),
         build_api_router(app, pages),

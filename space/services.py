@@ -6,6 +6,7 @@ from functools import cached_property
 from space.auth.auth import Auth, Sessions
 from space.operations.rate_limit import CheckLimit
 from space.operations.upload_queue import UploadQueue
+from space.pages.annotate.access import Access
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts
 from submissions.labels.annotation_service import AnnotationService
@@ -30,6 +31,11 @@ class Services:
     @cached_property
     def annotations(self) -> AnnotationService:
         return AnnotationService(self.submissions)
+
+    @cached_property
+    def access(self) -> Access:
+        """Who annotates, and what an annotator may not see yet."""
+        return Access(self.annotations, self.auth)
 
     @cached_property
     def verdicts(self) -> JudgeVerdicts:

@@ -4,7 +4,7 @@ Where labels are private, a dispute of a test trajectory and a changed label tog
 readers then see only that something was decided, and the form is blind, without the labels it is about.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from leaderboard.board.board import BoardRow
 from leaderboard.labels.annotations import ANSWERS, OPTIMALITY_TITLES, QUESTION_TITLES, UNSURE
 from space.auth.auth import Auth
+from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import Labels
 from space.web.cells import origin, short_name
 from space.web.frame import PageFrame
@@ -68,16 +69,21 @@ def visible_disputes(
     service: SubmissionService,
     actions: ReaderActions,
     is_maintainer: bool,
+    blind: BlindItems,
     trajectory_id: str = "",
     state: str = "",
 ) -> list[DisputeView]:
-    """The disputes as a reader may see them, newest first: of one trajectory, open or decided, if asked."""
+    """The disputes as a reader may see them, newest first: of one trajectory, open or decided, if asked.
+
+    Without those of trajectories that the reader has yet to annotate.
+    """
     found = service.suite.find(trajectory_id) if trajectory_id else None
     wanted = found.trajectory_id if found else trajectory_id
 
     def is_wanted(dispute: Dispute) -> bool:
         is_of_state = not state or (dispute.decided is None) == (state == "open")
-        return is_of_state and (not wanted or dispute.trajectory_id == wanted)
+        is_visible = is_of_state and not blind.hides(dispute.trajectory_id)
+        return is_visible and (not wanted or dispute.trajectory_id == wanted)
 
     public = service.suite.labels_are_public
     return [
@@ -85,7 +91,12 @@ def visible_disputes(
     ]
 
 
-def build_disputes_router(service: SubmissionService, auth: Auth, actions: ReaderActions) -> APIRouter:
+def build_disputes_router(
+    service: SubmissionService,
+    auth: Auth,
+    actions: ReaderActions,
+    blind_items: Callable[[Request], BlindItems],
+) -> APIRouter:
     """The routes over a service."""
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]
@@ -116,7 +127,9 @@ def build_disputes_router(service: SubmissionService, auth: Auth, actions: Reade
     ) -> JSONResponse:
         """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
         label is revealed. Maintainers get everything."""
-        found = visible_disputes(service, actions, auth.is_maintainer(request), trajectory_id, state)
+        found = visible_disputes(
+            service, actions, auth.is_maintainer(request), blind_items(request), trajectory_id, state
+        )
         shown = [each.to_json() for each in found[(page - 1) * MOST : page * MOST]]
         return JSONResponse({"disputes": shown, "of": len(found)}, headers=NO_STORE)
 
@@ -207,7 +220,11 @@ DECISION_WORDS = {
 
 
 def build_disputes_pages(
-    service: SubmissionService, auth: Auth, actions: ReaderActions, pages: PageFrame
+    service: SubmissionService,
+    auth: Auth,
+    actions: ReaderActions,
+    pages: PageFrame,
+    blind_items: Callable[[Request], BlindItems],
 ) -> APIRouter:
     """The route."""
     router = APIRouter()
@@ -220,7 +237,8 @@ def build_disputes_pages(
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
         suite, is_maintainer = service.suite, auth.is_maintainer(request)
-        found = visible_disputes(service, actions, is_maintainer, trajectory_id, state)
+        blind = blind_items(request)
+        found = visible_disputes(service, actions, is_maintainer, blind, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
         split = known.split if known else "test"  # blind: no labels are passed on
         return pages.answer(
@@ -237,6 +255,7 @@ def build_disputes_pages(
             story_address=lambda name: link_to("/trajectories", id=name),
             trajectory_id=trajectory_id,
             is_unknown=bool(trajectory_id) and known is None,
+            in_your_queue=IN_YOUR_QUEUE if known and blind.hides(known.trajectory_id) else "",
             state=state,
             form=dispute_form(known.trajectory_id if known else "", split, None, suite.labels_are_public),
             api=API,

@@ -47,7 +47,7 @@
   function draft(is_done) {
     tick();
     const answers = Object.fromEntries(questions.map((question) => [question.dataset.question, answer_of(question)]));
-    return { trajectory_id: form.dataset.annotate, answers, comment: comment.value, seconds, is_done, seen };
+    return { item: form.dataset.annotate, answers, comment: comment.value, seconds, is_done, seen };
   }
 
   function say(text, is_bad = false) {

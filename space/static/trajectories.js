@@ -43,7 +43,7 @@
     if (next === Number(story().dataset.place)) return;
     const query = new URLSearchParams(window.location.search);
     const rest = window.location.search.slice(1).split("&").filter((part) => !part.startsWith("step="));
-    if (query.has("id")) go_to(`${PATH}?${[...rest, ...(next > 1 ? [`step=${next}`] : [])].join("&")}`);
+    if (query.has("id") || query.has("item")) go_to(`${PATH}?${[...rest, ...(next > 1 ? [`step=${next}`] : [])].join("&")}`);
     for (const step of all) step.hidden = Number(step.dataset.place) !== next;
     story().dataset.place = String(next);
     document.getElementById("step-told").textContent = `Step ${next} of ${all.length}`;

@@ -21,7 +21,7 @@ from core.settings import Settings
 from submissions.records.event_log import Event, canonical
 from submissions.records.statuses import SubmissionStatus
 
-Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half", "check"]
+Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half", "check", "annotation-item"]
 FILE_NAME: Final = "secret"
 FEWEST_CHARACTERS: Final = 16
 

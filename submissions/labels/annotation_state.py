@@ -172,6 +172,10 @@ class AnnotationState:
             if who == annotator
         )
 
+    def blind_items(self, annotator: str) -> frozenset[str]:
+        """What somebody has yet to answer: nobody's opinion on it is for them."""
+        return frozenset(task.trajectory_id for task in self.queue(annotator) if not task.is_done)
+
     def finished(self, trajectory_id: str) -> tuple[tuple[str, SavedAnswers], ...]:
         """The finished annotations of a trajectory: the first place, the second, then any earlier ones."""
         places = self.assigned.get(trajectory_id, {})

@@ -10,9 +10,9 @@ import pytest
 from core.settings import Settings
 from core.suite import load_suite
 from dataset_script import sample
+from space.services import Services
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import declare
-from submissions.labels.annotation_service import AnnotationService
 from submissions.scoring.rescore import publish_file
 from submissions.service import SubmissionService
 from tests.support.browsing import every_form, faults, keep_picture, sign_in
@@ -83,16 +83,17 @@ def answer(page, *keys: str) -> None:
         page.keyboard.press("Enter")
 
 
-def success_of(state, name: str, who: str, both: list[str]) -> str:
+def success_of(name: str, who: str, both: list[str]) -> str:
     """What somebody says of a run: as above where both have it, else yes."""
     mine = ADA if who == "annotator-1" else BOB
     return mine[both.index(name)] if name in both else "yes"
 
 
-def label_all(page, state, who: str, names: list[str], both: list[str]) -> None:
+def label_all(page, reader, names: list[str], both: list[str]) -> None:
+    who = reader.annotator
     for name in names:
-        assert name in page.url
-        success = success_of(state, name, who, both)
+        assert reader.token(name) in page.url
+        success = success_of(name, who, both)
         # The last of the shared runs: Bob cannot tell how direct it was.
         optimality = "5" if who == "annotator-2" and name == both[-1] else "4" if success == "yes" else "1"
         answer(page, KEYS[success], "2", "2", optimality)
@@ -118,8 +119,9 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     for name in ("ada", "bob"):
         act(page, "Invite an annotator", "Invite", account=name)
     act(page, "Assign trajectories", "Assign", split="test", most="14", percent_twice="43", seed="1")
-    desk = AnnotationService(SubmissionService(settings))
-    state = desk.now()
+    services = Services(SubmissionService(settings), None)
+    ada, bob = (services.access.context_of(Actor(name)) for name in ("ada", "bob"))
+    state = ada.state
     queues = {
         who: [task.trajectory_id for task in state.queue(who)] for who in ("annotator-1", "annotator-2")
     }
@@ -137,10 +139,8 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     keep_picture(page, "annotate")
     assert [(form, found) for form in every_form(page) if (found := faults(page))] == []
     first, rest = queues["annotator-1"][:5], queues["annotator-1"][5:]
-    label_all(page, state, "annotator-1", first, both)
-    page.keyboard.press(
-        KEYS[success_of(state, rest[0], "annotator-1", both)]
-    )  # begun, and then the server dies
+    label_all(page, ada, first, both)
+    page.keyboard.press(KEYS[success_of(rest[0], "annotator-1", both)])  # begun, and then the server dies
     page.locator(".saved-told", has_text=re.compile("^Saved$")).wait_for()
     page.wait_for_load_state("networkidle")
     space.kill()
@@ -150,14 +150,14 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     assert page.locator("input[name=success]:checked").count() == 1
     assert page.locator(".question.is-current").get_attribute("data-question") == "side_effect"
     page.keyboard.press("ArrowUp")
-    label_all(page, state, "annotator-1", rest, both)
+    label_all(page, ada, rest, both)
     page.get_by_text("All done. Thank you.").wait_for()
     page.goto(space.url + "/discuss")
     page.get_by_text("There is nothing to discuss among the trajectories you have annotated.").wait_for()
 
     sign_in(page, space, "bob", "/annotate")
     begin(page)
-    label_all(page, state, "annotator-2", queues["annotator-2"], both)
+    label_all(page, bob, queues["annotator-2"], both)
     page.get_by_text("2 of your trajectories wait for a decision").wait_for()
 
     sign_in(page, space, "grace", "/discuss")
@@ -187,7 +187,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     versions = page.locator("[data-label-version]")
     assert versions.count() == 2
     assert versions.first.locator("td").first.inner_text() == "2"
-    said = {name: success_of(state, name, places[1], both) for name, places in state.assigned.items()} | {
+    said = {name: success_of(name, places[1], both) for name, places in state.assigned.items()} | {
         both[2]: "no"
     }
     shown = page.locator("table.boards tbody td").all_inner_texts()

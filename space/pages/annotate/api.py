@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from leaderboard.labels.annotations import COMMENT_LENGTH
 from space.pages.annotate.access import Access, AnnotatorContext
 from space.pages.annotate.discuss import DISCUSSION_API
-from space.pages.annotate.item import API, address_of, next_of
+from space.pages.annotate.item import API, next_of
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import Id, add_story_routes
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
@@ -34,7 +34,8 @@ class Answers(BaseModel):
     """An annotation so far; unanswered questions are left out."""
 
     model_config = ConfigDict(extra="forbid")
-    trajectory_id: str = Field(max_length=300)
+    item: str = Field("", max_length=300, description="The item's token, from your queue.")
+    trajectory_id: str = Field("", max_length=300, description="Without an item: the trajectory's own id.")
     answers: dict[str, str | None] = Field(
         default_factory=dict, description="The answer to each question: yes, no, 1 to 4, or unsure."
     )
@@ -51,43 +52,55 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
 
     @router.get(API, summary="Your queue: what is assigned to you, and your progress")
     def queue(reader: Annotator) -> JSONResponse:
+        """An item has a token instead of its id, which names the agent, until you have finished it."""
         tasks = reader.state.queue(reader.annotator or "")
+        waiting = next_of(tasks)
+        blind = reader.state.blind_items(reader.annotator or "")
         found = {
             "annotator": reader.annotator,
             "done": sum(task.is_done for task in tasks),
-            "next": next_of(tasks),
+            "next": reader.token(waiting) if waiting else None,
             "tasks": [
-                {"trajectory_id": task.trajectory_id, "begun": task.saved is not None, "done": task.is_done}
+                {
+                    "item": reader.token(task.trajectory_id),
+                    "trajectory_id": None if task.trajectory_id in blind else task.trajectory_id,
+                    "begun": task.saved is not None,
+                    "done": task.is_done,
+                }
                 for task in tasks
             ],
         }
         return JSONResponse(found, headers=NO_STORE)
 
     @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory")
-    def own(reader: Annotator, trajectory_id: Id) -> JSONResponse:
-        task = _task(reader, trajectory_id)
-        is_closed = reader.state.is_closed(trajectory_id, reader.annotator or "")
+    def own(reader: Annotator, item: Id = "", trajectory_id: Id = "") -> JSONResponse:
+        task = _task(reader, reader.named(item, trajectory_id))
+        is_closed = reader.state.is_closed(task.trajectory_id, reader.annotator or "")
         return JSONResponse({**_answers_response(task.saved), "is_closed": is_closed}, headers=NO_STORE)
 
     @router.put(ANSWERS_PATH, summary="Save your answers on a trajectory, finished or not")
     def save(reader: Annotator, body: Answers) -> JSONResponse:
         """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
-        saved in between. ``next`` is the trajectory to continue with."""
+        saved in between. ``next`` is the item to continue with."""
+        trajectory_id = reader.named(body.item, body.trajectory_id)
         draft = Draft(body.answers, body.comment, body.seconds, body.is_done)
         require_open(annotations.service)
-        saved = annotations.actions.save(body.trajectory_id, draft, body.seen, reader.actor)
-        following = next_of(annotations.now().queue(reader.annotator or ""), body.trajectory_id)
+        saved = annotations.actions.save(trajectory_id, draft, body.seen, reader.actor)
+        following = next_of(annotations.now().queue(reader.annotator or ""), trajectory_id)
         found = {
             "saved": saved,
             "lasts": annotations.service.durability.wait(saved, 0.0),
-            "next": following,
-            "next_address": address_of(following) if following else None,
+            "next": reader.token(following) if following else None,
+            "next_address": reader.address_of(following) if following else None,
         }
         return JSONResponse(found, headers=NO_STORE)
 
-    def visible_story(reader: Annotated[AnnotatorContext, Depends(access.reader)], trajectory_id: Id) -> str:
-        reader.require_story_access(trajectory_id)
-        return trajectory_id
+    def visible_story(
+        reader: Annotated[AnnotatorContext, Depends(access.reader)], item: Id = "", trajectory_id: Id = ""
+    ) -> str:
+        found = reader.named(item, trajectory_id)
+        reader.require_story_access(found)
+        return found
 
     StoryId = Annotated[str, Depends(visible_story)]
     add_story_routes(router, API, explorer, StoryId, "a trajectory in your queue", OWN_FOR_GOOD)

@@ -1,25 +1,20 @@
 """An annotator's queue, and one trajectory with its questions, as the pages show them. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from core.ids import TrajectoryId
 from core.suite import Suite
+from space.pages.annotate.access import PATH, AnnotatorContext
 from space.pages.trajectories.dataset import BlindStory
 from space.pages.trajectories.filters import benchmark_title
 from space.pages.trajectories.images import WIDTHS
 from space.pages.trajectories.story_view import SMALLEST_LARGE
 from space.web.query import link_to
-from submissions.labels.annotation_state import AnnotationState, AssignedTask
+from submissions.labels.annotation_state import AssignedTask
 
-PATH = "/annotate"
 API = "/api/annotate"
-
-
-def address_of(trajectory_id: str) -> str:
-    """The page on which a trajectory is annotated."""
-    return link_to(PATH, id=trajectory_id)
 
 
 @dataclass(frozen=True)
@@ -47,8 +42,8 @@ class QueueView:
         return len(self.lines)
 
 
-def view_queue(tasks: Sequence[AssignedTask]) -> QueueView:
-    """The queue in the order in which it was assigned."""
+def view_queue(tasks: Sequence[AssignedTask], address_of: Callable[[str], str]) -> QueueView:
+    """The queue in its order."""
     lines = []
     for number, task in enumerate(tasks, start=1):
         parts = TrajectoryId.parse(task.trajectory_id)
@@ -73,11 +68,13 @@ def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
 class ItemView:
     """A blind story at one of its steps. ``task`` is the reader's own; None for who only looks on.
 
-    ``suite`` has the questions and the guidelines.
+    ``suite`` has the questions and the guidelines; ``token`` names the trajectory in every address, since
+    its id names the agent.
     """
 
     suite: Suite
     story: BlindStory
+    token: str
     place: int
     task: AssignedTask | None
     is_closed: bool
@@ -106,7 +103,7 @@ class ItemView:
 
     def step_address(self, place: int) -> str:
         """The same at another step."""
-        return link_to(PATH, id=self.story.trajectory_id, step=place if place > 1 else "")
+        return link_to(PATH, item=self.token, step=place if place > 1 else "")
 
     def screenshot(self, num: int, width: int | None = None) -> str:
         """A step's picture, made smaller or as recorded."""
@@ -126,19 +123,19 @@ class ItemView:
         return self._of_the_run(f"{API}/tree")
 
     def _of_the_run(self, path: str, **more: object) -> str:
-        return link_to(path, trajectory_id=self.story.trajectory_id, **more, v=self.story.version)
+        return link_to(path, item=self.token, **more, v=self.story.version)
 
 
-def view_item(
-    suite: Suite, story: BlindStory, state: AnnotationState, annotator: str | None, step: str
-) -> ItemView:
+def view_item(suite: Suite, story: BlindStory, reader: AnnotatorContext, step: str) -> ItemView:
     """A story for its reader, at the step that an address asks for (the first where it is none)."""
+    state, annotator = reader.state, reader.annotator
     tasks = state.queue(annotator) if annotator else ()
     task = next((task for task in tasks if task.trajectory_id == story.trajectory_id), None)
     wished = int(step) if step.isascii() and step.isdigit() and len(step) < 6 else 1
     return ItemView(
         suite=suite,
         story=story,
+        token=reader.token(story.trajectory_id),
         place=min(max(1, wished), max(1, len(story.steps))),
         task=task,
         is_closed=bool(task and annotator and state.is_closed(story.trajectory_id, annotator)),

@@ -4,17 +4,17 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from core.ids import TrajectoryId
 from core.suite import Suite
-from space.pages.annotate.access import Access, AnnotatorContext
+from space.pages.annotate.access import PATH, Access, AnnotatorContext
 from space.pages.annotate.discuss import (
     agreement_groups,
     compare_boards,
     discussions_in_order,
 )
-from space.pages.annotate.item import PATH, address_of, view_item, view_queue
+from space.pages.annotate.item import view_item, view_queue
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
@@ -43,13 +43,14 @@ def build_annotating_pages(
     suite = annotations.service.suite
 
     @router.get(PATH, include_in_schema=False)
-    def annotate(request: Request, id: Id = "", step: Step = "") -> Response:
+    def annotate(request: Request, item: Id = "", id: Id = "", step: Step = "") -> Response:
+        """``id``, the trajectory's own, is how addresses were before they were blind."""
         reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED)
         if isinstance(reader, HTMLResponse):
             return reader
-        return (
-            _item_page(pages, suite, explorer, reader, id, step) if id else _queue_page(pages, suite, reader)
-        )
+        if item or id:
+            return _item_page(pages, suite, explorer, reader, item, id, step)
+        return _queue_page(pages, suite, reader)
 
     @router.get(DISCUSS, include_in_schema=False)
     def discuss(request: Request) -> Response:
@@ -63,7 +64,6 @@ def build_annotating_pages(
             DISCUSS,
             discussions=discussions_in_order(items, partial(_goal, explorer)),
             questions=suite.questions,
-            address_of=address_of,
             benchmark_title=benchmark_title,
             task_of=lambda trajectory_id: TrajectoryId.parse(trajectory_id).task,
             reader=reader,
@@ -80,7 +80,7 @@ def _queue_page(pages: PageFrame, suite: Suite, reader: AnnotatorContext) -> HTM
         "annotate/queue.html",
         "Annotate",
         PATH,
-        view=view_queue(tasks),
+        view=view_queue(tasks, reader.address_of),
         questions=suite.questions,
         reader=reader,
         n_open=sum(bool(item.open) for item in items),
@@ -92,19 +92,23 @@ def _item_page(
     suite: Suite,
     explorer: Explorer,
     reader: AnnotatorContext,
-    trajectory_id: str,
+    item: str,
+    id: str,
     step: str,
-) -> HTMLResponse:
+) -> Response:
     try:
+        trajectory_id = reader.named(item, id)
         reader.require_story_access(trajectory_id)
+        if not item:
+            return RedirectResponse(reader.address_of(trajectory_id), 303, {"Cache-Control": "no-store"})
         story = explorer.blind_story(trajectory_id)
-    except HTTPException:
-        return pages.refusal("You cannot see this page", NOT_YOURS, PATH, 403)
+    except HTTPException as refused:
+        return pages.refusal("You cannot see this page", NOT_YOURS, PATH, refused.status_code)
     except KeyError:
         return pages.refusal("This trajectory cannot be shown", NOT_IN_DATASET, PATH, 404)
     except TrajectoriesUnavailable as problem:
         return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
-    view = view_item(suite, story, reader.state, reader.annotator, step)
+    view = view_item(suite, story, reader, step)
     return pages.answer("annotate/item.html", view.title, PATH, view=view, story=story)
 
 

@@ -1,12 +1,12 @@
 """``/errors``: a judge's errors, read and tagged by people; REST to tag them and to get all tags."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,10 +25,11 @@ from leaderboard.errors import (
     tags_to_csv,
 )
 from space.auth.auth import Auth
+from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import TrajectoryEntry
 from space.verdicts import LABEL, JudgeColumn, JudgeVerdicts
 from space.web.frame import PageFrame
-from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
+from space.web.http_errors import NO_STORE, REFUSALS, AccessRefused, recorded, require_open
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from submissions.moderation.reader_actions import ReaderActions
@@ -59,18 +60,22 @@ class ErrorFilter:
 
 @dataclass(frozen=True)
 class ErrorLine:
-    """An error with what is needed to read it; ``entry`` is None where the trajectory cannot be shown."""
+    """An error with what is needed to read it; ``entry`` is None where the trajectory cannot be shown.
+
+    ``n_later`` tags are by others, and shown to the reader after a tag of their own.
+    """
 
     error: JudgeError
     entry: TrajectoryEntry | None
     address: str
     reasoning: str
     tags: tuple[ErrorTag, ...]
+    n_later: int
 
     @property
     def can_be_read(self) -> bool:
         """Whether there is anything besides the fact that the judge is wrong."""
-        return bool(self.entry or self.reasoning or self.tags)
+        return bool(self.entry or self.reasoning or self.tags or self.n_later)
 
 
 @dataclass(frozen=True)
@@ -85,15 +90,43 @@ class Queue:
     n_pages: int
 
 
+@dataclass(frozen=True)
+class TagReader:
+    """Who reads errors and tags: nothing of a trajectory that they have yet to annotate, and others' tags of
+    an error after their own, so that a second tagger is not led by the first. ``account`` of None: anyone."""
+
+    account: str | None
+    blind: BlindItems
+
+    @classmethod
+    def of(cls, request: Request, auth: Auth, blind_items: Callable[[Request], BlindItems]) -> "TagReader":
+        try:
+            actor = auth.actor_of(request)
+        except AccessRefused:
+            actor = None
+        return cls(actor and actor.name, blind_items(request))
+
+    def visible(self, tags: Sequence[ErrorTag]) -> list[ErrorTag]:
+        """The tags that this reader may see, in their order."""
+        own = {(tag.judge, tag.trajectory_id) for tag in tags if tag.tagger == self.account}
+        return [
+            tag
+            for tag in tags
+            if not self.blind.hides(tag.trajectory_id)
+            and (self.account is None or (tag.judge, tag.trajectory_id) in own)
+        ]
+
+
 def errors_of(
-    service: SubmissionService, verdicts: JudgeVerdicts, column: JudgeColumn, split: str
+    service: SubmissionService, verdicts: JudgeVerdicts, column: JudgeColumn, split: str, blind: BlindItems
 ) -> tuple[JudgeError, ...]:
-    """A judge's errors on a split, the clearest first."""
+    """A judge's errors on a split, the clearest first; none of what the reader has yet to annotate."""
     labels = verdicts.labels(split)
     if labels is None:
         return ()
     others = [other.success for other in verdicts.on(split).values() if other.judge != column.judge]
-    return error_queue(service.suite, labels, LABEL, column.success, others)
+    every = error_queue(service.suite, labels, LABEL, column.success, others)
+    return tuple(error for error in every if not blind.hides(error.trajectory_id))
 
 
 def queue_page(
@@ -104,9 +137,10 @@ def queue_page(
     chosen: ErrorFilter,
     number: int,
     tags: Sequence[ErrorTag],
+    reader: TagReader,
 ) -> Queue:
     """One page of the queue."""
-    every = errors_of(service, verdicts, column, split)
+    every = errors_of(service, verdicts, column, split, reader.blind)
     wanted = [error for error in every if chosen.has(error)]
     n_pages = max(1, -(-len(wanted) // ON_A_PAGE))
     number = min(number, n_pages)
@@ -118,13 +152,16 @@ def queue_page(
     for error in wanted[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
         place, trajectory = places[error.trajectory_id]
         entry = verdicts.entry(trajectory)
+        tags_of_it = of_error.get(error.trajectory_id, ())
+        shown = tuple(reader.visible(tags_of_it))
         lines.append(
             ErrorLine(
                 error=error,
                 entry=entry,
                 address=last_step_address(entry, column) if entry else "",
                 reasoning=verdicts.reasoning(column, trajectory, place),
-                tags=tuple(of_error.get(error.trajectory_id, ())),
+                tags=shown,
+                n_later=len(tags_of_it) - len(shown),
             )
         )
     counts = {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()}
@@ -139,23 +176,41 @@ def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
 
 
 def judge_choices(
-    service: SubmissionService, verdicts: JudgeVerdicts, split: str, tags: Sequence[ErrorTag]
+    service: SubmissionService,
+    verdicts: JudgeVerdicts,
+    split: str,
+    tags: Sequence[ErrorTag],
+    blind: BlindItems,
 ) -> list[tuple[JudgeColumn, int, int]]:
     """Every judge with verdicts on a split, by name: how many errors it has, and how many are tagged."""
     tagged = {(tag.judge, tag.trajectory_id) for tag in tags}
     found = []
     for column in verdicts.on(split).values():
-        errors = errors_of(service, verdicts, column, split)
+        errors = errors_of(service, verdicts, column, split, blind)
         n_tagged = sum((column.judge, error.trajectory_id) in tagged for error in errors)
         found.append((column, len(errors), n_tagged))
     return sorted(found, key=lambda choice: (choice[0].name.casefold(), choice[0].judge))
 
 
-def pairs_of(tags: Sequence[ErrorTag]) -> list[tuple[str, str, TagComparison]]:
-    """Pairs of people who tagged the same errors, those with most of them first."""
+def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str, TagComparison]]:
+    """Pairs of people who tagged the same errors, those with most of them first.
+
+    How far they agree is of all their tags; single ones that differ are those that the reader may see.
+    """
     people = sorted({tag.tagger for tag in tags})[:50]
     found = [(*pair, compare_taggers(tags, *pair)) for pair in combinations(people, 2)]
-    return sorted((pair for pair in found if pair[2].n), key=lambda pair: -pair[2].n)[:MOST_PAIRS]
+    most = sorted((pair for pair in found if pair[2].n), key=lambda pair: -pair[2].n)[:MOST_PAIRS]
+    visible = {(tag.judge, tag.trajectory_id) for tag in reader.visible(tags)}
+    return [
+        (first, second, replace(each, differing=_of_errors(each.differing, visible)))
+        for first, second, each in most
+    ]
+
+
+def _of_errors(
+    pairs: Sequence[tuple[ErrorTag, ErrorTag]], errors: set[tuple[str, str]]
+) -> tuple[tuple[ErrorTag, ErrorTag], ...]:
+    return tuple(pair for pair in pairs if (pair[0].judge, pair[0].trajectory_id) in errors)
 
 
 def count_tables(
@@ -207,7 +262,11 @@ class NewTag(BaseModel):
 
 
 def build_errors_router(
-    service: SubmissionService, auth: Auth, actions: ReaderActions, verdicts: JudgeVerdicts
+    service: SubmissionService,
+    auth: Auth,
+    actions: ReaderActions,
+    verdicts: JudgeVerdicts,
+    blind_items: Callable[[Request], BlindItems],
 ) -> APIRouter:
     """The routes over a service."""
     router = APIRouter()
@@ -219,6 +278,7 @@ def build_errors_router(
         responses=REFUSALS,
     )
     def tag(
+        request: Request,
         actor: Annotated[Actor, Depends(auth.require_actor)],
         body: NewTag,
     ) -> JSONResponse:
@@ -226,10 +286,13 @@ def build_errors_router(
         dev, and on test where a suite's labels are public."""
         category = own_name(body.own) if body.category == OWN else body.category
         trajectory = service.suite.find(body.trajectory_id)
+        blind = blind_items(request)
+        if trajectory is not None and blind.hides(trajectory.trajectory_id):
+            raise HTTPException(403, IN_YOUR_QUEUE)
         # Hidden splits are refused by `actions`, before any label is asked for.
         if trajectory is not None and verdicts.labels(trajectory.split) is not None:
             column = verdicts.one(body.judge, trajectory.split)
-            errors = errors_of(service, verdicts, column, trajectory.split) if column else ()
+            errors = errors_of(service, verdicts, column, trajectory.split, blind) if column else ()
             if trajectory.trajectory_id not in {error.trajectory_id for error in errors}:
                 raise HTTPException(404, NO_ERROR)
         require_open(service)
@@ -242,10 +305,13 @@ def build_errors_router(
 
     @router.get("/api/errors.csv", summary="Every tag of judges' errors, as CSV")
     def as_csv(
+        request: Request,
         judge: Annotated[str, Query(max_length=120, description="Only this judge; empty for all.")] = "",
     ) -> Response:
-        """Oldest first, with tags that were replaced later: the last one of a person counts."""
-        tags = error_tags(service.engine, service.suite.name)
+        """Oldest first, with tags that were replaced later: the last one of a person counts. For an account
+        that is signed in: of errors that it has tagged itself."""
+        reader = TagReader.of(request, auth, blind_items)
+        tags = reader.visible(error_tags(service.engine, service.suite.name))
         text = tags_to_csv(tag for tag in tags if not judge or tag.judge == judge)
         named = {"Content-Disposition": 'attachment; filename="errors.csv"'}
         return Response(text, media_type="text/csv; charset=utf-8", headers={**NO_STORE, **named})
@@ -263,12 +329,19 @@ Split = Literal["", "dev", "test"]
 Group = Annotated[str, Query(max_length=120)]
 
 
-def build_errors_pages(service: SubmissionService, verdicts: JudgeVerdicts, pages: PageFrame) -> APIRouter:
-    """The route; what it shows is the same for every reader."""
+def build_errors_pages(
+    service: SubmissionService,
+    auth: Auth,
+    verdicts: JudgeVerdicts,
+    pages: PageFrame,
+    blind_items: Callable[[Request], BlindItems],
+) -> APIRouter:
+    """The route."""
     router = APIRouter()
 
     @router.get(PATH, include_in_schema=False)
     def errors(
+        request: Request,
         judge: Annotated[str, Query(max_length=120)] = "",
         split: Split = "",
         kind: Kind = "",
@@ -280,7 +353,7 @@ def build_errors_pages(service: SubmissionService, verdicts: JudgeVerdicts, page
         splits = has_it or verdicts.splits()
         chosen = split if split in splits else next(reversed(splits), "")
         column = verdicts.one(judge, chosen) if has_it else None
-        wanted = ErrorFilter(kind, benchmark, agent)
+        wanted, reader = ErrorFilter(kind, benchmark, agent), TagReader.of(request, auth, blind_items)
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
         names = {each.judge: each.name for each in verdicts.on(chosen).values()} if chosen else {}
@@ -291,8 +364,10 @@ def build_errors_pages(service: SubmissionService, verdicts: JudgeVerdicts, page
             status=404 if judge and column is None else 200,
             judge=judge,
             column=column,
-            queue=queue_page(service, verdicts, column, chosen, wanted, page, tags) if column else None,
-            choices=[] if column else judge_choices(service, verdicts, chosen, every),
+            queue=queue_page(service, verdicts, column, chosen, wanted, page, tags, reader)
+            if column
+            else None,
+            choices=[] if column else judge_choices(service, verdicts, chosen, every, reader.blind),
             split=chosen,
             splits=splits,
             wanted=wanted,
@@ -312,7 +387,8 @@ def build_errors_pages(service: SubmissionService, verdicts: JudgeVerdicts, page
             title_of=category_title,
             n_tags=len(tags),
             tables=count_tables(tags, names),
-            pairs=pairs_of(tags),
+            pairs=pairs_of(tags, reader),
+            is_blind=bool(reader.blind),
             is_private=not service.suite.labels_are_public,
         )
 

@@ -2,14 +2,16 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from space.auth.auth import Auth
+from space.pages.annotate.access import BlindItems
 from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, recorded, require_open
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
@@ -95,7 +97,9 @@ class AccountDecision(BaseModel):
     even_if_unknown: bool = Field(False, description="Ban a name that nobody has here yet, too.")
 
 
-def build_maintain_router(service: SubmissionService, auth: Auth, job: RescoringJob) -> APIRouter:
+def build_maintain_router(
+    service: SubmissionService, auth: Auth, job: RescoringJob, blind_items: Callable[[Request], BlindItems]
+) -> APIRouter:
     """The routes over a service; each asks ``auth`` for a maintainer first."""
     router = APIRouter()
     Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
@@ -153,6 +157,7 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
 
     @router.get("/api/maintain/log", summary="The event log, newest first, without anything about labels")
     def log(
+        request: Request,
         actor: Maintainer,
         before: Annotated[int | None, Query(ge=1, description="Only records before this number.")] = None,
         kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
@@ -161,6 +166,6 @@ def build_maintain_router(service: SubmissionService, auth: Auth, job: Rescoring
         """Of a score, only which submission it belongs to."""
         with service.snapshot() as session:
             found = read_log(session, before, kind, most)
-        return JSONResponse({"records": found}, headers=NO_STORE)
+        return JSONResponse({"records": blind_items(request).redacted(found)}, headers=NO_STORE)
 
     return router

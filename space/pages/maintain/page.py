@@ -4,7 +4,7 @@ Metrics are exact here whatever the suite adds as noise elsewhere; whoever is no
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Any, Final
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from core.vocabulary import LABEL_TITLES
 from space.auth.auth import Auth
+from space.pages.annotate.access import BlindItems
 from space.pages.maintain.api import RescoringJob
 from space.pages.mine import PATH as OWN_PATH
 from space.web.frame import PageFrame
@@ -109,7 +110,11 @@ Search = Annotated[str, Query(max_length=200)]
 
 
 def build_maintain_pages(
-    service: SubmissionService, auth: Auth, job: RescoringJob, pages: PageFrame
+    service: SubmissionService,
+    auth: Auth,
+    job: RescoringJob,
+    pages: PageFrame,
+    blind_items: Callable[[Request], BlindItems],
 ) -> APIRouter:
     """The route; whoever is no maintainer gets one and the same refusal."""
     router = APIRouter()
@@ -140,7 +145,7 @@ def build_maintain_pages(
             banned=sorted(found.banned),
             **_rescoring(service, job),
             **_leak(service),
-            records=log,
+            records=blind_items(request).redacted(log),
             n_records=RECORDS_ON_A_PAGE,
             kinds=sorted(KINDS),
             kind=kind,

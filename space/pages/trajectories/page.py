@@ -4,7 +4,7 @@ Everything that the page shows follows from its address; ``static/trajectories.j
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
+from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.labels import DisputeForm, dispute_form
 from space.pages.trajectories.dataset import (
     Explorer,
@@ -31,10 +32,9 @@ from space.pages.trajectories.filters import (
     refused,
 )
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
-from space.pages.trajectories.index import TrajectoryEntry
+from space.pages.trajectories.index import Index, TrajectoryEntry
 from space.pages.trajectories.story_view import view_story
 from space.pages.trajectories.verdicts import JudgeVerdict, reasoning_in
-from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.responses import CachedResponse
 
@@ -46,6 +46,7 @@ Version = Annotated[str, Query(max_length=64, description="The dataset's version
 Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
 _SAFE = {"X-Content-Type-Options": "nosniff"}
 
+SEES_ALL: Final = BlindItems()
 TITLE: Final = "Trajectories"
 TEMPLATE: Final = "trajectories/page.html"
 UNAVAILABLE = (
@@ -72,27 +73,35 @@ def story_id(query: str) -> str:
     return parameters_in(query).get("id", "")
 
 
-def browse_fragment(explorer: Explorer, query: str) -> Fragment:
-    """The whole list with its form."""
+def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
+    """The whole list with its form; without the tasks of which the reader has a run yet to annotate."""
     try:
-        view, opened = _browsed(explorer, query)
+        view, opened = _browsed(explorer, query, blind)
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
     unknown = refused(query, _known(explorer, opened))
-    html = render("trajectories/browse.html", view=view, is_sample=opened.is_sample, unknown=unknown)
+    values = {"view": view, "is_sample": opened.is_sample, "unknown": unknown, "is_blind": bool(blind)}
+    html = render("trajectories/browse.html", **values)
     return Fragment(Markup(html))
 
 
-def story_fragment(explorer: Explorer, query: str) -> Fragment:
-    """The story that an address names, at its step, with its neighbours in the list of its choice."""
+def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
+    """The story that an address names, at its step, with its neighbours in the list of its choice.
+
+    Of one that the reader has yet to annotate nothing but a way to the queue is shown.
+    """
+    trajectory_id = story_id(query)
+    if blind.hides(trajectory_id):
+        return _problem(403, "You have yet to annotate this trajectory.", IN_YOUR_QUEUE)
     try:
-        trajectory_id = story_id(query)
         opened = explorer.holding(trajectory_id)
         choice = _choice(explorer, opened, query)
         vote_counts = explorer.vote_counts(opened)
-        chosen = choose(opened.index.entries, choice, vote_counts)
+        chosen = choose(_visible(opened, blind).entries, choice, vote_counts)
+        story = explorer.story(trajectory_id)
+        runs = tuple(run for run in story.runs if not blind.hides(run.trajectory_id))
         view = view_story(
-            explorer.story(trajectory_id), choice, chosen, vote_counts, parameters_in(query).get("step", "")
+            replace(story, runs=runs), choice, chosen, vote_counts, parameters_in(query).get("step", "")
         )
     except KeyError:
         return _problem(404, *UNKNOWN)
@@ -130,11 +139,18 @@ def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) 
     return dispute_form(known.trajectory_id, known.split, entry.labels, suite.labels_are_public)
 
 
-def _browsed(explorer: Explorer, query: str) -> tuple[BrowseView, OpenedDataset]:
+def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
+    """The runs that a reader may see in a list."""
+    index = opened.index
+    return index.of_entries(blind.without_tasks(index.entries)) if blind else index
+
+
+def _browsed(explorer: Explorer, query: str, blind: BlindItems) -> tuple[BrowseView, OpenedDataset]:
     opened = explorer.of_suite(parameters_in(query).get("suite", ""))
     choice = _choice(explorer, opened, query)
     suites = [dataset.suite for dataset in explorer.datasets()]
-    return browse(opened.index, choice, explorer.vote_counts(opened), suites, opened.version), opened
+    index, counts = _visible(opened, blind), explorer.vote_counts(opened)
+    return browse(index, choice, counts, suites, opened.version), opened
 
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
@@ -151,29 +167,36 @@ def _problem(status: int, title: str, advice: str) -> Fragment:
     return Fragment(Markup(render("trajectories/problem.html", title=title, advice=advice)), status, title)
 
 
-def build_trajectories_router(services: Services, pages: PageFrame) -> APIRouter:
-    """The route: the list, or the story that the address names."""
-    router, explorer = APIRouter(), services.trajectories
+def build_trajectories_router(
+    explorer: Explorer, pages: PageFrame, blind_items: Callable[[Request], BlindItems]
+) -> APIRouter:
+    """The route: the list, or the story that the address names. Its pages are the same for every reader,
+    and cached, except for annotators: what is made for one of them is neither taken from the cache nor put
+    into it."""
+    router = APIRouter()
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def trajectories(request: Request) -> Response:
-        query = request.url.query
-        part = story_fragment(explorer, query) if story_id(query) else browse_fragment(explorer, query)
-        if part.status != 200:
-            return pages.answer(TEMPLATE, TITLE, PATH, part.status, part=part)
+        query, blind = request.url.query, blind_items(request)
+        make = story_fragment if story_id(query) else browse_fragment
+        part = make(explorer, query, blind)
+        if part.status != 200 or blind:
+            return pages.answer(TEMPLATE, part.title or TITLE, PATH, part.status, part=part)
         return pages.cached(request, part.html, TEMPLATE, part.title or TITLE, PATH, lambda: {"part": part})
 
     return router
 
 
-def build_explorer_router(explorer: Explorer) -> APIRouter:
+def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], BlindItems]) -> APIRouter:
     """Routes over an explorer. Answers about one version of the dataset may be kept for good."""
     router = APIRouter()
     add_story_routes(router, "/api", explorer, Id, "a published trajectory")
 
     @router.get("/trajectories/reasoning", include_in_schema=False)
     def reasoning(request: Request, trajectory_id: Id, judge: Id) -> Response:
+        if blind_items(request).hides(trajectory_id):
+            return PlainTextResponse(IN_YOUR_QUEUE, 403, {"Cache-Control": "no-store"})
         try:
             text = explorer.reasoning(trajectory_id, judge)
         except KeyError:
@@ -251,7 +274,8 @@ def picture_answer(
     try:
         version = explorer.holding(trajectory_id).version
         headers = {
-            "ETag": _tag(version, kind, trajectory_id, num, width),
+            # By the name in the address: a hash of the id would say whose run a blind item is.
+            "ETag": _tag(version, kind, request.query_params.get("item") or trajectory_id, num, width),
             "Cache-Control": _cache_control(v, version, for_good),
             **_SAFE,
         }

@@ -4,23 +4,26 @@ Blindness is shown by two worlds that differ in nothing but what somebody said o
 rewards, other annotators' answers, decisions. Whatever a blind annotator asks for is the same in both.
 """
 
+import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
 
 from core.suite import DevLabels, load_suite
 from space.app import add_routes
-from space.pages.annotate.item import address_of
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.responses import StaticAssets
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_state import Draft
+from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
 from tests.support.space_app import rest_app
@@ -43,7 +46,9 @@ class World:
         (folder / "labels.csv").write_text(re.sub(r"\b(Uns|S)uccessful", success, text))
         suite = load_suite(suite_folder)
         data = _dataset(folder / "data", suite, yes)
-        self.settings = settings_for(folder, folder / "state", data_dir=data, maintainers="grace")
+        self.settings = settings_for(
+            folder, folder / "state", data_dir=data, maintainers="grace", secret="the same in both worlds"
+        )
         self.service = SubmissionService(self.settings)
         send(self.service, verdicts(suite, misses=0 if yes else 9))
         self.services = Services(self.service, Explorer(self.settings, self.service))
@@ -62,6 +67,12 @@ class World:
         for trajectory_id in self.queue("bob"):
             acts.save(trajectory_id, self.said(PLANTED), 0, Actor("bob"))
         acts.resolve(self.queue("bob")[0], "success", "yes" if self.yes else "no", PLANTED, GRACE)
+        readers = ReaderActions(self.service.engine, suite, self.service.clock)
+        judge = self.service.board().rows[0].id
+        for trajectory_id in self.queue("bob"):
+            readers.dispute(trajectory_id, "success", PLANTED, Actor("bob"))
+            for who, category in (("bob", "missed_instruction"), ("eve", "misunderstood_action")):
+                readers.tag(judge, trajectory_id, category, PLANTED, Actor(who))
 
     def said(self, comment: str = "") -> Draft:
         """The answers of this world."""
@@ -72,6 +83,16 @@ class World:
     def queue(self, account: str) -> list[str]:
         state = self.services.annotations.now()
         return [task.trajectory_id for task in state.queue(state.annotator_of(account) or "")]
+
+    def address(self, account: str, trajectory_id: str) -> str:
+        """The page on which somebody annotates a trajectory; nobody else's."""
+        return self.reader(account).address_of(trajectory_id)
+
+    def item(self, account: str, trajectory_id: str) -> str:
+        return self.reader(account).token(trajectory_id)
+
+    def reader(self, account: str):
+        return self.services.access.context_of(Actor(account, is_maintainer=account == "grace"))
 
     def client(self, account: str | None = None) -> TestClient:
         """A browser on our own pages, signed in where an account is said."""
@@ -134,7 +155,8 @@ def everything(world: World, account: str) -> dict[str, tuple[int, bytes]]:
     version = world.services.trajectories.holding(world.queue(account)[0]).version
     waiting = ["/annotate", "/discuss", "/api/annotate", "/api/discuss", "/api/me", "/annotate?id=x"]
     for name in (*world.queue(account), world.service.suite.split("test")[0].trajectory_id):
-        waiting += [address_of(name), f"/api/annotate/answers?trajectory_id={name}"]
+        item = world.item(account, name)
+        waiting += [f"/annotate?item={item}", f"/api/annotate/answers?item={item}", f"/annotate?id={name}"]
     found: dict[str, tuple[int, bytes]] = {}
     while waiting:
         address = waiting.pop()
@@ -143,9 +165,9 @@ def everything(world: World, account: str) -> dict[str, tuple[int, bytes]]:
             ("/annotate", "/api/annotate", "/discuss", "/api/discuss", "/api/me")
         ):
             continue
-        answer = client.get(address)
+        answer = client.get(address, follow_redirects=False)
         found[key] = (answer.status_code, answer.content.replace(version.encode(), b"VERSION"))
-        if answer.headers["content-type"].startswith("text/html"):
+        if answer.headers.get("content-type", "").startswith("text/html"):
             parser = _Addresses()
             parser.feed(answer.text)
             trees = [
@@ -190,6 +212,71 @@ def test_no_word_of_a_verdict_or_a_reward_is_in_a_blind_page(worlds):
         assert re.findall(r"\b(?:verdicts?|rewards?|judg(?:e|ment)s?)\b", shown) == [], key
 
 
+def whole_site(world: World, account: str | None, names: Sequence[str]) -> dict[str, str]:
+    """Every page and answer of REST that shows single trajectories, with headers; ``names`` are some."""
+    client = world.client(account)
+    judge = world.service.board().ranking("success")[0].id
+    addresses = [
+        "/", "/compare", f"/judge?id={judge}", "/rates", "/labels", "/disputes", "/errors", "/discuss",
+        "/annotate", "/mine", "/maintain", "/api/me", "/api/annotate", "/api/discuss", "/api/disputes",
+        "/api/errors.csv", "/api/board.json", "/api/board.csv", "/api/judges", "/api/boards",
+        "/api/maintain/log?most=200", "/maintain?kind=annotated", "/maintain?kind=assigned",
+        "/trajectories?sort=disagreement", "/trajectories?outcome=success", "/trajectories?judges=disagree",
+        "/trajectories?page=2", "/trajectories?agent=agent-a&split=test", "/trajectories?search=agent-a/web",
+        f"/errors?judge={judge}&split=test", f"/errors?judge={synthetic.JUDGES[0][0]}&split=dev",
+    ]  # fmt: skip
+    of_items = [
+        path.format(name)
+        for name in (names[0], names[-1])
+        for path in (
+            "/trajectories?id={}", "/annotate?id={}", "/disputes?trajectory_id={}",
+            "/trajectories/reasoning?trajectory_id={}&judge=" + synthetic.JUDGES[0][0],
+            "/api/disputes?trajectory_id={}",
+        )
+    ]  # fmt: skip
+    found = {}
+    for address in (*addresses, *of_items):
+        answer = client.get(address, follow_redirects=False)
+        # What a reader wrote into an address comes back in the field that it fills.
+        text = answer.text.replace(f'value="{address.partition("trajectory_id=")[2]}"', "")
+        found[address] = f"{dict(answer.headers)} {text}"
+    return found
+
+
+def leaks(pages: Mapping[str, str], names: Iterable[str]) -> dict[str, list[str]]:
+    """The addresses whose answers hold the id of one of these runs, however it is spelled, or what was said
+    of it."""
+    spelled = {word for name in names for word in (name, quote(name, safe=""), json.dumps(name)[1:-1])}
+    wanted = re.compile("|".join([PLANTED, *(re.escape(word) + r"(?!\w)" for word in spelled)]))
+    return {address: found for address, text in pages.items() if (found := wanted.findall(text))}
+
+
+@pytest.mark.parametrize("account", ["ada", "grace"])
+def test_no_page_shows_an_annotator_anything_of_a_run_before_they_have_answered(tmp_path, account):
+    world = World(tmp_path, True)
+    names = world.queue("ada")
+    everybody = leaks(whole_site(world, None, names), names)
+    assert {address.partition("?")[0] for address in everybody} >= {
+        "/trajectories", "/trajectories/reasoning", "/errors", "/disputes", "/api/disputes",
+        "/api/errors.csv",
+    }  # fmt: skip  # the search finds what others may see
+    if account == "grace":  # a maintainer who annotates: of what she has not, she sees all
+        acts = world.services.annotations.actions
+        assert leaks(whole_site(world, "grace", names), names).keys() >= {
+            "/discuss",
+            "/api/maintain/log?most=200",
+        }
+        acts.uninvite("ada", GRACE)
+        acts.invite("grace", GRACE)
+        acts.assign([], 1.0, 1, GRACE)
+        assert sorted(world.queue("grace")) == sorted(names)
+    assert leaks(whole_site(world, account, names), names) == {}
+    assert leaks(whole_site(world, None, names), names).keys() == everybody.keys()  # from the same caches
+    done = world.queue(account)[0]
+    world.services.annotations.actions.save(done, world.said(), 0, replace(GRACE, name=account))
+    assert "/trajectories?id=" + done in leaks(whole_site(world, account, [done]), [done])
+
+
 def test_nothing_of_a_run_is_shown_to_whom_it_is_not_assigned(worlds):
     world = worlds[0]
     foreign = world.service.suite.split("test")[0].trajectory_id
@@ -204,22 +291,51 @@ def test_nothing_of_a_run_is_shown_to_whom_it_is_not_assigned(worlds):
     answers += [client.put("/api/annotate/answers", json={**said, "trajectory_id": "nothing/of/this"})]
     assert {answer.status_code for answer in answers} == {403}
     assert len({answer.json()["detail"] for answer in answers}) == 1
-    assert client.get(address_of(foreign)).content == client.get(address_of("nothing/of/this")).content
+    pages = [client.get("/annotate", params={"id": name}) for name in (foreign, "nothing/of/this")]
+    assert [page.status_code for page in pages] == [403, 403]
+    assert pages[0].content == pages[1].content
+    items = (world.item("bob", world.queue("ada")[0]), "0" * 32, "é", world.item("ada", foreign))
+    assert {client.get("/annotate", params={"item": item}).status_code for item in items} == {404}
+    assert {client.get("/api/annotate/answers", params={"item": item}).status_code for item in items} == {404}
 
 
 def test_the_pictures_of_an_annotator_stay_in_their_own_browser(worlds):
     world = worlds[0]
     client, name = world.client("ada"), world.queue("ada")[0]
     version = world.services.trajectories.holding(name).version
-    answer = client.get("/api/annotate/screenshot", params={"trajectory_id": name, "num": "0", "v": version})
+    item = world.item("ada", name)
+    answer = client.get("/api/annotate/screenshot", params={"item": item, "num": "0", "v": version})
     assert (answer.status_code, answer.headers["cache-control"].split(",")[0]) == (200, "private")
-    assert client.get(address_of(name)).headers["cache-control"] == "no-store"
+    assert client.get(world.address("ada", name)).headers["cache-control"] == "no-store"
+    by_id = client.get("/api/annotate/screenshot", params={"trajectory_id": name, "num": "0"})
+    assert answer.content == by_id.content
+    assert answer.headers["etag"] != by_id.headers["etag"]  # which anybody can make of an id that they guess
+
+
+def test_an_item_is_named_alike_after_a_restart_and_by_its_old_address(worlds):
+    world = worlds[0]
+    name = world.queue("ada")[0]
+    again = SubmissionService(world.settings)
+    reader = Services(again, Explorer(world.settings, again)).access.context_of(Actor("ada"))
+    assert reader.address_of(name) == world.address("ada", name)
+    answer = world.client("ada").get("/annotate", params={"id": name}, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, world.address("ada", name))
+
+
+def test_the_queue_of_rest_names_the_runs_that_are_done_and_no_other(worlds):
+    for account, is_done in (("ada", False), ("bob", True)):
+        tasks = worlds[0].client(account).get("/api/annotate").json()["tasks"]
+        names = [task["trajectory_id"] for task in tasks]
+        assert names == (worlds[0].queue(account) if is_done else [None] * 8)
+        assert [task["item"] for task in tasks] == [
+            worlds[0].item(account, name) for name in worlds[0].queue(account)
+        ]
 
 
 def test_a_run_is_shown_with_its_goal_steps_and_questions(worlds):
     world = worlds[0]
     name = world.queue("ada")[0]
-    page = world.client("ada").get(address_of(name)).text
+    page = world.client("ada").get(world.address("ada", name)).text
     story = world.services.trajectories.blind_story(name)
     assert story.goal in page
     assert page.count('<section class="step"') == len(story.steps)
@@ -239,7 +355,7 @@ def test_answers_are_saved_as_one_goes_shown_again_and_lead_to_the_next_run(tmp_
         "/api/annotate/answers", json={"trajectory_id": first, "answers": {"repetition": "no"}}
     )
     assert saved.json()["lasts"] is True
-    page = client.get(address_of(first)).text
+    page = client.get(world.address("ada", first)).text
     assert re.findall(r'name="(\w+)" value="(\w+)" checked', page) == [("repetition", "no")]
     seen = saved.json()["saved"]
     draft = {
@@ -247,7 +363,10 @@ def test_answers_are_saved_as_one_goes_shown_again_and_lead_to_the_next_run(tmp_
         "answers": {"success": "unsure", "side_effect": "no", "repetition": "no", "optimality": "3"},
     }  # fmt: skip
     done = client.put("/api/annotate/answers", json=draft).json()
-    assert (done["next"], done["next_address"]) == (second, address_of(second))
+    assert (done["next"], done["next_address"]) == (
+        world.item("ada", second),
+        world.address("ada", second),
+    )
     assert "1</strong> of 8 done" in client.get("/annotate").text
     again = client.put("/api/annotate/answers", json={**draft, "comment": "other"})
     assert again.status_code == 409

@@ -210,3 +210,29 @@ def test_without_a_judge_every_judge_is_listed_with_its_errors(client, service, 
     page = client.get("/errors").text
     for name, errors in (("Alpha", 1), ("Beta", 6), ("Gamma", 20)):
         assert f'>{name} (tree)</a></th><td class="number">{errors}</td><td class="number">0</td>' in page
+
+
+def test_a_second_tagger_sees_the_tag_of_the_first_after_their_own(client, service, ids):
+    """For readers whom nobody knows, tags are public; they cannot tag."""
+    first, second = runs(service, True)[:2]
+    tag(client, service, ids["Beta"], first, note="NOTE-OF-ADA")
+    tag(client, service, ids["Beta"], second, note="ALSO-OF-ADA")
+
+    def seen(name: str | None) -> list[str]:
+        headers = signed_in(service, name) if name else {}
+        pages = [
+            client.get(path, headers=headers).text
+            for path in (f"/errors?judge={ids['Beta']}", "/api/errors.csv")
+        ]
+        notes = ("NOTE-OF-ADA", "ALSO-OF-ADA")
+        assert len({tuple(note in page for note in notes) for page in pages}) == 1
+        return [note for note in notes if note in pages[0]]
+
+    assert seen(None) == seen("ada") == ["NOTE-OF-ADA", "ALSO-OF-ADA"]
+    assert seen("bob") == []
+    tag(client, service, ids["Beta"], first, name="bob", category="misleading_reasoning")
+    assert seen("bob") == ["NOTE-OF-ADA"]
+    page = client.get("/errors", params={"judge": ids["Beta"]}, headers=signed_in(service, "eve")).text
+    assert "2 tags by others: shown once you have tagged this error yourself." in page
+    assert first + ": " not in page  # where two people differ, their tags stand side by side
+    assert first + ": " in client.get("/errors", params={"judge": ids["Beta"]}).text

@@ -7,9 +7,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from space.pages.annotate.access import BlindItems
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
-from space.services import Services
 from space.web.frame import PageFrame
 from space.web.responses import StaticAssets
 
@@ -17,8 +17,9 @@ from space.web.responses import StaticAssets
 def app_over(explorer: Explorer) -> FastAPI:
     """The routes and the page, without the rest of the Space."""
     app = FastAPI()
-    app.include_router(build_explorer_router(explorer))
-    app.include_router(build_trajectories_router(Services(None, explorer), PageFrame(StaticAssets())))
+    app.include_router(build_explorer_router(explorer, lambda request: BlindItems()))
+    pages = PageFrame(StaticAssets())
+    app.include_router(build_trajectories_router(explorer, pages, lambda request: BlindItems()))
     return app
 
 
