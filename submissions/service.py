@@ -25,7 +25,7 @@ from submissions.intake.declaration import Declaration
 from submissions.intake.receipts import ServerSecret, Signer, SubmissionView, receipt_of
 from submissions.intake.review import reasons_to_hold
 from submissions.intake.upload import Upload, read_upload
-from submissions.labels.versions import LabelStore, resolved_settings, serves_records
+from submissions.labels.versions import LabelStore, label_origin
 from submissions.moderation.actions import Decision, SubmissionActions
 from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import LeakBudget, quota_of
@@ -148,13 +148,14 @@ class SubmissionService:
 
     @cached_property
     def labels(self) -> LabelStore:
-        if not serves_records(self.settings):
-            return LabelStore(self.suite, self.settings)
-        return LabelStore(
+        store = LabelStore(
             self.suite,
             self.settings,
-            lambda: resolved_settings(self.settings, self.suite.name, self.engine, self.files),
+            lambda: label_origin(
+                self.suite, self.settings, self.engine, self.files, lambda: store.version_key("test")
+            ),
         )
+        return store
 
     def snapshot(self) -> AbstractContextManager[Session]:
         """A session of one moment of the records, for the lists of `submissions.moderation.overview`."""

@@ -16,10 +16,10 @@ from submissions.hub.mirror import Committer, HubSync
 from submissions.hub.repository import CommitRateLimiter, RecordsRepository
 from submissions.hub.restore import Restorer, Stopping
 from submissions.intake.receipts import SecretChanged, SecretUnavailable
-from submissions.labels.versions import serves_records
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import number_of_events
 from submissions.records.models import SecretCheck
+from submissions.scoring.rescore import finish
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def open_service(
         service.on_close(mirror.close)
         mirror.when_open(partial(_after_restoring, service))
     elif wait_s:
-        service.finish_scoring()
+        finish(service)
     else:
         threading.Thread(target=_finish, args=(service,), name="unfinished scoring", daemon=True).start()
     if settings.board_repo:
@@ -89,14 +89,13 @@ def _check_value(service: SubmissionService) -> str | None:
 
 
 def _after_restoring(service: SubmissionService) -> None:
-    if serves_records(service.settings):
-        service.forget_labels()  # the set that is served may have come with the records
-    service.finish_scoring()
+    service.forget_labels()  # the set that is served may have come with the records
+    finish(service)
 
 
 def _finish(service: SubmissionService) -> None:
     try:
-        service.finish_scoring()
+        finish(service)
     except Exception:
         logger.exception("scoring what had no score yet has failed; the next start goes on")
 

@@ -96,6 +96,18 @@ def load_annotations(
     return tuple(a for a in found if a.trajectory_id in wanted)
 
 
+def make_label_set(
+    suite: Suite, split: str, annotations: Sequence[Annotation], version_key: bytes | None = None
+) -> LabelSet:
+    """The labels of a split from annotations at hand; raises LabelsInvalid where none is of the split."""
+    return _label_set(suite, split, "annotations", annotations, version_key=version_key)
+
+
+def version_of(suite: Suite, annotations: Sequence[Annotation], version_key: bytes | None = None) -> str:
+    """12 hex digits that name what annotations say of all trajectories of a suite, dev and test."""
+    return _version(suite.trajectories, _by_trajectory(suite, suite.trajectories, annotations), version_key)
+
+
 def write_annotations(annotations: Sequence[Annotation], path: Path) -> None:
     """Write annotations whole or not at all: our Parquet where the name ends so, else the released CSV.
 
@@ -203,11 +215,7 @@ def _label_set(
     if not any(t.trajectory_id in named for t in trajectories):
         what = f"no label of the {split} split of the suite {suite.name} is in it"
         raise LabelsInvalid(f"labels ({source}): {what}; check ARB_SUITE and ARB_LABELS")
-    by_id: dict[str, list[tuple]] = {}
-    # Rows keep the file's order: the first annotation of a trajectory is its primary one.
-    for annotation in _in_suite(suite, rows, first_row):
-        by_id.setdefault(annotation.trajectory_id, []).append(_values(annotation))
-    annotations = [by_id.get(t.trajectory_id, []) for t in trajectories]
+    annotations = _by_trajectory(suite, trajectories, rows, first_row)
     return LabelSet(
         suite=suite.name,
         split=split,
@@ -218,6 +226,16 @@ def _label_set(
         second=_arrays(annotations, 1),
         annotated_twice=np.array([len(found) > 1 for found in annotations], dtype=bool),
     )
+
+
+def _by_trajectory(
+    suite: Suite, trajectories: Sequence[Trajectory], rows: Sequence[Annotation], first_row: int = 1
+) -> list[list[tuple]]:
+    """The values of every annotation of each trajectory in the file's order: the first is the primary one."""
+    by_id: dict[str, list[tuple]] = {}
+    for annotation in _in_suite(suite, rows, first_row):
+        by_id.setdefault(annotation.trajectory_id, []).append(_values(annotation))
+    return [by_id.get(t.trajectory_id, []) for t in trajectories]
 
 
 def _arrays(annotations: list[list[tuple]], which: int) -> Mapping[str, np.ndarray]:

@@ -17,10 +17,14 @@ from leaderboard.labels.labels import LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
+from submissions.intake.receipts import SecretUnavailable
 from submissions.labels.annotation_actions import AnnotationActions
 from submissions.labels.annotation_state import AnnotationState, AnnotationStateCache, finished_annotations
 from submissions.labels.assignment import chosen
-from submissions.labels.versions import LabelVersion, published_versions, serves_records
+from submissions.labels.corrections import accepted_corrections, apply_corrections
+from submissions.labels.versions import Correction, LabelVersion, published_versions, serves_records
+from submissions.records.event_log import DISPUTE_KINDS, events_after
+from submissions.records.statuses import disputes_in
 from submissions.scoring.rescore import publish
 from submissions.service import SubmissionService
 
@@ -46,17 +50,20 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
 
 
 def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
-    """The annotations of the newest published label set, else of the labels that the settings name.
+    """The annotations of the newest published label set; of what is served where ARB_LABELS names a file.
 
     Empty where there are none yet. Raises SubmissionError where there should be some that cannot be read.
     """
     known = published_versions(service.engine, service.suite.name)
-    if not known and (serves_records(service.settings) or service.settings.labels == "none"):
+    is_of_records = serves_records(service.settings) or service.settings.labels == "none"
+    if not known and is_of_records:
         return ()
-    file = service.files.path(known[-1].file_sha256) if known else None
     try:
+        if not is_of_records:
+            return service.labels.annotations()
+        file = service.files.path(known[-1].file_sha256)
         return load_annotations(service.suite, service.settings, file=file)
-    except (LabelsUnavailable, LabelsInvalid):
+    except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
         raise SubmissionError(
             "the previous label set cannot be read, and publishing now would lose its labels; restore its "
             "file first"
@@ -163,11 +170,25 @@ class AnnotationService:
         return agreement_report(finished_annotations(self.now()))
 
     def publish(self, actor: Actor, why: str) -> LabelVersion:
-        """Publish the label set as it stands as a new version. Raises PermissionDenied, SubmissionError."""
+        """Publish the label set as it stands as a new version, with the corrections of disputes that nobody
+        decided anew in the discussion since. Raises PermissionDenied, SubmissionError.
+        """
         if not actor.is_maintainer:
             raise PermissionDenied("only maintainers may publish labels")
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
         annotations = label_set(state, annotations_before(self.service))
-        return publish(self.service, write_released(annotations).encode(), actor, why)
+        found = apply_corrections(annotations, self._corrections(state))
+        content = write_released(found.annotations).encode()
+        return publish(self.service, content, actor, why, self.service.labels.base, found.applied)
+
+    def _corrections(self, state: AnnotationState) -> list[Correction]:
+        with self.service.snapshot() as session:
+            disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.service.suite.name)
+        return [
+            each
+            for each in accepted_corrections(disputes.values())
+            if (decided := state.decided(each.trajectory_id).get(each.question)) is None
+            or decided.sequence < each.decision
+        ]

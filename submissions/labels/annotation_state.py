@@ -105,6 +105,7 @@ class Resolution:
     reason: str
     by: str
     at: datetime
+    sequence: int = 0
 
     def __repr__(self) -> str:
         return f"Resolution(by={self.by!r})"
@@ -226,7 +227,7 @@ def fold_annotations(
                 saved[body["trajectory_id"], body["annotator"]] = _saved_answers(event)
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
-                decision = Resolution(body["answer"], body["reason"], event.actor, event.at)
+                decision = Resolution(body["answer"], body["reason"], event.actor, event.at, event.sequence)
                 decisions[key] = (*decisions.get(key, ()), decision)
     return AnnotationState(accounts, frozenset(active), assigned, saved, decisions)
 

@@ -1,13 +1,14 @@
 """The label sets of a suite, one after another: each is a file with a hash, a version, and a reason for it.
 
 Published sets are events (``labels_published``) and their files are among the uploaded ones. ``ARB_LABELS``
-set to ``records`` serves the newest, ``records:VERSION`` an older one: both can be scored at any time.
+set to ``records`` serves the newest, ``records:VERSION`` an older one: both can be scored at any time. Where
+it names a file, a set that was made from that file (with corrections, say) is served in its place.
 """
 
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,8 +20,14 @@ from sqlalchemy import Engine
 
 from core.settings import Settings
 from core.suite import Suite
-from leaderboard.labels.annotations import QUESTIONS
-from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_labels
+from leaderboard.labels.annotations import QUESTIONS, Annotation
+from leaderboard.labels.labels import (
+    LabelSet,
+    LabelsInvalid,
+    load_annotations,
+    load_labels,
+    version_of,
+)
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.intake.receipts import SecretUnavailable, ServerSecret
 from submissions.records.database import snapshot
@@ -116,23 +123,64 @@ def serves_records(settings: Settings) -> bool:
     return settings.labels.partition(":")[0] == SOURCE
 
 
-def resolved_settings(settings: Settings, suite: str, engine: Engine, files: FileStore) -> Settings:
-    """Settings that name the file of the label set that is served. Raises LabelsUnavailable."""
+@dataclass(frozen=True)
+class LabelOrigin:
+    """Which labels are served: ``settings`` name their file.
+
+    ``version`` is the published set, None where it is the file that ARB_LABELS names. ``base`` names what
+    that file holds (`version_of`), None for ``records`` and where nothing was made from a file yet.
+    ``outdated`` is the newest set that was made from the file when it held something else.
+    """
+
+    settings: Settings
+    version: LabelVersion | None = None
+    base: str | None = None
+    outdated: LabelVersion | None = None
+
+
+def label_origin(
+    suite: Suite,
+    settings: Settings,
+    engine: Engine,
+    files: FileStore,
+    version_key: Callable[[], bytes | None],
+) -> LabelOrigin:
+    """Which labels these settings serve. Raises LabelsUnavailable, LabelsInvalid, SecretUnavailable.
+
+    A set that was made from the file that ARB_LABELS names is served in its place, for as long as the file
+    holds what it held then: whoever changes the file wants that one served.
+    """
+    if settings.labels == "none":
+        return LabelOrigin(settings)
     _, _, wanted = settings.labels.partition(":")
-    known = published_versions(engine, suite)
-    found = [each for each in known if wanted in ("", each.version)]
-    if not found:
-        others = f"; there are {', '.join(each.version for each in known)}" if known else ""
-        raise LabelsUnavailable(
-            f"no label set {wanted or 'at all'} was published for {suite}{others}: publish one with "
-            "`python -m submissions publish-labels FILE --why …`"
-        )
-    return _naming(settings, files.path(found[-1].file_sha256))
+    known = published_versions(engine, suite.name)
+    if serves_records(settings):
+        found = [each for each in known if wanted in ("", each.version)]
+        if not found:
+            others = f"; there are {', '.join(each.version for each in known)}" if known else ""
+            raise LabelsUnavailable(
+                f"no label set {wanted or 'at all'} was published for {suite.name}{others}: publish one with "
+                "`python -m submissions publish-labels FILE --why …`"
+            )
+        return LabelOrigin(_naming(settings, files.path(found[-1].file_sha256)), found[-1])
+    made = [each for each in known if each.base is not None]
+    if not made:
+        return LabelOrigin(settings)
+    base = version_of(suite, load_annotations(suite, settings), version_key())
+    version = next((each for each in reversed(made) if each.base == base), None)
+    if version is None:
+        return LabelOrigin(settings, None, base, made[-1])
+    return LabelOrigin(_naming(settings, files.path(version.file_sha256)), version, base)
 
 
 def load_set(suite: Suite, settings: Settings, path: Path, version_key: bytes | None) -> LabelSet:
     """The test labels of a file. Raises LabelsInvalid naming every bad row, LabelsUnavailable."""
     return load_labels(suite, "test", _naming(settings, path), fetch=False, version_key=version_key)
+
+
+def load_base(suite: Suite, settings: Settings, version_key: bytes | None) -> LabelSet:
+    """The test labels of the file that ARB_LABELS names, as they are there. Raises the same."""
+    return load_labels(suite, "test", settings, fetch=False, version_key=version_key)
 
 
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
@@ -151,9 +199,17 @@ def _column(before: LabelSet | None, after: LabelSet, question: str) -> np.ndarr
 
 
 def publication_body(
-    suite: str, found: LabelSet, before: LabelSet | None, file_sha256: str, why: str
+    suite: str,
+    found: LabelSet,
+    before: LabelSet | None,
+    file_sha256: str,
+    why: str,
+    replaces: str | None = None,
+    base: str | None = None,
+    corrections: Sequence[Correction] = (),
 ) -> dict[str, Any]:
-    """The body of the event by which a set is published."""
+    """The body of the event by which a set is published; see `LabelVersion`."""
+    more = {"replaces": replaces, "base": base, "corrections": [asdict(each) for each in corrections]}
     return {
         "suite": suite,
         "version": found.version,
@@ -161,6 +217,7 @@ def publication_body(
         "why": why,
         "labelled": int((found.primary["success"] >= 0).sum()),
         "changes": changes_between(before, found),
+        **{name: value for name, value in more.items() if value},
     }
 
 
@@ -178,15 +235,42 @@ NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 class LabelStore:
     """Label sets, or the reason why there are none. Safe for threads.
 
-    ``resolved_settings`` gives the settings that name the file, asked at the first reading.
+    ``find_origin`` gives what `label_origin` finds, asked at the first reading.
     """
 
     def __init__(
-        self, suite: Suite, settings: Settings, resolved_settings: Callable[[], Settings] | None = None
+        self, suite: Suite, settings: Settings, find_origin: Callable[[], LabelOrigin] | None = None
     ) -> None:
         self._suite, self._settings = suite, settings
-        self._resolved_settings = resolved_settings or (lambda: settings)
+        self._find_origin = find_origin or (lambda: LabelOrigin(settings))
         self._reading = threading.RLock()
+
+    @cached_property
+    def origin(self) -> LabelOrigin:
+        """Where the labels come from. Raises what `label_origin` does."""
+        with self._reading:
+            return self._find_origin()
+
+    @property
+    def base(self) -> str | None:
+        """What names the content of the file in ARB_LABELS; None where that is none. Raises as `origin`."""
+        if self._settings.labels == "none" or serves_records(self._settings):
+            return None
+        return self.origin.base or version_of(
+            self._suite, load_annotations(self._suite, self._settings), self.version_key("test")
+        )
+
+    def annotations(self) -> tuple[Annotation, ...]:
+        """All annotations of the labels that are served, with the suite's dev labels where these lack them.
+
+        Raises what `label_origin` does.
+        """
+        found = load_annotations(self._suite, self.origin.settings)
+        known = {annotation.trajectory_id for annotation in found}
+        if not self._suite.dev_labels_path.is_file():
+            return found
+        dev = load_annotations(self._suite, self.origin.settings, "dev")
+        return (*found, *(annotation for annotation in dev if annotation.trajectory_id not in known))
 
     @cached_property
     def _test(self) -> LabelSet | NoLabels:
@@ -224,7 +308,7 @@ class LabelStore:
     def _load(self, split: str) -> LabelSet | NoLabels:
         try:
             key = self.version_key(split)
-            return load_labels(self._suite, split, self._resolved_settings(), version_key=key)
+            return load_labels(self._suite, split, self.origin.settings, version_key=key)
         except (LabelsUnavailable, LabelsInvalid, SecretUnavailable) as reason:
             logger.warning("%s labels of %s cannot be used: %s", split, self._suite.name, reason)
             return reason

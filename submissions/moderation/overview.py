@@ -127,6 +127,7 @@ PUBLIC_FIELDS: Final = MappingProxyType(
         "dispute_decided": ("dispute_id",),
         "labels_published": ("suite", "version", "file_sha256", "why", "labelled", "changes"),
         "error_tagged": ("judge", "trajectory_id"),
+        "rescored": ("from", "to", "submissions", "ranks"),
     }
 )
 """Kinds that hold labels, or figures that give them away (counts by task): the fields that are shown."""

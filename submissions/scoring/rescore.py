@@ -4,18 +4,26 @@ A set is checked whole, stored by its hash and recorded with its reason. Old sco
 the version that they were made with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from leaderboard.board.board import Board
-from leaderboard.labels.labels import LabelsInvalid
+import numpy as np
+
+from core.vocabulary import LABELS
+from leaderboard.board.board import Board, BoardRow, is_rankable
+from leaderboard.judge_precision.confusion import confusion_counts, figures
+from leaderboard.labels.labels import LabelSet, LabelsInvalid
 from leaderboard.labels.source import LabelsUnavailable
+from leaderboard.report import verdicts_of
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
+from submissions.intake.receipts import SecretUnavailable
 from submissions.labels.versions import (
+    Correction,
     LabelVersion,
+    load_base,
     load_set,
     publication_body,
     published_versions,
@@ -23,8 +31,9 @@ from submissions.labels.versions import (
 )
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import Event, add_event, events_after, lock_event_log
-from submissions.records.queries import versions_scored
+from submissions.records.queries import ScoreLine, current_statuses, score_lines, versions_scored
 from submissions.scoring.scorer import POLICY
+from submissions.scoring.verdicts import VerdictsUnavailable
 from submissions.service import SubmissionService
 
 
@@ -52,8 +61,118 @@ class Rescoring:
         return asdict(self)
 
 
+FIGURES: Final = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True)
+class JudgeEffect:
+    """What new labels do to the figures of a submission on one question, exact ones.
+
+    ``places`` are those by precision before and after, among the rows of the board (where labels are private:
+    among all submissions that may stand there, which is not what the board shows). ``to_wrong`` counts
+    verdicts that were right and are wrong now, ``to_right`` the other way; one on a label that is unsure
+    before or after is neither.
+    """
+
+    id: str
+    places: tuple[int | None, int | None]
+    before: Mapping[str, float | None]
+    after: Mapping[str, float | None]
+    to_wrong: int
+    to_right: int
+
+
+Effects = Mapping[str, Sequence[JudgeEffect]]
+"""By question that is scored, its rows in the order of the newer places; only where labels differ."""
+
+
+def label_effects(service: SubmissionService, before: LabelSet, after: LabelSet) -> Effects:
+    """What each submission that was scored under one label set would be under another one, from its verdicts.
+
+    Nothing is recorded. A submission whose file cannot be read is left out.
+    """
+    changed = [label for label in LABELS if (before.primary[label] != after.primary[label]).any()]
+    if not changed:
+        return {}
+    published = [row for row in service.board().rows if row.provenance != "scored"]
+    with snapshot(service.engine) as session:
+        statuses = current_statuses(session)
+        lines = [
+            line
+            for line in score_lines(session, service.suite.name, before.version, POLICY)
+            if statuses.of(line.submission_id).is_on_the_board
+        ]
+    verdicts = {}
+    for line in lines:
+        try:
+            verdicts[line] = service.verdicts(line.submission_id)
+        except VerdictsUnavailable:
+            continue
+    return {
+        label: _effects_on(label, before.primary[label], after.primary[label], columns, published)
+        for label in changed
+        if (columns := {line: column for line, found in verdicts.items()
+                        if (column := verdicts_of(found, label)) is not None})
+    }  # fmt: skip
+
+
+def _effects_on(
+    label: str,
+    before: np.ndarray,
+    after: np.ndarray,
+    columns: Mapping[ScoreLine, np.ndarray],
+    published: Sequence[BoardRow],
+) -> list[JudgeEffect]:
+    sides = [{line: _cell(column, labels) for line, column in columns.items()} for labels in (before, after)]
+    old, new = (_places(label, cells, published) for cells in sides)
+    found = []
+    for line, column in columns.items():
+        was_right, is_right = ((column == 1) == (labels == 1) for labels in (before, after))
+        is_known = (before >= 0) & (after >= 0)
+        name = line.submission_id
+        found.append(
+            JudgeEffect(
+                name,
+                (old.get(name), new.get(name)),
+                *({figure: cells[line][figure] for figure in FIGURES} for cells in sides),
+                to_wrong=int((is_known & was_right & ~is_right).sum()),
+                to_right=int((is_known & ~was_right & is_right).sum()),
+            )
+        )
+    return sorted(found, key=lambda each: (each.places[1] is None, each.places[1] or 0, each.id))
+
+
+def _cell(column: np.ndarray, labels: np.ndarray) -> Mapping[str, Any]:
+    """The CELL of all verdicts, without intervals."""
+    one_group = np.zeros(len(labels), dtype=np.int64)
+    counts = confusion_counts(column, labels, one_group, 1, POLICY)[0]
+    return figures(*(int(count) for count in counts), policy=POLICY)
+
+
+def _places(
+    label: str, cells: Mapping[ScoreLine, Mapping[str, Any]], published: Sequence[BoardRow]
+) -> dict[str, int]:
+    """The place of each row that stands for its judge, by the order of the board; no ties are looked for."""
+    rows = [
+        BoardRow(
+            id=line.submission_id, judge=line.judge, account=line.account, kind="", provenance="scored",
+            date=line.submitted_at.isoformat(timespec="microseconds"), source="",
+            labels={label: {"overall": cell}},
+        )
+        for line, cell in cells.items()
+    ]  # fmt: skip
+    places: dict[str, int] = {}
+    seen = set()
+    for row in Board("", None, (*rows, *published)).ranking(label):
+        judge = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
+        if is_rankable(row) and judge not in seen and row.labels[label]["overall"]["precision"] is not None:
+            seen.add(judge)
+            places[row.id] = len(places) + 1
+    return places
+
+
 def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
-    """Score every submission under the labels as they are now, and record what it did to the ranks.
+    """Score every submission under the labels as they are now, and record what it did to ranks and figures.
 
     Stopped half way, it goes on where it was when it is called again. Doing it twice adds no second record.
     Raises SubmissionError where there are no labels.
@@ -62,15 +181,56 @@ def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
     if version is None:
         raise SubmissionError(f"nothing can be scored: {service.read_only_reason}")
     scored = service.finish_scoring()
-    before = previous_version(service, version)
+    before = _version_before(service, version)
     old = service.board_under(before) if before else None
     found = Rescoring(before, version, scored, rank_changes(old, service.board_under(version)))
     if before and not _is_recorded(service, before, version):
         ranks = {change.id: [change.before, change.after] for change in found.changes}
-        body = {"from": before, "to": version, "submissions": len(ranks), "ranks": ranks}
+        effects = _effects_of(service, before)
+        body = {"from": before, "to": version, "submissions": len(ranks), "ranks": ranks, "effects": effects}
         with transaction(service.engine) as session:
-            add_event(session, "rescored", actor.name, service.clock(), body)
+            lock_event_log(session)
+            if not _is_among(events_after(session, kinds=_OF_VERSIONS), before, version, service.suite.name):
+                add_event(session, "rescored", actor.name, service.clock(), body)
     return found
+
+
+def finish(service: SubmissionService) -> None:
+    """What a stop left undone: scores, and after publishing labels the record of what they changed."""
+    service.finish_scoring()
+    newest = published_versions(service.engine, service.suite.name)[-1:]
+    if newest and newest[0].replaces and newest[0].version == service.label_version:
+        rescore(service, Actor(newest[0].by, is_maintainer=True))
+
+
+def _effects_of(service: SubmissionService, before: str) -> dict[str, list[dict[str, Any]]] | None:
+    """The effects of the labels of now as the record holds them; None where the earlier ones are gone."""
+    old, new = _label_set_of(service, before), service.labels.test
+    if old is None or new is None:
+        return None
+    found = label_effects(service, old, new)
+    return {label: [asdict(each) for each in effects] for label, effects in found.items()}
+
+
+def _label_set_of(service: SubmissionService, version: str) -> LabelSet | None:
+    key = service.labels.version_key("test")
+    known = published_versions(service.engine, service.suite.name)
+    file = next((each.file_sha256 for each in reversed(known) if each.version == version), None)
+    try:
+        if file is not None:
+            return load_set(service.suite, service.settings, service.files.path(file), key)
+        found = None if serves_records(service.settings) else load_base(service.suite, service.settings, key)
+    except (LabelsInvalid, LabelsUnavailable):
+        return None
+    return found if found is not None and found.version == version else None
+
+
+def _version_before(service: SubmissionService, version: str) -> str | None:
+    """What was served before the labels of now were published; without a record of that, scored before."""
+    newest = published_versions(service.engine, service.suite.name)[-1:]
+    if newest and newest[0].version == version and newest[0].replaces:
+        return newest[0].replaces if newest[0].replaces != version else None
+    return previous_version(service, version)
 
 
 def previous_version(service: SubmissionService, version: str) -> str | None:
@@ -92,13 +252,28 @@ def rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
     )
 
 
+_OF_VERSIONS: Final = ("labels_published", "rescored")
+
+
 def rescorings(service: SubmissionService) -> list[Event]:
     with snapshot(service.engine) as session:
         return events_after(session, kinds=["rescored"])
 
 
 def _is_recorded(service: SubmissionService, before: str, after: str) -> bool:
-    return any((e.body["from"], e.body["to"]) == (before, after) for e in rescorings(service))
+    with snapshot(service.engine) as session:
+        return _is_among(events_after(session, kinds=_OF_VERSIONS), before, after, service.suite.name)
+
+
+def _is_among(events: Iterable[Event], before: str, after: str, suite: str) -> bool:
+    """Whether the change is recorded, and the newer labels were not published once more since."""
+    found = False
+    for event in events:
+        if event.kind == "rescored":
+            found = found or (event.body["from"], event.body["to"]) == (before, after)
+        elif event.body["suite"] == suite and event.body["version"] == after:
+            found = False
+    return found
 
 
 def _place(labels: Mapping[str, Any]) -> int | None:
@@ -109,12 +284,21 @@ def _place(labels: Mapping[str, Any]) -> int | None:
 REASON_LENGTH = 2_000
 
 
-def publish(service: SubmissionService, content: bytes, actor: Actor, why: str) -> LabelVersion:
+def publish(
+    service: SubmissionService,
+    content: bytes,
+    actor: Actor,
+    why: str,
+    base: str | None = None,
+    corrections: Sequence[Correction] = (),
+    since: int | None = None,
+) -> LabelVersion:
     """Make a file in the released format the newest label set of the suite.
 
     What was scored stays as it is; `rescore` scores everything under the new set. Publishing the set that is
-    the newest already changes nothing. Raises PermissionDenied, and SubmissionError naming every bad row
-    (never a label).
+    the newest already changes nothing. ``base`` and ``corrections`` are those of `LabelVersion`; ``since`` is
+    the last event that the set was made from: where a label set was published or a dispute decided behind it,
+    nothing is published. Raises PermissionDenied, and SubmissionError naming every bad row (never a label).
     """
     if not actor.is_maintainer:
         raise PermissionDenied("only maintainers may publish labels")
@@ -122,22 +306,36 @@ def publish(service: SubmissionService, content: bytes, actor: Actor, why: str) 
     if not reason or len(reason) > REASON_LENGTH:
         raise SubmissionError(f"say what changed and why in up to {REASON_LENGTH} characters")
     sha256 = service.files.keep(content)
-    key = service.labels.version_key("test")
     try:
+        key = service.labels.version_key("test")
         found = load_set(service.suite, service.settings, service.files.path(sha256), key)
-    except (LabelsInvalid, LabelsUnavailable) as problem:
+    except (LabelsInvalid, LabelsUnavailable, SecretUnavailable) as problem:
         raise SubmissionError(f"the label file cannot be used: {problem}") from None
     known = published_versions(service.engine, service.suite.name)
-    if known and known[-1].version == found.version:
+    if known and known[-1].version == found.version and not corrections:
         return known[-1]
     before = _previous(service, known, key)
     with transaction(service.engine) as session:
         lock_event_log(session)
-        body = publication_body(service.suite.name, found, before, sha256, reason)
+        if since is not None:
+            _refuse_if_changed(events_after(session, since, ("labels_published", "dispute_decided")))
+        body = publication_body(
+            service.suite.name, found, before, sha256, reason, service.label_version, base, corrections
+        )
         add_event(session, "labels_published", actor.name, service.clock(), body)
-    if serves_records(service.settings):
-        service.forget_labels()
+    service.forget_labels()
     return published_versions(service.engine, service.suite.name)[-1]
+
+
+def _refuse_if_changed(events: Sequence[Event]) -> None:
+    """Raise SubmissionError naming the first of these events."""
+    for event in events:
+        done = (
+            f"published label version {event.body['version']}"
+            if event.kind == "labels_published"
+            else f"decided dispute {event.body['dispute_id']}"
+        )
+        raise SubmissionError(f"{event.actor} {done} at the same time: look at the next version again")
 
 
 def publish_file(service: SubmissionService, path: Path, actor: Actor, why: str) -> LabelVersion:
@@ -155,8 +353,8 @@ def publish_file(service: SubmissionService, path: Path, actor: Actor, why: str)
     return publish(service, content, actor, why)
 
 
-def _previous(service: SubmissionService, known: list[LabelVersion], key: bytes | None):
-    """The label set before: the newest published one, else what the Space is set to."""
-    if not known:
-        return None if serves_records(service.settings) else service.labels.test
+def _previous(service: SubmissionService, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
+    """The label set before: the newest published one where such are served, else what is served."""
+    if not (known and serves_records(service.settings)):
+        return service.labels.test
     return load_set(service.suite, service.settings, service.files.path(known[-1].file_sha256), key)

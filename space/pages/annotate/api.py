@@ -20,7 +20,6 @@ from submissions.intake.declaration import NAME_LENGTH
 from submissions.labels.annotation_actions import NOT_YOURS
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
-from submissions.labels.versions import serves_records
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import rescore
 
@@ -204,7 +203,7 @@ def build_annotation_admin_router(
             "labelled": version.labelled,
             "changes": dict(version.changes),
         }
-        if serves_records(service.settings) and service.label_version == version.version:
+        if service.label_version == version.version:
             found["rescored"] = rescore(service, reader.actor).to_json()
         return recorded(service, **found)
 

@@ -1,0 +1,196 @@
+"""Accepted corrections of labels: the next label version, made of those served now and what they lack.
+
+A dispute that was decided as ``corrected`` names the right answer. It waits until a label version holds it.
+Whether it waits is read off the labels that are served, not off a list: so a correction that a new label file
+lacks waits again, one that the file has already does not, and doing anything twice changes nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from core.suite import load_dev_labels
+from leaderboard.labels.annotations import Annotation, AnnotationsInvalid, write_released
+from leaderboard.labels.labels import LabelSet, LabelsInvalid, make_label_set, version_of
+from leaderboard.labels.source import LabelsUnavailable
+from submissions.errors import PermissionDenied, SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.intake.receipts import SecretUnavailable
+from submissions.labels.versions import Correction, LabelVersion, serves_records, versions_in
+from submissions.records.database import snapshot
+from submissions.records.event_log import DISPUTE_KINDS, events_after, number_of_events
+from submissions.records.statuses import Dispute, disputes_in
+from submissions.scoring.rescore import publish
+from submissions.service import SubmissionService
+
+
+def accepted_corrections(disputes: Iterable[Dispute]) -> list[Correction]:
+    """The corrections that count, oldest decision first: of one answer the one that was decided last."""
+    newest: dict[tuple[str, str], Correction] = {}
+    for dispute in disputes:
+        decided = dispute.decided
+        if decided is None or decided.decision != "corrected" or decided.answer is None:
+            continue
+        correction = Correction(
+            dispute.dispute_id, decided.sequence, dispute.trajectory_id, dispute.question, dispute.split,
+            decided.answer, decided.reason, decided.by,
+        )  # fmt: skip
+        asked = (dispute.trajectory_id, dispute.question)
+        if asked not in newest or newest[asked].decision < correction.decision:
+            newest[asked] = correction
+    return sorted(newest.values(), key=lambda each: each.decision)
+
+
+@dataclass(frozen=True, repr=False)
+class CorrectedAnnotations:
+    """Annotations with corrections in the primary ones.
+
+    ``applied`` are those that changed an answer, with the answer before. ``conflicts`` were published once,
+    and the labels have a third answer since: they are left as they are until the dispute is decided again.
+    ``missing`` are of trajectories that nobody has annotated.
+    """
+
+    annotations: tuple[Annotation, ...]
+    applied: tuple[Correction, ...] = ()
+    conflicts: tuple[Correction, ...] = ()
+    missing: tuple[Correction, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.applied)} applied, {len(self.conflicts)} conflicts)"
+
+
+def apply_corrections(
+    annotations: Sequence[Annotation],
+    corrections: Iterable[Correction],
+    published: Iterable[Correction] = (),
+) -> CorrectedAnnotations:
+    """The annotations with the answers of corrections; ``published`` are those of earlier label versions."""
+    places: dict[str, int] = {}
+    for place, annotation in enumerate(annotations):
+        places.setdefault(annotation.trajectory_id, place)
+    answered_before = {(each.dispute_id, each.decision): each.before for each in published}
+    rows = list(annotations)
+    applied, conflicts, missing = [], [], []
+    for correction in corrections:
+        place = places.get(correction.trajectory_id)
+        if place is None:
+            missing.append(correction)
+            continue
+        answer = rows[place].answer(correction.question)
+        if answer == correction.answer:
+            continue
+        found = replace(correction, before=answer)
+        if answered_before.get((correction.dispute_id, correction.decision), answer) != answer:
+            conflicts.append(found)
+            continue
+        rows[place] = replace(rows[place], **{correction.question: correction.answer})
+        applied.append(found)
+    return CorrectedAnnotations(tuple(rows), tuple(applied), tuple(conflicts), tuple(missing))
+
+
+@dataclass(frozen=True, repr=False)
+class NextLabels(CorrectedAnnotations):
+    """What the next label version would be.
+
+    ``digest`` names its content: who publishes says which one they saw. ``served`` and ``test`` are the test
+    labels before and after. ``sequence`` is the last event that was looked at.
+    """
+
+    digest: str = ""
+    served: LabelSet | None = None
+    test: LabelSet | None = None
+    base: str | None = None
+    sequence: int = 0
+
+    @property
+    def why(self) -> str:
+        """The reason that is recorded where nobody gives another one."""
+        numbers = ", ".join(each.dispute_id for each in self.applied)
+        return (
+            f"Corrections of the disputes {numbers}"
+            if len(self.applied) > 1
+            else (f"Correction of dispute {numbers}")
+        )
+
+
+def next_labels(service: SubmissionService) -> NextLabels:
+    """The labels that are served with all accepted corrections; SubmissionError where there are none."""
+    with snapshot(service.engine) as session:
+        sequence = number_of_events(session)
+        disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), service.suite.name)
+        versions = versions_in(events_after(session, kinds=["labels_published"]), service.suite.name)
+    store = service.labels
+    if store.test is None:
+        raise SubmissionError(f"there are no labels to correct: {store.why_none('test')}")
+    try:
+        key, base = store.version_key("test"), store.base
+        published = [each for version in versions for each in version.corrections]
+        found = apply_corrections(store.annotations(), accepted_corrections(disputes.values()), published)
+        test = make_label_set(service.suite, "test", found.annotations, key)
+    except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
+        raise SubmissionError(
+            f"the labels of {service.suite.name} cannot be read; the log of the Space has the reason"
+        ) from None
+    digest = version_of(service.suite, found.annotations, key)
+    return NextLabels(
+        found.annotations, found.applied, found.conflicts, found.missing,
+        digest, store.test, test, base, sequence,
+    )  # fmt: skip
+
+
+def publish_corrections(
+    service: SubmissionService, actor: Actor, why: str = "", expected: str | None = None
+) -> LabelVersion:
+    """Publish the next label version, of the labels served now and the corrections that wait.
+
+    It is served from then on; `rescore` scores everything under it. ``expected`` is the digest of the one
+    that was looked at: where it has changed, nothing is published. Raises PermissionDenied, SubmissionError.
+    """
+    if not actor.is_maintainer:
+        raise PermissionDenied("only maintainers may publish labels")
+    if serves_records(service.settings) and ":" in service.settings.labels:
+        raise SubmissionError(
+            f"ARB_LABELS is {service.settings.labels}, which serves that version whatever is published: set "
+            "it to records first"
+        )
+    found = next_labels(service)
+    if expected and expected != found.digest:
+        raise SubmissionError(
+            "corrections or labels have changed since the page was loaded: look at the next version again"
+        )
+    if not found.applied:
+        raise SubmissionError("no accepted correction waits: the labels that are served hold them all")
+    try:
+        content = write_released(found.annotations).encode()
+    except AnnotationsInvalid:
+        raise SubmissionError(
+            "the labels have questions without an answer, which the released format cannot hold; annotate "
+            "these trajectories first"
+        ) from None
+    return publish(
+        service, content, actor, why.strip() or found.why, found.base, found.applied, found.sequence
+    )
+
+
+def outdated_dev_labels(service: SubmissionService) -> list[Correction]:
+    """Accepted corrections of dev labels that the suite's published dev labels lack.
+
+    Judges are tuned on that file, which comes with the suite: no label version changes it.
+    """
+    suite = service.suite
+    if not suite.dev_labels_path.is_file():
+        return []
+    with snapshot(service.engine) as session:
+        disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), suite.name)
+    corrections = [each for each in accepted_corrections(disputes.values()) if each.split == "dev"]
+    if not corrections:
+        return []
+    first: dict[str, object] = {}
+    for row in load_dev_labels(suite):
+        first.setdefault(row.trajectory_id, row)
+    known = {True: "yes", False: "no", None: "unsure"}
+    return [
+        each
+        for each in corrections
+        if (row := first.get(each.trajectory_id)) is not None
+        and each.answer != known.get(value := getattr(row, each.question), str(value))
+    ]

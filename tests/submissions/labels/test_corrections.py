@@ -1,0 +1,345 @@
+"""From an accepted correction to a label version: over a wheel, a file, the records; once, whole, by one."""
+
+import csv
+import json
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.settings import Settings
+from leaderboard.labels import source
+from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE, Annotation
+from submissions.errors import PermissionDenied, SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.labels import corrections
+from submissions.labels.corrections import (
+    apply_corrections,
+    next_labels,
+    outdated_dev_labels,
+    publish_corrections,
+)
+from submissions.labels.versions import Correction, published_versions
+from submissions.moderation.reader_actions import ReaderActions
+from submissions.records.database import snapshot
+from submissions.records.event_log import events_after
+from submissions.scoring.rescore import finish, label_effects, publish, rescore, rescorings
+from submissions.service import SubmissionService
+from tests.submissions.labels.test_versions import corrected
+from tests.support.submissions import again, log_of, send, verdicts, with_rules
+
+MIA, ZOE = (Actor(name, is_maintainer=True) for name in ("mia", "zoe"))
+ADA = Actor("ada")
+
+
+def a_run(service: SubmissionService, place: int = 0, split: str = "test") -> str:
+    return service.suite.split(split)[place].trajectory_id
+
+
+def correct(service, answer: str, place: int = 0, question: str = "success", split: str = "test") -> str:
+    """File a dispute and have it corrected; gives its number."""
+    acts = ReaderActions(service.engine, service.suite, service.clock)
+    number = acts.dispute(a_run(service, place, split), question, "see step 3", ADA).body["dispute_id"]
+    acts.decide(number, "corrected", "looked again", MIA, answer)
+    return number
+
+
+def labels_of(service, question: str = "success") -> list[int]:
+    return service.labels.test.primary[question].tolist()
+
+
+@pytest.fixture
+def released(suite_folder) -> bytes:
+    return (suite_folder / "labels.csv").read_bytes()
+
+
+@pytest.fixture
+def wheel(settings, released, monkeypatch) -> Settings:
+    """The small suite's labels in a wheel, as the official ones come."""
+    settings.cache_dir.mkdir(exist_ok=True)
+    with zipfile.ZipFile(settings.cache_dir / source.WHEEL_NAME, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(source.ANNOTATIONS_IN_WHEEL, released)
+    sha256 = source._sha256(settings.cache_dir / source.WHEEL_NAME)
+    monkeypatch.setattr(source, "WHEEL_SHA256", sha256)
+    monkeypatch.setattr(source, "_installed_annotations", lambda: None)
+    return settings.model_copy(update={"labels": "wheel"})
+
+
+@pytest.fixture(params=["csv", "wheel", "records"])
+def labelled(request, settings, released) -> SubmissionService:
+    """The same labels from each source."""
+    if request.param == "wheel":
+        return SubmissionService(request.getfixturevalue("wheel"))
+    if request.param == "csv":
+        return SubmissionService(settings)
+    found = SubmissionService(settings.model_copy(update={"labels": "records"}))
+    publish(found, released, MIA, "first round")
+    return found
+
+
+def test_a_correction_becomes_a_version_that_is_served_whatever_the_labels_came_from(labelled):
+    right = send(labelled, verdicts(labelled.suite), judge="Right").submission_id
+    bold = send(labelled, verdicts(labelled.suite, misses=1), judge="Bold").submission_id
+    before = labelled.label_version
+    number = correct(labelled, "no")
+    assert labels_of(labelled)[0] == 1  # nothing has changed yet
+    version = publish_corrections(labelled, MIA)
+    assert (version.version, version.replaces) == (labelled.label_version, before)
+    assert (version.by, version.why) == ("mia", "Correction of dispute 1")
+    assert version.changes == {"success": 1, "side_effect": 0, "repetition": 0, "optimality": 0}
+    (held,) = version.corrections
+    assert (held.dispute_id, held.before, held.answer, held.reason) == (number, "yes", "no", "looked again")
+    assert labels_of(labelled)[:4] == [0, 0, 0, 1]
+
+    found = rescore(labelled, MIA)
+    # Place 0 was positive. Right had 10 of 10 and has 9 TP of 10; Bold missed it alone, and has 9 of 9.
+    assert {each.id: (each.before, each.after) for each in found.changes} == {right: (1, 2), bold: (2, 1)}
+    restarted = again(labelled)
+    assert (restarted.label_version, labels_of(restarted)[0]) == (version.version, 0)
+    assert [row.id for row in restarted.board().rows if row.provenance == "scored"] == [bold, right]
+    with pytest.raises(SubmissionError, match="no accepted correction waits"):
+        publish_corrections(restarted, MIA)
+
+
+def test_the_record_tells_figures_before_and_after_and_which_verdicts_changed(service):
+    right = send(service, verdicts(service.suite), judge="Right").submission_id
+    bold = send(service, verdicts(service.suite, misses=1), judge="Bold").submission_id
+    correct(service, "no")
+    found = next_labels(service)
+    preview = label_effects(service, found.served, found.test)
+    publish_corrections(service, MIA)
+    rescore(service, MIA)
+    (record,) = rescorings(service)
+    # Right: TP 10, FP 0, FN 0, then TP 9, FP 1, FN 0: P = 9/10, R = 1, F1 = 18/19; one verdict is wrong now.
+    # Bold: TP 9, FN 1: P = 1, R = 9/10, F1 = 18/19; then TP 9 and nothing wrong.
+    f1 = pytest.approx(18 / 19)
+    assert record.body["effects"] == {
+        "success": [
+            {
+                "id": bold, "places": [2, 1], "to_wrong": 0, "to_right": 1,
+                "before": {"precision": 1.0, "recall": 0.9, "f1": f1},
+                "after": {"precision": 1.0, "recall": 1.0, "f1": 1.0},
+            },
+            {
+                "id": right, "places": [1, 2], "to_wrong": 1, "to_right": 0,
+                "before": {"precision": 1.0, "recall": 1.0, "f1": 1.0},
+                "after": {"precision": 0.9, "recall": 1.0, "f1": f1},
+            },
+        ]
+    }  # fmt: skip
+    told = {each.id: each for each in preview["success"]}
+    assert {name: each.places for name, each in told.items()} == {right: (1, 2), bold: (2, 1)}
+    rows = {row.id: row.labels["success"] for row in service.board().rows}
+    for name, each in told.items():
+        assert each.places[1] == rows[name]["rank"]["place"]
+        assert each.after["precision"] == rows[name]["overall"]["precision"]
+
+
+def test_a_changed_file_is_served_and_the_correction_waits_for_it_again(service, released, tmp_path):
+    correct(service, "no")
+    first = publish_corrections(service, MIA)
+    newer = tmp_path / "newer-labels.csv"
+    newer.write_bytes(corrected(released, 3, trajectory_success="Unsuccessful"))
+    changed = again(service, labels=f"csv:{newer}")
+    assert (labels_of(changed)[0], labels_of(changed)[3]) == (1, 0)
+    assert changed.labels.origin.outdated.version == first.version
+    assert [each.dispute_id for each in next_labels(changed).applied] == ["1"]
+    second = publish_corrections(changed, MIA)
+    assert (labels_of(changed)[0], labels_of(changed)[3]) == (0, 0)
+    assert again(changed).label_version == second.version
+    assert again(service).label_version == first.version  # the earlier file, as it was corrected
+
+
+def test_a_file_that_holds_the_correction_leaves_nothing_to_publish(service, released, tmp_path):
+    correct(service, "no")
+    publish_corrections(service, MIA)
+    newer = tmp_path / "newer-labels.csv"
+    newer.write_bytes(corrected(released, 0, trajectory_success="Unsuccessful", trajectory_looping="No"))
+    changed = again(service, labels=f"csv:{newer}")
+    assert next_labels(changed).applied == () and labels_of(changed)[0] == 0
+
+
+def test_a_third_answer_in_a_newer_file_is_a_conflict_until_it_is_decided_again(service, released, tmp_path):
+    number = correct(service, "no")
+    publish_corrections(service, MIA)
+    newer = tmp_path / "newer-labels.csv"
+    newer.write_bytes(corrected(released, 0, trajectory_success="Unsure"))
+    changed = again(service, labels=f"csv:{newer}")
+    found = next_labels(changed)
+    assert found.applied == ()
+    assert [(each.dispute_id, each.before, each.answer) for each in found.conflicts] == [
+        (number, "unsure", "no")
+    ]
+    acts = ReaderActions(changed.engine, changed.suite, changed.clock)
+    acts.decide(number, "corrected", "it is a failure, and not unsure", MIA, "yes")
+    acts.decide(number, "corrected", "it is a failure after all", MIA, "no")
+    assert [each.dispute_id for each in next_labels(changed).applied] == [number]
+
+
+def test_a_published_correction_is_taken_back_by_another_one(service):
+    number = correct(service, "no")
+    version = publish_corrections(service, MIA)
+    acts = ReaderActions(service.engine, service.suite, service.clock)
+    with pytest.raises(SubmissionError, match=f"in the label version {version.version}; to take it back"):
+        acts.decide(number, "kept", "it was right", MIA)
+    acts.decide(number, "corrected", "it was right", MIA, "yes")
+    back = publish_corrections(service, MIA)
+    assert labels_of(service)[0] == 1
+    assert back.version == version.replaces
+    assert [each.version for each in published_versions(service.engine, "small")] == [
+        version.version,
+        back.version,
+    ]
+
+
+def test_a_dev_correction_is_in_the_version_and_the_shipped_file_is_named_until_it_has_it(service):
+    write_dev_labels(service)
+    correct(service, "no", split="dev")
+    before = service.label_version
+    (held,) = next_labels(service).applied
+    assert (held.split, held.before) == ("dev", "yes")
+    assert publish_corrections(service, MIA).version == before  # which names the test labels alone
+    assert next_labels(service).applied == ()
+    assert [each.dispute_id for each in outdated_dev_labels(service)] == ["1"]
+    write_dev_labels(service, success_of_first="false")
+    assert outdated_dev_labels(again(service)) == []
+
+
+def write_dev_labels(service, success_of_first: str = "true") -> None:
+    with service.suite.dev_labels_path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("trajectory_id", "annotation", "success", "side_effect", "repetition", "optimality"))
+        for place, trajectory in enumerate(service.suite.split("dev")):
+            success = success_of_first if place == 0 else "false"
+            writer.writerow((trajectory.trajectory_id, 1, success, "false", "false", 2))
+
+
+def test_of_two_maintainers_who_publish_at_once_one_wins_and_the_other_is_told(service, monkeypatch):
+    correct(service, "no")
+    found = next_labels(service)
+    with monkeypatch.context() as patched:  # Zoe has looked, and publishes while Mia's set is being made
+        patched.setattr(corrections, "next_labels", lambda service: found)
+        won = publish_corrections(again(service), ZOE)
+        with pytest.raises(SubmissionError, match=f"zoe published label version {won.version} at the same"):
+            publish_corrections(service, MIA)
+    assert len(published_versions(service.engine, "small")) == 1
+    with pytest.raises(SubmissionError, match="have changed since the page was loaded"):
+        publish_corrections(service, MIA, expected=found.digest[:-1] + "x")
+
+
+def test_a_decision_in_between_is_not_published_unseen(service, monkeypatch):
+    correct(service, "no")
+    found = next_labels(service)
+    correct(service, "no", place=3)
+    monkeypatch.setattr(corrections, "next_labels", lambda service: found)
+    with pytest.raises(SubmissionError, match="mia decided dispute 2 at the same time"):
+        publish_corrections(service, MIA)
+    assert published_versions(service.engine, "small") == []
+
+
+def test_only_maintainers_publish_and_a_pinned_version_is_left_alone(labelled):
+    correct(labelled, "no")
+    with pytest.raises(PermissionDenied):
+        publish_corrections(labelled, ADA)
+    pinned = again(labelled, labels="records:0123456789ab")
+    with pytest.raises(SubmissionError, match="set it to records first"):
+        publish_corrections(pinned, MIA)
+    without = again(labelled, labels="none")
+    with pytest.raises(SubmissionError, match="there are no labels to correct"):
+        publish_corrections(without, MIA)
+
+
+def test_what_a_crash_left_between_publishing_and_scoring_is_done_at_the_start(service, monkeypatch):
+    sent = send(service, verdicts(service.suite), judge="Right").submission_id
+    before = service.label_version
+    correct(service, "no")
+    publish_corrections(service, MIA)  # and the power is cut
+    started = again(service)
+    finish(started)
+    (row,) = started.board().rows
+    assert row.labels["success"]["overall"]["precision"] == 0.9
+    (record,) = rescorings(started)
+    assert (record.actor, record.body["from"], record.body["to"]) == ("mia", before, started.label_version)
+    assert record.body["ranks"] == {sent: [1, 1]}
+    finish(again(service))
+    assert len(rescorings(started)) == 1
+
+
+def test_a_crash_after_the_first_of_two_scores_is_caught_up_with(service, monkeypatch):
+    for judge, misses in (("Right", 0), ("Bold", 1)):
+        send(service, verdicts(service.suite, misses=misses), judge=judge)
+    correct(service, "no")
+    publish_corrections(service, MIA)
+    scored = []
+
+    def one_then_crash(self, *arguments):
+        if scored:
+            raise KeyboardInterrupt
+        scored.append(score(self, *arguments))
+        return scored[0]
+
+    score = type(service.scorer).score
+    with monkeypatch.context() as patched:
+        patched.setattr(type(service.scorer), "score", one_then_crash)
+        with pytest.raises(KeyboardInterrupt):
+            rescore(service, MIA)
+    finish(again(service))
+    assert [record.body["submissions"] for record in rescorings(service)] == [2]
+
+
+def test_hidden_labels_are_corrected_and_neither_log_nor_error_has_one(settings, caplog):
+    private = with_rules(SubmissionService(settings), is_public=False, fewest_positives=1)
+    sent = send(private, verdicts(private.suite, misses=2)).submission_id
+    shown = private.submission(sent, Actor("Ada")).report
+    correct(private, "no")
+    version = publish_corrections(private, MIA)
+    rescore(private, MIA)
+    assert private.submission(sent, Actor("Ada")).report == shown  # new figures cost, and nobody asked
+    assert "answer" not in json.dumps(version.to_json()) and version.to_json()["disputes"] == ["1"]
+    bodies = {event["kind"]: event["body"] for event in log_of(private)}
+    assert bodies["labels_published"].keys() == {
+        "suite", "version", "file_sha256", "why", "labelled", "changes",
+    }  # fmt: skip
+    assert "effects" not in bodies["rescored"] and "answer" not in bodies["dispute_decided"]
+    told = repr((version, version.corrections, next_labels(private))) + caplog.text
+    assert "'no'" not in told and "'yes'" not in told
+    with snapshot(private.engine) as session:
+        (event,) = events_after(session, kinds=["labels_published"])
+    assert event.body["corrections"][0]["answer"] == "no"  # on record
+
+
+answers = st.sampled_from([UNSURE, *ANSWERS["success"]])
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), answers), min_size=1, max_size=6),
+    st.lists(st.tuples(st.sampled_from("abcd"), answers), max_size=5),
+)
+def test_applying_corrections_changes_primary_answers_alone_and_twice_is_once(rows, wanted):
+    annotations = [Annotation(f"w/a/{name}", str(n), success=given) for n, (name, given) in enumerate(rows)]
+    newest = dict(wanted)
+    given_corrections = [
+        Correction(str(n), n, f"w/a/{name}", "success", "test", answer, "why", "mia")
+        for n, (name, answer) in enumerate(newest.items())
+    ]
+    found = apply_corrections(annotations, given_corrections)
+    first = {}
+    for old, new in zip(annotations, found.annotations, strict=True):
+        name = old.trajectory_id[-1]
+        if name not in first:
+            first[name] = new.success
+            assert new.success == newest.get(name, old.success)
+        else:
+            assert new == old
+    assert {each.trajectory_id[-1] for each in found.missing} == newest.keys() - first.keys()
+    assert all(each.before != each.answer for each in found.applied)
+    twice = apply_corrections(found.annotations, given_corrections, found.applied)
+    assert (twice.annotations, twice.applied, twice.conflicts) == (found.annotations, (), ())
+
+
+def test_every_question_can_be_corrected(service):
+    for question in QUESTIONS:
+        correct(service, ANSWERS[question][-1], place=1, question=question)
+    assert next_labels(service).test.primary["optimality"][1] == 4
+    assert len(publish_corrections(service, MIA).corrections) == len(QUESTIONS)
