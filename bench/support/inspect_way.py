@@ -44,24 +44,24 @@ def samples_of(prepared: list[list[dict]]) -> list[Sample]:
     ]
 
 
-def main(messages: str, base_url: str, in_flight: int) -> dict:
-    """Seconds, CPU seconds and the most memory of an evaluation; one sample before makes late imports."""
-    samples = samples_of(json.loads(Path(messages).read_bytes()))
+def main(messages: str, base_url: str, in_flight: int, samples: int = 1) -> dict:
+    """Seconds, CPU seconds and the most memory; ``samples`` are epochs. One call before makes late imports."""
+    dataset = samples_of(json.loads(Path(messages).read_bytes()))
     config = GenerateConfig(max_connections=in_flight, temperature=0, seed=0, max_tokens=1024)
     access = {"base_url": base_url, "api_key": "none", "responses_api": False}
     model = get_model("openai/bench", config=config, **access)
     with tempfile.TemporaryDirectory() as folder:
 
-        def run(some: list[Sample]) -> None:
-            task = Task(dataset=some, solver=generate())
+        def run(some: list[Sample], epochs: int = 1) -> None:
+            task = Task(dataset=some, solver=generate(), epochs=epochs)
             (log,) = eval(task, model=model, log_dir=folder, display="none", max_samples=in_flight)
             assert log.status == "success", log.error.message
 
-        run(samples[:1])
+        run(dataset[:1])
         begun, begun_cpu = time.perf_counter(), time.process_time()
-        run(samples)
+        run(dataset, samples)
         return {
-            "calls": len(samples),
+            "calls": samples * len(dataset),
             "seconds": time.perf_counter() - begun,
             "cpu_seconds": time.process_time() - begun_cpu,
             "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
