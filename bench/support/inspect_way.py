@@ -45,7 +45,7 @@ def samples_of(prepared: list[list[dict]]) -> list[Sample]:
 
 
 def main(messages: str, base_url: str, in_flight: int, samples: int = 1) -> dict:
-    """Seconds, CPU seconds and the most memory; ``samples`` are epochs. One call before makes late imports."""
+    """Seconds, CPU seconds and the most memory of so many epochs. One call before makes late imports."""
     dataset = samples_of(json.loads(Path(messages).read_bytes()))
     config = GenerateConfig(max_connections=in_flight, temperature=0, seed=0, max_tokens=1024)
     access = {"base_url": base_url, "api_key": "none", "responses_api": False}
