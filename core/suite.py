@@ -20,7 +20,7 @@ own one a folder of the same shape anywhere, of which only ``trajectories.csv`` 
 import csv
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,7 @@ from core.files import csv_text
 from core.ids import TrajectoryId, reading_key
 from core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
 from core.suites.questions import (
+    RELEASED_ANSWERS,
     Question,
     default_guidelines,
     default_questions,
@@ -174,7 +175,8 @@ class Suite:
 class DevLabels:
     """What one annotator said of one dev trajectory; None where the annotator was unsure.
 
-    ``annotator`` is an opaque id such as ``annotator-2``, never a name; None where it is not known.
+    ``annotator`` is an opaque id such as ``annotator-2``, never a name; None where it is not known. ``own``
+    maps the suite's own questions to the answers, without those where the annotator was unsure.
     """
 
     trajectory_id: str
@@ -184,6 +186,7 @@ class DevLabels:
     repetition: bool | None
     optimality: int | None
     annotator: str | None = None
+    own: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def is_primary(self) -> bool:
@@ -310,7 +313,6 @@ def _tasks_in_both_splits(trajectories) -> list[str]:
 _LABEL_WORDS = MappingProxyType({"true": True, "false": False, "": None})
 _ANNOTATION_WORDS = MappingProxyType({str(number): number for number in range(1, 10)})
 _OPTIMALITY_WORDS = MappingProxyType({"1": 1, "2": 2, "3": 3, "4": 4, "": None})
-_DEV_LABEL_COLUMNS = tuple(field.name for field in fields(DevLabels) if field.name != "annotator")
 _ANNOTATOR = re.compile(r"annotator-\d{1,4}")
 
 
@@ -319,14 +321,16 @@ def load_dev_labels(suite: Suite) -> tuple[DevLabels, ...]:
 
     Empty when the suite has no ``dev_labels.csv``. Raises SuiteError naming the file and every bad row; a
     label of a test trajectory is one, since this file is published. No message repeats a label. The column
-    ``annotator`` may be absent, and holds opaque ids.
+    ``annotator`` may be absent, and holds opaque ids; so may those of own questions, and of released ones
+    that the suite does not ask.
     """
     path = suite.dev_labels_path
     if not path.is_file():
         return ()
     problems: list[str] = []
     by_key: dict[tuple[str, int], DevLabels] = {}
-    for number, row in enumerate(read_rows(path, _DEV_LABEL_COLUMNS), start=2):
+    asked = [question.name for question in suite.questions if not question.is_own]
+    for number, row in enumerate(read_rows(path, ("trajectory_id", "annotation", *asked)), start=2):
         found = _dev_labels(suite, row)
         if isinstance(found, list):
             problems += [f"row {number}, {problem}" for problem in found]
@@ -353,8 +357,17 @@ def _dev_labels(suite: Suite, row: dict[str, str | None]) -> DevLabels | list[st
         problems.append(f"trajectory_id {spelled[:80]!r}: a test trajectory; its labels must not stand here")
     if row["annotation"] not in _ANNOTATION_WORDS:
         problems.append("annotation: write 1 (primary), 2, … 9")
-    problems += [f"{name}: write true, false or nothing" for name in LABELS if row[name] not in _LABEL_WORDS]
-    if row["optimality"] not in _OPTIMALITY_WORDS:
+    words = {name: row.get(name, "") for name in RELEASED_ANSWERS}
+    problems += [
+        f"{name}: write true, false or nothing" for name in LABELS if words[name] not in _LABEL_WORDS
+    ]
+    own = {q.name: row.get(q.name, "") for q in suite.own_questions}
+    problems += [
+        f"{question.name}: write {', '.join(question.values)} or nothing"
+        for question in suite.own_questions
+        if own[question.name] not in ("", *question.values)
+    ]
+    if words["optimality"] not in _OPTIMALITY_WORDS:
         problems.append("optimality: write 1, 2, 3, 4 or nothing")
     annotator = row.get("annotator") or None
     if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
@@ -364,17 +377,28 @@ def _dev_labels(suite: Suite, row: dict[str, str | None]) -> DevLabels | list[st
     return DevLabels(
         trajectory.trajectory_id,
         _ANNOTATION_WORDS[row["annotation"] or ""],
-        *(_LABEL_WORDS[row[name] or ""] for name in LABELS),
-        optimality=_OPTIMALITY_WORDS[row["optimality"] or ""],
+        *(_LABEL_WORDS[words[name] or ""] for name in LABELS),
+        optimality=_OPTIMALITY_WORDS[words["optimality"] or ""],
         annotator=annotator,
+        own={name: answer for name, answer in own.items() if answer},
     )
 
 
-def render_dev_labels(labels: Iterable[DevLabels]) -> str:
-    """The file's text, ordered by trajectory and annotation; nothing stands where somebody was unsure."""
-    columns = [field.name for field in fields(DevLabels)]
+def render_dev_labels(labels: Iterable[DevLabels], questions: Sequence[Question] = ()) -> str:
+    """The file's text, ordered by trajectory and annotation; nothing stands where somebody was unsure.
+
+    ``questions`` are the suite's; without any, the paper's. Own ones are the last columns.
+    """
+    asked = {question.name for question in questions or default_questions()}
+    released = (name for name in RELEASED_ANSWERS if name in asked)
+    names = ("trajectory_id", "annotation", *released, "annotator")
+    own = [question.name for question in questions if question.is_own]
     ordered = sorted(labels, key=lambda row: (row.trajectory_id, row.annotation))
-    return csv_text(columns, ([_word(getattr(row, name)) for name in columns] for row in ordered))
+    rows = [
+        [*(_word(getattr(row, name)) for name in names), *(row.own.get(name, "") for name in own)]
+        for row in ordered
+    ]
+    return csv_text((*names, *own), rows)
 
 
 def _word(value: str | int | bool | None) -> str:

@@ -58,9 +58,10 @@ def agreement(
     settings = read_settings()
     chosen = read_suite(suite, settings)
     given = read_annotations(chosen, settings, split, annotations)
-    report = agreement_report(given)
+    report = agreement_report(given, chosen.questions)
     is_hidden = split == "test" and not chosen.labels_are_public
-    items = None if is_hidden else [item for item in open_items(_to_see(chosen, given)) if item.disagreeing]
+    to_see = [] if is_hidden else open_items(_to_see(chosen, given), chosen.questions)
+    items = None if is_hidden else [item for item in to_see if item.disagreeing]
     if as_json:
         print(json.dumps({"suite": chosen.name, "split": split, **agreement_json(report, items)}, indent=2))
         return
@@ -185,8 +186,6 @@ def print_agreement(
     report: AgreementReport, title: str, items: Sequence[OpenItem] | None, console: Console
 ) -> None:
     """Print every table; ``items`` are those that may be seen, None where the labels are hidden."""
-    from leaderboard.labels.annotations import QUESTION_TITLES
-
     console.print(
         f"{title}: {report.annotations:,} annotations of {report.trajectories:,} trajectories by "
         f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
@@ -195,13 +194,17 @@ def print_agreement(
         console.print("no trajectory has two annotators; assign some a second time to learn the agreement")
         return
     overall = text_table("question", figures=AGREEMENT_COLUMNS)
-    for question, result in report.questions.items():
-        overall.add_row(QUESTION_TITLES[question], *_figures(result.overall))
+    for result in report.questions.values():
+        overall.add_row(result.question.title, *_figures(result.overall))
     console.print(overall)
-    for question, result in report.questions.items():
-        console.print(_of_question(QUESTION_TITLES[question], result))
-    console.print(_confusion(report.questions["optimality"]))
-    console.print("kappa is Cohen's, alpha Krippendorff's (optimality: ordinal); left out: one was unsure")
+    for result in report.questions.values():
+        console.print(_of_question(result))
+    for result in report.questions.values():
+        if len(result.question.values) > 2:  # of two answers the coefficients say it all
+            console.print(_confusion(result))
+    ordered = [result.question.name for result in report.questions.values() if result.question.ordered]
+    level = f" ({', '.join(ordered)}: ordinal)" if ordered else ""
+    console.print(f"kappa is Cohen's, alpha Krippendorff's{level}; left out: one was unsure")
     console.print("AC1 is Gwet's: read it where nearly all answers are alike, which draws kappa to 0")
     console.print("95 % intervals are over tasks")
     console.print(_wanted(report))
@@ -236,8 +239,8 @@ def _coefficient_interval(ends: Sequence[float] | None) -> str:
     return "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
 
 
-def _of_question(title: str, result: QuestionAgreement) -> Table:
-    table = text_table(title, figures=AGREEMENT_COLUMNS)
+def _of_question(result: QuestionAgreement) -> Table:
+    table = text_table(result.question.title, figures=AGREEMENT_COLUMNS)
     for name, found in result.by_benchmark.items():
         table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
     table.add_section()
@@ -251,29 +254,26 @@ def _of_question(title: str, result: QuestionAgreement) -> Table:
 
 
 def _wanted(report: AgreementReport) -> Table:
-    from leaderboard.labels.annotations import QUESTION_TITLES
     from leaderboard.labels.coefficients import HALF_WIDTH
 
     table = text_table(
         f"doubles still wanted for an interval of ± {HALF_WIDTH:g}", figures=("kappa", "alpha", "AC1")
     )
-    for question, result in report.questions.items():
+    for result in report.questions.values():
         numbers = (NOT_DEFINED if n is None else f"{n:,}" for n in result.wanted.values())
-        table.add_row(QUESTION_TITLES[question], *numbers)
+        table.add_row(result.question.title, *numbers)
     return table
 
 
 def _annotators(report: AgreementReport) -> Table:
-    from leaderboard.labels.annotations import QUESTION_TITLES
-
     figures = ("doubles", "agree", "doubles of others", "agree", "difference, 95 %")
     table = text_table("annotator and the others", "question", figures=figures)
     table.add_column("")
-    for question, result in report.questions.items():
+    for result in report.questions.values():
         for each in result.by_annotator:
             table.add_row(
                 each.annotator,
-                QUESTION_TITLES[question],
+                result.question.title,
                 f"{each.doubles:,}",
                 percent(each.percent),
                 f"{each.others_doubles:,}",
@@ -285,12 +285,13 @@ def _annotators(report: AgreementReport) -> Table:
 
 
 def _confusion(result: QuestionAgreement) -> Table:
-    from leaderboard.labels.annotations import ANSWERS, OPTIMALITY_TITLES
-
-    grades = [f"{grade}. {OPTIMALITY_TITLES[grade]}" for grade in ANSWERS["optimality"]]
-    table = text_table("optimality: first annotator \\ second", figures=grades)
-    for grade, row in zip(grades, result.confusion, strict=True):
-        table.add_row(grade, *(f"{count:,}" for count in row))
+    question = result.question
+    titles = [question.answer_title(value) for value in question.values]
+    if question.ordered:
+        titles = [f"{place}. {title}" for place, title in enumerate(titles, start=1)]
+    table = text_table(f"{question.name}: first annotator \\ second", figures=titles)
+    for title, row in zip(titles, result.confusion, strict=True):
+        table.add_row(title, *(f"{count:,}" for count in row))
     return table
 
 

@@ -108,8 +108,7 @@ def read_runs(files: Sequence[Path], agent: str | None = None) -> tuple[Runs, li
 
 def read_success_labels(file: Path, runs: Runs) -> dict[str, bool]:
     """Whether each labelled run succeeded; ends the command with every problem."""
-    from leaderboard.labels.annotations import SUCCESS_LABELS
-    from leaderboard.success_rates.runs import read_labels
+    from leaderboard.success_rates.runs import SUCCESS_LABELS, read_labels
 
     labels, findings = read_labels(file.name, _read(file, SUCCESS_LABELS), runs)
     if findings:

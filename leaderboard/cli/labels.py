@@ -57,7 +57,7 @@ def read_annotations(
     from leaderboard.labels.source import LabelsUnavailable
 
     try:
-        return load_annotations(suite, settings, split, file)
+        return load_annotations(suite, settings, split, file, is_strict=True)
     except (LabelsUnavailable, LabelsInvalid) as reason:
         stop(f"no annotations to compare: {reason}", code=1)
 
@@ -87,7 +87,7 @@ def annotations(
         stop("\n".join(["one person has two rows; keep one of them:", *(f"  {p}" for p in problems)]), code=1)
     found = [annotation for _, each in read for annotation in each]
     try:
-        write_annotations(with_opaque_annotators(found) if opaque else found, out)
+        write_annotations(with_opaque_annotators(found) if opaque else found, out, chosen.questions)
     except AnnotationsInvalid as problems:
         stop(f"{out.name}: {problems}", code=1)
     except OSError as problem:
@@ -141,7 +141,7 @@ def annotation_template(
         stop(f"{out} is there already, and may be filled in; name a new file")
     try:
         drawn = drawn_share(chosen.trajectories if split is None else chosen.split(split), share, seed)
-        out.write_text(template(drawn, annotator), encoding="utf-8", newline="")
+        out.write_text(template(drawn, annotator, chosen.questions), encoding="utf-8", newline="")
     except ValueError as problem:
         stop(f"--share: {problem}")
     except OSError as problem:
@@ -210,7 +210,7 @@ def dev_labels(
         found = dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
         if not found:
             stop(f"{file.name}: has no annotation of a dev trajectory of {chosen.name}", code=1)
-        atomic_write(path, render_dev_labels(found))
+        atomic_write(path, render_dev_labels(found, chosen.questions))
     except AnnotationsInvalid as problems:
         stop(f"{file.name}: {problems}", code=1)
     except OSError as problem:

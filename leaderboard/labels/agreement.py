@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from core.ids import TrajectoryId
-from core.vocabulary import LABELS
+from core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.judge_precision.confusion import ratio
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
-from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE, Annotation
+from leaderboard.labels.annotations import Annotation
 from leaderboard.labels.coefficients import (
     Level,
     agreement_intervals,
@@ -32,9 +32,6 @@ from leaderboard.labels.coefficients import (
 )
 from leaderboard.labels.labels import LabelSet
 
-ALPHA_LEVELS: Final[MappingProxyType[str, Level]] = MappingProxyType(
-    {**dict.fromkeys(LABELS, "nominal"), "optimality": "ordinal"}
-)
 MISSING: Final = -1
 
 
@@ -42,10 +39,10 @@ MISSING: Final = -1
 class Agreement:
     """``percent`` is the share of equal answers as a fraction, ``kappa`` Cohen's, ``alpha`` Krippendorff's.
 
-    Alpha is nominal, for optimality ordinal. ``ac1`` is Gwet's, for questions with nearly one answer. All are
-    None where undefined. ``pairs`` is the number of doubles in which both answered; ``left_out`` of those in
-    which one was unsure or did not answer. The intervals, [low, high], are 95 % over tasks; None where they
-    were not asked for, or cannot be had.
+    Alpha is nominal, for ordered answers such as optimality's ordinal. ``ac1`` is Gwet's, for questions with
+    nearly one answer. All are None where undefined. ``pairs`` is the number of doubles in which both
+    answered; ``left_out`` of those in which one was unsure or did not answer. The intervals, [low, high], are
+    95 % over tasks; None where they were not asked for, or cannot be had.
     """
 
     pairs: int
@@ -64,21 +61,29 @@ class Doubles:
     """Annotations and the doubles among them.
 
     ``units`` (annotations,) is the trajectory of each as a number, ``tasks`` (trajectories,) the task of each
-    trajectory as a number; ``codes`` maps each question to int64 of shape (annotations,), the place of the
-    answer in ``ANSWERS``, -1 where missing. ``first`` and ``second`` (doubles,) are the places of the two
-    annotations, the earlier in the file first.
+    trajectory as a number; ``questions`` are those of the suite by name, ``codes`` maps each to int64 of
+    shape (annotations,), the place of the answer in its ``values``, -1 where missing. ``first`` and
+    ``second`` (doubles,) are the places of the two annotations, the earlier in the file first.
     """
 
     annotations: tuple[Annotation, ...]
     units: np.ndarray
     tasks: np.ndarray
+    questions: Mapping[str, Question]
     codes: MappingProxyType[str, np.ndarray]
     first: np.ndarray
     second: np.ndarray
 
 
-def find_doubles(annotations: Sequence[Annotation]) -> Doubles:
-    """Every two annotations of one trajectory by two people, ordered by the later of the two in the file."""
+def _by_name(questions: Sequence[Question]) -> dict[str, Question]:
+    return {question.name: question for question in questions or default_questions()}
+
+
+def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> Doubles:
+    """Every two annotations of one trajectory by two people, ordered by the later of the two in the file.
+
+    ``questions`` are the suite's; without any, the paper's.
+    """
     counted = first_of_each_person(annotations)
     numbers: dict[str, int] = {}
     units = [numbers.setdefault(annotation.trajectory_id, len(numbers)) for annotation in counted]
@@ -89,10 +94,11 @@ def find_doubles(annotations: Sequence[Annotation]) -> Doubles:
         pairs += [(other, place) for other in earlier]
         earlier.append(place)
     first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    codes = {question: _codes(counted, question) for question in QUESTIONS}
+    asked = _by_name(questions)
+    codes = MappingProxyType({name: _codes(counted, question) for name, question in asked.items()})
     ids = [TrajectoryId.parse(trajectory_id) for trajectory_id in numbers]
     tasks = _numbered([f"{each.benchmark}/{each.task}" for each in ids])
-    return Doubles(counted, np.array(units, dtype=np.int64), tasks, MappingProxyType(codes), first, second)
+    return Doubles(counted, np.array(units, dtype=np.int64), tasks, asked, codes, first, second)
 
 
 def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
@@ -115,9 +121,9 @@ def _numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
     return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
 
 
-def _codes(annotations: Sequence[Annotation], question: str) -> np.ndarray:
-    places = {answer: place for place, answer in enumerate(ANSWERS[question])}
-    found = [places.get(annotation.answer(question), MISSING) for annotation in annotations]
+def _codes(annotations: Sequence[Annotation], question: Question) -> np.ndarray:
+    places = {answer: place for place, answer in enumerate(question.values)}
+    found = [places.get(annotation.answer(question.name), MISSING) for annotation in annotations]
     return np.array(found, dtype=np.int64)
 
 
@@ -136,7 +142,8 @@ def agreement_of(
     """
     chosen = np.ones(len(doubles.first), dtype=bool) if chosen is None else chosen
     first, second = doubles.first[chosen], doubles.second[chosen]
-    codes, n_categories = doubles.codes[question], len(ANSWERS[question])
+    asked, codes = doubles.questions[question], doubles.codes[question]
+    n_categories = len(asked.values)
     one, other = codes[first], codes[second]
     if swapped is not None:
         one, other = np.where(swapped[chosen], other, one), np.where(swapped[chosen], one, other)
@@ -144,7 +151,7 @@ def agreement_of(
     rows = np.unique(np.concatenate([first, second]))
     units, numbers = np.unique(doubles.units[rows], return_inverse=True)
     counts = rating_counts(numbers, codes[rows], len(units), n_categories)
-    level = ALPHA_LEVELS[question]
+    level: Level = "ordinal" if asked.ordered else "nominal"
     intervals = {}
     if n_resamples:
         tasks = _numbered(doubles.tasks[units])
@@ -166,7 +173,10 @@ def agreement_of(
 
 
 def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
-    """Agreement of first and second annotations of a label set, over trajectories that have both."""
+    """Agreement of first and second annotations of a label set, over trajectories that have both.
+
+    On a question of the paper: those are what judges are scored on.
+    """
     twice = labels.annotated_twice
     lowest = 1 if question == "optimality" else 0  # where codes of a label set begin; below, none was given
     codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.primary, labels.second)]
@@ -174,7 +184,8 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
     tasks = _numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
     units = np.arange(len(trajectories))
     by_question = MappingProxyType({question: np.concatenate(codes)})
-    doubles = Doubles((), np.tile(units, 2), tasks, by_question, units, units + len(units))
+    asked = _by_name(())
+    doubles = Doubles((), np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
     return agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
 
@@ -229,11 +240,12 @@ class AnnotatorAgreement:
 class QuestionAgreement:
     """Agreement on one question.
 
-    ``confusion`` counts doubles by both answers, rows the earlier annotation's, in the order of ``ANSWERS``.
-    ``wanted`` is, for ``kappa``, ``alpha`` and ``ac1``, how many more doubles it takes until the interval's
-    ends lie 0.1 from its middle: see `doubles_wanted`.
+    ``confusion`` counts doubles by both answers, rows the earlier annotation's, in the order of the
+    question's ``values``. ``wanted`` is, for ``kappa``, ``alpha`` and ``ac1``, how many more doubles it takes
+    until the interval's ends lie 0.1 from its middle: see `doubles_wanted`.
     """
 
+    question: Question
     overall: Agreement
     by_benchmark: Mapping[str, Agreement]
     by_pair: tuple[AnnotatorPair, ...]
@@ -274,12 +286,15 @@ class AgreementReport:
     questions: Mapping[str, QuestionAgreement]
 
 
-def agreement_report(annotations: Sequence[Annotation]) -> AgreementReport:
+def agreement_report(
+    annotations: Sequence[Annotation], questions: Sequence[Question] = ()
+) -> AgreementReport:
     """Agreement of the annotations of one split or suite, in the order of their file.
 
-    Over time means by week where every annotation of a double says when, else by batches of ``BATCH``.
+    ``questions`` are the suite's; without any, the paper's. Over time means by week where every annotation of
+    a double says when, else by batches of ``BATCH``.
     """
-    doubles = find_doubles(annotations)
+    doubles = find_doubles(annotations, questions)
     people = {who for annotation in annotations if (who := annotation.person) is not None}
     groups = _Groups.of(doubles)
     return AgreementReport(
@@ -289,22 +304,23 @@ def agreement_report(annotations: Sequence[Annotation]) -> AgreementReport:
         doubles=len(doubles.first),
         doubled=len(np.unique(doubles.units[doubles.first])),
         questions=MappingProxyType(
-            {question: _question(doubles, groups, question) for question in QUESTIONS}
+            {question: _question(doubles, groups, question) for question in doubles.questions}
         ),
     )
 
 
-def open_items(annotations: Sequence[Annotation]) -> tuple[OpenItem, ...]:
+def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> tuple[OpenItem, ...]:
     """The trajectories to talk about, by id: answers that differ, and every Unsure, single ones too."""
+    names = tuple(_by_name(questions))
     by_id: dict[str, list[Annotation]] = {}
     for annotation in first_of_each_person(annotations):
         by_id.setdefault(annotation.trajectory_id, []).append(annotation)
     found = []
     for trajectory_id, given in sorted(by_id.items()):
-        answers = {question: tuple(a.answer(question) for a in given) for question in QUESTIONS}
+        answers = {question: tuple(a.answer(question) for a in given) for question in names}
         definite = {question: set(words) - {None, UNSURE} for question, words in answers.items()}
-        disagreeing = tuple(question for question in QUESTIONS if len(definite[question]) > 1)
-        unsure = tuple(question for question in QUESTIONS if UNSURE in answers[question])
+        disagreeing = tuple(question for question in names if len(definite[question]) > 1)
+        unsure = tuple(question for question in names if UNSURE in answers[question])
         if disagreeing or unsure:
             benchmark = TrajectoryId.parse(trajectory_id).benchmark
             people = tuple(a.person for a in given)
@@ -326,7 +342,7 @@ def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = N
                 {**asdict(each), "needs_training": each.needs_training} for each in result.by_annotator
             ],
             "over_time": [asdict(period) for period in result.over_time],
-            "answers": list(ANSWERS[question]),
+            "answers": list(result.question.values),
             "confusion": [list(row) for row in result.confusion],
             "wanted": dict(result.wanted),
         }
@@ -386,13 +402,15 @@ def _where(groups: Sequence, name: object) -> np.ndarray:
 
 def _question(doubles: Doubles, groups: _Groups, question: str) -> QuestionAgreement:
     codes = doubles.codes[question]
-    table = confusion_table(codes[doubles.first], codes[doubles.second], len(ANSWERS[question]))
+    asked = doubles.questions[question]
+    table = confusion_table(codes[doubles.first], codes[doubles.second], len(asked.values))
     overall = agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
     def within(places: np.ndarray, n_resamples: int = GROUP_RESAMPLES) -> Agreement:
         return agreement_of(doubles, question, places, n_resamples=n_resamples)
 
     return QuestionAgreement(
+        question=asked,
         overall=overall,
         by_benchmark=MappingProxyType(
             {
@@ -428,7 +446,7 @@ def _annotators(doubles: Doubles, groups: _Groups, question: str) -> tuple[Annot
     counted = (one >= 0) & (other >= 0) & ~_where(groups.people, None)
     tasks = doubles.tasks[doubles.units[doubles.first]]
     people = sorted({who for both in groups.people if both for who in both})
-    error = (1 - CONFIDENCE) / max(1, len(people) * len(QUESTIONS))
+    error = (1 - CONFIDENCE) / max(1, len(people) * len(doubles.questions))
     found = []
     for who in people:
         has_part = np.array([both is not None and who in both for both in groups.people], dtype=bool)

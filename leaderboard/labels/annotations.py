@@ -3,45 +3,37 @@
 Files: the released ``annotations.csv``, whose columns and words no other module knows (a row is an
 annotation; the first row of a trajectory is the primary one, later ones are second annotators'); our Parquet,
 which also holds comments, times and durations; a template to fill in without the page; and the published dev
-labels of a suite, into which no label of test gets. Text and bytes in, records out: `labels` opens files.
+labels of a suite, into which no label of test gets. A suite's own questions have a column of their name in
+each. Text and bytes in, records out: `labels` opens files.
+
+``questions`` are always the suite's; without any they are the paper's four. Of the released ones a file may
+hold answers that the suite does not ask for: they are read.
 """
 
 import csv
 import hashlib
 import io
 import math
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.ids import TrajectoryId, reading_key
-from core.predictions import Finding, Predictions, ReadingLimits
-from core.predictions.findings import error, row_finding
-from core.predictions.parser_pool import read_in_process
-from core.predictions.raw import recognise, to_text, too_many_rows
+from core.ids import TrajectoryId
 from core.suite import DevLabels, Suite, Trajectory
-from core.vocabulary import LABEL_TITLES, LABELS, NO_VERDICT
+from core.suites.questions import RELEASED_ANSWERS, UNSURE, Question, default_questions
+from core.vocabulary import LABEL_TITLES, LABELS
 
-QUESTIONS: Final = (*LABELS, "optimality")
-"""What an annotator is asked: the three labels, and how direct the way was, in four grades."""
-
+QUESTIONS: Final = tuple(RELEASED_ANSWERS)
 QUESTION_TITLES: Final = MappingProxyType({**LABEL_TITLES, "optimality": "Optimality"})
-
-UNSURE: Final = "unsure"
-
 ANSWERS: Final = MappingProxyType(
-    {**dict.fromkeys(LABELS, ("no", "yes")), "optimality": ("1", "2", "3", "4")}
+    {**dict.fromkeys(LABELS, ("no", "yes")), "optimality": RELEASED_ANSWERS["optimality"]}
 )
-"""The definite answers to each question, in their order; ``UNSURE`` is allowed to all."""
-
 OPTIMALITY_TITLES: Final = MappingProxyType(
     {"1": "Complete failure", "2": "Suboptimal", "3": "Somewhat optimal", "4": "Completely optimal"}
 )
@@ -58,11 +50,12 @@ class AnnotationsInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Annotation:
-    """One person's answers on one trajectory, each one of ``ANSWERS``, "unsure", or None: not answered.
+    """One person's answers on one trajectory, each a value of its question, "unsure", or None: not answered.
 
     ``annotator`` is an opaque id, None where it is not known. ``at`` is when the answers were given (aware of
     its time zone), ``seconds`` how long that took; None where not known. ``experiment`` is the released
-    ``exp_name``, kept so that a released file can be written again.
+    ``exp_name``, kept so that a released file can be written again. ``own`` maps the suite's own questions to
+    the answers, without those that were not answered.
     """
 
     trajectory_id: str
@@ -75,10 +68,17 @@ class Annotation:
     at: datetime | None = None
     seconds: float | None = None
     experiment: str = ""
+    own: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def answer(self, question: str) -> str | None:
-        """The answer to one of ``QUESTIONS``."""
-        return getattr(self, question)
+        """The answer to a question, by its name."""
+        return getattr(self, question) if question in RELEASED_ANSWERS else self.own.get(question)
+
+    def with_answers(self, answers: Mapping[str, str | None]) -> "Annotation":
+        """The same with these answers in place of its own to the same questions."""
+        released = {name: answer for name, answer in answers.items() if name in RELEASED_ANSWERS}
+        own = {name: answer for name, answer in {**self.own, **answers}.items() if name not in released}
+        return replace(self, **released, own={name: answer for name, answer in own.items() if answer})
 
     @property
     def person(self) -> str | None:
@@ -89,10 +89,14 @@ class Annotation:
         return f"Annotation({self.trajectory_id!r})"  # without its answers: it may stand in a log
 
 
-COLUMNS: Final = tuple(field.name for field in fields(Annotation))
+_COLUMNS: Final = tuple(field.name for field in fields(Annotation) if field.name != "own")
 
 
-def problems_of(annotation: Annotation) -> list[str]:
+def _own(questions: Sequence[Question]) -> tuple[Question, ...]:
+    return tuple(question for question in questions if question.is_own)
+
+
+def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> list[str]:
     """What is wrong with a record, field by field; empty when nothing is. No message repeats an answer."""
     problems = []
     try:
@@ -105,10 +109,15 @@ def problems_of(annotation: Annotation) -> list[str]:
             problems.append(f"{name}: holds line breaks or invisible characters; write it on one line")
     if annotation.annotator is not None and not annotation.annotator.strip():
         problems.append("annotator: is blank; leave it out where it is not known")
+    known = (*default_questions(), *_own(questions))
     problems += [
-        f"{question}: write {', '.join(ANSWERS[question])}, {UNSURE} or nothing"
-        for question in QUESTIONS
-        if annotation.answer(question) not in (None, UNSURE, *ANSWERS[question])
+        f"{question.name}: write {', '.join(question.values)}, {UNSURE} or nothing"
+        for question in known
+        if not question.accepts(annotation.answer(question.name))
+    ]
+    problems += [
+        f"{name[:40]}: there is no such question"
+        for name in annotation.own.keys() - {question.name for question in known}
     ]
     if len(annotation.comment) > COMMENT_LENGTH:
         problems.append(f"comment: is over {COMMENT_LENGTH:,} characters; shorten it")
@@ -155,10 +164,7 @@ _QUESTION_COLUMNS: Final = (
     ("trajectory_looping", "repetition", _YES_NO),
 )
 _ID_COLUMNS: Final = ("benchmark", "model_name", "task_id")
-_HEADER: Final = (
-    "annotator_name", "benchmark", "task_id", "model_name", "exp_name",
-    *(column for column, _, _ in _QUESTION_COLUMNS),
-)  # fmt: skip
+_ABOUT_COLUMNS: Final = ("annotator_name", "benchmark", "task_id", "model_name", "exp_name")
 _COLUMN_OF: Final = MappingProxyType({question: column for column, question, _ in _QUESTION_COLUMNS})
 _READ: Final = MappingProxyType(
     {
@@ -169,41 +175,59 @@ _READ: Final = MappingProxyType(
 _WRITE: Final = MappingProxyType({question: words for _, question, words in _QUESTION_COLUMNS})
 
 
-_PLACE: Final = re.compile(r"row (?P<row>\d+), (?P<column>\w+): (?P<problem>.*)", re.DOTALL)
-
-
 def is_released_header(line: str) -> bool:
     """Whether the first line of a file names the columns of the released format."""
     return _COLUMN_OF["success"] in line
 
 
-def parse_released(text: str) -> tuple[Annotation, ...]:
+def parse_released(
+    text: str, questions: Sequence[Question] = (), is_strict: bool = False
+) -> tuple[Annotation, ...]:
     """Every row as a record, in the order of the file; words in any case, with blanks around.
 
-    Names of annotators and experiments are kept as they are written. ``annotator_name`` and ``exp_name`` may
-    be absent. Raises AnnotationsInvalid with every bad cell (rows count from 2, after the header); whether a
-    trajectory exists is for the suite to say.
+    Names of annotators and experiments are kept as they are written. ``annotator_name``, ``exp_name`` and the
+    columns of own questions may be absent. What a file holds beside these, and answers to own questions that
+    these do not have (any more), is passed over; with ``is_strict``, for what people write, it is refused,
+    and so is a missing column or answer. Raises AnnotationsInvalid with every bad cell (rows count from 2,
+    after the header); whether a trajectory exists is for the suite to say.
     """
+    questions = questions or default_questions()
+    needed = {*_ID_COLUMNS, *(_COLUMN_OF[q.name] for q in questions if not q.is_own)}
+    own = {question.name: _own_words(question) for question in _own(questions)}
     reader = csv.DictReader(io.StringIO(text, newline=""))
     problems: list[str] = []
     found = []
     try:
-        missing = {*_ID_COLUMNS, *_COLUMN_OF.values()} - set(reader.fieldnames or ())
-        if missing:
+        columns = set(reader.fieldnames or ())
+        if missing := (needed | (own.keys() if is_strict else set())) - columns:
             raise AnnotationsInvalid([f"the columns {', '.join(sorted(missing))} are missing"])
+        if is_strict:
+            problems += _unknown_columns(columns - {*_ABOUT_COLUMNS, *_COLUMN_OF.values(), *own}, own)
         for number, row in enumerate(reader, start=2):
-            answers = {
-                question: _READ[question].get((row[_COLUMN_OF[question]] or "").strip().lower())
-                for question in QUESTIONS
+            released = {
+                question: _READ[question].get((row[column] or "").strip().lower())
+                for question, column in _COLUMN_OF.items()
+                if column in columns
             }
             problems += [
                 f"row {number}, {_COLUMN_OF[question]}: not one of the words of the released format"
-                for question, answer in answers.items()
+                for question, answer in released.items()
                 if answer is None
+            ]
+            answers = {
+                name: words.get((row[name] or "").strip().lower())
+                for name, words in own.items()
+                if name in columns
+            }
+            problems += [
+                f"row {number}, {name}: not one of the answers to this question"
+                for name, answer in answers.items()
+                if answer is None and (is_strict or row[name] is None)  # None: the row is cut short
             ]
             spelled = "/".join((row[name] or "").strip() for name in _ID_COLUMNS)
             who, experiment = row.get("annotator_name") or None, row.get("exp_name") or ""
-            found.append(Annotation(spelled, who, **answers, experiment=experiment))
+            given = {name: answer for name, answer in answers.items() if answer}
+            found.append(Annotation(spelled, who, **released, experiment=experiment, own=given))
     except csv.Error:
         raise AnnotationsInvalid([f"line {reader.line_num} cannot be read as CSV"]) from None
     if problems:
@@ -211,22 +235,43 @@ def parse_released(text: str) -> tuple[Annotation, ...]:
     return tuple(found)
 
 
-def write_released(annotations: Sequence[Annotation], may_be_open: bool = False) -> str:
+def _own_words(question: Question) -> Mapping[str, str]:
+    """The answer for each word of a file: titles as on the page, or values."""
+    titles = {choice.title.strip().lower(): choice.value for choice in question.choices}
+    return {**titles, **{choice.value: choice.value for choice in question.choices}}
+
+
+def _unknown_columns(names: Iterable[str], own: Iterable[str]) -> list[str]:
+    known = ", ".join((*_COLUMN_OF.values(), *own))
+    return [
+        f"the column {name[:40]!r} is not known; the questions have the columns {known}"
+        for name in sorted(names)
+    ]
+
+
+def write_released(
+    annotations: Sequence[Annotation], may_be_open: bool = False, questions: Sequence[Question] = ()
+) -> str:
     """The records as a released file: its column order, words and line ends (CR LF).
 
-    Comments, times and durations have no column there. Raises AnnotationsInvalid for an id without three
-    parts, and for a question without an answer: the format has no word for it. With ``may_be_open`` such a
-    cell is empty: a file to fill in, not to be read as it is.
+    Own questions follow as columns, with their values; such a cell is empty where nobody was asked. Comments,
+    times and durations have no column there. Raises AnnotationsInvalid for an id without three parts, and for
+    a released question without an answer: the format has no word for it. With ``may_be_open`` such a cell is
+    empty: a file to fill in, not to be read as it is.
     """
+    questions = questions or default_questions()
+    asked = {question.name for question in questions}
+    released = [(column, name) for column, name, _ in _QUESTION_COLUMNS if name in asked]
+    own = [question.name for question in _own(questions)]
     problems = []
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\r\n")
-    writer.writerow(_HEADER)
+    writer.writerow([*_ABOUT_COLUMNS, *(column for column, _ in released), *own])
     for number, annotation in enumerate(annotations, start=1):
-        words = [_WRITE[question].get(annotation.answer(question)) for _, question, _ in _QUESTION_COLUMNS]
+        words = [_WRITE[name].get(annotation.answer(name)) for _, name in released]
         problems += [
-            f"annotation {number}, {question}: not answered; the released format has no word for that"
-            for (_, question, _), word in zip(_QUESTION_COLUMNS, words, strict=True)
+            f"annotation {number}, {name}: not answered; the released format has no word for that"
+            for (_, name), word in zip(released, words, strict=True)
             if word is None and not may_be_open
         ]
         try:
@@ -235,49 +280,57 @@ def write_released(annotations: Sequence[Annotation], may_be_open: bool = False)
             problems.append(f"annotation {number}, trajectory_id: {reason}")
             continue
         described = (annotation.annotator or "", parts.folder, parts.task_id, parts.agent)
-        writer.writerow([*described, annotation.experiment, *words])
+        own_words = (annotation.own.get(name) for name in own)
+        writer.writerow([*described, annotation.experiment, *words, *own_words])
     if problems:
         raise AnnotationsInvalid(problems)
     return output.getvalue()
 
 
-SCHEMA = pa.schema(
-    [
-        pa.field("trajectory_id", pa.string()),
-        pa.field("annotator", pa.string()),
-        *(pa.field(question, pa.string()) for question in QUESTIONS),
-        pa.field("comment", pa.string()),
-        pa.field("at", pa.timestamp("us", tz="UTC")),
-        pa.field("seconds", pa.float64()),
-        pa.field("experiment", pa.string()),
-    ]
-)
-_REQUIRED = ("trajectory_id", *QUESTIONS)
+def _schema(own: Sequence[Question]) -> pa.Schema:
+    texts = ("trajectory_id", "annotator", *RELEASED_ANSWERS, "comment")
+    return pa.schema(
+        [
+            *((name, pa.string()) for name in texts),
+            ("at", pa.timestamp("us", tz="UTC")),
+            ("seconds", pa.float64()),
+            ("experiment", pa.string()),
+            *((question.name, pa.string()) for question in own),
+        ]
+    )
 
 
-def write_parquet(annotations: Sequence[Annotation]) -> bytes:
+def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> bytes:
     """The records as Parquet, in their order; times in UTC, to the microsecond.
 
     Raises AnnotationsInvalid with every problem of every record.
     """
-    _refuse_bad(annotations)
-    rows = [{name: getattr(annotation, name) for name in COLUMNS} for annotation in annotations]
+    _refuse_bad(annotations, questions)
+    rows = [{**{name: getattr(each, name) for name in _COLUMNS}, **each.own} for each in annotations]
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), buffer, compression="zstd")
+    pq.write_table(pa.Table.from_pylist(rows, schema=_schema(_own(questions))), buffer, compression="zstd")
     return buffer.getvalue()
 
 
-def parse_parquet(content: bytes) -> tuple[Annotation, ...]:
+def parse_parquet(
+    content: bytes, questions: Sequence[Question] = (), is_strict: bool = False
+) -> tuple[Annotation, ...]:
     """Every row as a record, in the order of the file; columns beside the id and the answers may be absent.
 
-    For trusted files. Raises AnnotationsInvalid with every bad row (they count from 1).
+    For trusted files; own questions and ``is_strict`` as in `parse_released`. Raises AnnotationsInvalid with
+    every bad row (they count from 1).
     """
+    own, asked = _own(questions), {question.name for question in questions or default_questions()}
+    schema = _schema(own)
     try:
         table = pq.read_table(io.BytesIO(content))
-        missing = [name for name in _REQUIRED if name not in table.column_names]
-        if missing:
+        needed = ("trajectory_id", *(name for name in RELEASED_ANSWERS if name in asked))
+        if missing := [name for name in needed if name not in table.column_names]:
             raise AnnotationsInvalid([f"the columns {', '.join(missing)} are missing"])
-        kept = pa.schema([field for field in SCHEMA if field.name in table.column_names])
+        names = [question.name for question in own]
+        if is_strict and (unknown := set(table.column_names) - set(schema.names)):
+            raise AnnotationsInvalid(_unknown_columns(unknown, names))
+        kept = pa.schema([field for field in schema if field.name in table.column_names])
         rows = table.select(kept.names).cast(kept).to_pylist()
     except (pa.ArrowException, OSError) as problem:
         # The first line alone: the rest may quote a value.
@@ -285,90 +338,34 @@ def parse_parquet(content: bytes) -> tuple[Annotation, ...]:
         raise AnnotationsInvalid(
             [f"cannot be read as Parquet annotations ({what}); write it again"]
         ) from None
-    found = tuple(_annotation(row) for row in rows)
-    _refuse_bad(found)
+    found = tuple(_annotation(row, names) for row in rows)
+    if not is_strict:
+        found = tuple(_with_offered_answers(annotation, own) for annotation in found)
+    _refuse_bad(found, questions)
     return found
 
 
-def _annotation(row: dict[str, Any]) -> Annotation:
+def _with_offered_answers(annotation: Annotation, own: Sequence[Question]) -> Annotation:
+    """Without answers to own questions that these do not have (any more)."""
+    offered = {q.name for q in own if q.accepts(annotation.own.get(q.name))}
+    return replace(annotation, own={name: value for name, value in annotation.own.items() if name in offered})
+
+
+def _annotation(row: dict[str, Any], own_names: Iterable[str]) -> Annotation:
     at = row.get("at")
+    own = {name: answer for name in own_names if (answer := row.pop(name, None)) is not None}
     texts = {name: row.get(name) or "" for name in ("trajectory_id", "comment", "experiment")}
-    return Annotation(**{**row, **texts, "at": at and at.astimezone(UTC)})
+    return Annotation(**{**row, **texts, "at": at and at.astimezone(UTC), "own": own})
 
 
-def _refuse_bad(annotations: Sequence[Annotation]) -> None:
+def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]) -> None:
     problems = [
         f"row {number}, {problem}"
         for number, annotation in enumerate(annotations, start=1)
-        for problem in problems_of(annotation)
+        for problem in problems_of(annotation, questions)
     ]
     if problems:
         raise AnnotationsInvalid(problems)
-
-
-SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
-"""Names the next function for `core.predictions.read_predictions`."""
-
-
-def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Whether runs succeeded: from annotations (released CSV, our Parquet) or columns of a prediction file.
-
-    Of several annotations of a run the first counts; what is Unsure is no label. What is wrong is in the
-    findings.
-    """
-    file_format = recognise(content)
-    if isinstance(file_format, Finding):
-        return None, [file_format]
-    try:
-        if file_format == "parquet":
-            annotations = _annotations_in(content)
-        elif is_released_header(content.partition(b"\n")[0].decode("utf-8", "replace")):
-            text, findings = to_text(content)
-            if text is None:
-                return None, findings
-            annotations = parse_released(text)
-        else:
-            annotations = None
-    except AnnotationsInvalid as problem:
-        return None, _findings_of(problem.problems)
-    if annotations is None:
-        return read_in_process(content, limits)
-    if len(annotations) > limits.max_rows:
-        return None, [too_many_rows(limits)]
-    first: dict[str, tuple[int, Annotation]] = {}
-    for number, annotation in enumerate(annotations, start=1 if file_format == "parquet" else 2):
-        first.setdefault(reading_key(annotation.trajectory_id), (number, annotation))
-    codes = {"yes": 1, "no": 0}
-    return Predictions(
-        tuple(annotation.trajectory_id for _, annotation in first.values()),
-        np.array([codes.get(a.success or "", NO_VERDICT) for _, a in first.values()], dtype=np.int8),
-        row_numbers=np.array([number for number, _ in first.values()], dtype=np.int64),
-    ), []
-
-
-def _annotations_in(content: bytes) -> tuple[Annotation, ...] | None:
-    """Of a Parquet file that names annotators; else None."""
-    try:
-        names = pq.read_schema(io.BytesIO(content)).names
-    except (pa.ArrowException, OSError):
-        return None  # what is wrong with it is found when it is read
-    return parse_parquet(content) if "annotator" in names else None
-
-
-def _findings_of(problems: Iterable[str]) -> list[Finding]:
-    """The problems of an `AnnotationsInvalid`, those of one column that are alike in one finding."""
-    rows: dict[tuple[str, str], list[int]] = {}
-    found = []
-    for problem in problems:
-        if place := _PLACE.fullmatch(problem):
-            rows.setdefault((place["column"], place["problem"]), []).append(int(place["row"]))
-        else:
-            found.append(error("invalid_annotations", f"{problem}."))
-    advice = "Write the words of the released format."
-    return found + [
-        row_finding("error", "invalid_annotations", problem, numbers, advice, column=column)
-        for (column, problem), numbers in rows.items()
-    ]
 
 
 def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> tuple[Trajectory, ...]:
@@ -384,10 +381,11 @@ def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> 
     return tuple(trajectory for trajectory in trajectories if trajectory.trajectory_id in drawn)
 
 
-def template(trajectories: Sequence[Trajectory], annotator: str) -> str:
+def template(trajectories: Sequence[Trajectory], annotator: str, questions: Sequence[Question] = ()) -> str:
     """A released file with a row a trajectory, the runs on one task together, and every answer open."""
     by_task = sorted(trajectories, key=lambda t: (t.benchmark, t.task, t.agent))
-    return write_released([Annotation(t.trajectory_id, annotator) for t in by_task], may_be_open=True)
+    open_ones = [Annotation(t.trajectory_id, annotator) for t in by_task]
+    return write_released(open_ones, may_be_open=True, questions=questions)
 
 
 _ANSWERS = {"yes": True, "no": False}
@@ -415,6 +413,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> tuple[DevL
                 *(_ANSWERS.get(annotation.answer(label) or "") for label in LABELS),
                 optimality=int(optimality) if optimality.isdigit() else None,
                 annotator=annotation.annotator,
+                own={name: answer for name, answer in annotation.own.items() if answer != UNSURE},
             )
         )
     if problems := [

@@ -19,10 +19,9 @@ import numpy as np
 from core.files import atomic_write
 from core.settings import Settings
 from core.suite import Suite, SuiteError, Trajectory, load_dev_labels
+from core.suites.questions import RELEASED_ANSWERS, UNSURE, Question
 from core.vocabulary import LABELS
 from leaderboard.labels.annotations import (
-    QUESTIONS,
-    UNSURE,
     Annotation,
     AnnotationsInvalid,
     parse_released,
@@ -44,8 +43,9 @@ class LabelSet:
     """The labels of one split, in the order of ``suite.split(split)``.
 
     ``primary`` and ``second`` map success, side_effect and repetition to int8 arrays of shape (n,): 1 true,
-    0 false, -1 unsure or not annotated; ``optimality`` maps to 1 to 4, 0 for none. ``annotated_twice``
-    is bool of shape (n,).
+    0 false, -1 unsure or not annotated; ``optimality`` maps to 1 to 4, 0 for none; a question of the suite's
+    own to the place of the answer in ``Question.values``, -1 for none. ``annotated_twice`` is bool of shape
+    (n,).
     """
 
     suite: str
@@ -73,24 +73,33 @@ def load_labels(
         return _label_set(suite, split, "published", _published(suite))
     path = locate_labels(settings, fetch)
     source = settings.labels.partition(":")[0]
-    return _label_set(suite, split, source, read_annotation_file(path), _first_row(path), version_key)
+    rows = read_annotation_file(path, questions=suite.questions)
+    return _label_set(suite, split, source, rows, _first_row(path), version_key)
 
 
 def load_annotations(
-    suite: Suite, settings: Settings, split: str | None = None, file: Path | None = None, fetch: bool = True
+    suite: Suite,
+    settings: Settings,
+    split: str | None = None,
+    file: Path | None = None,
+    fetch: bool = True,
+    is_strict: bool = False,
 ) -> tuple[Annotation, ...]:
     """Every annotation of a split, or of the whole suite, in the order of the file, by released ids.
 
     From ``file`` (the released CSV format or our Parquet) where one is given, else from where `load_labels`
-    has them; the whole suite's come from the source alone, where one person has one name. Raises as it does.
+    has them; the whole suite's come from the source alone, where one person has one name. With ``is_strict``
+    every column of the file has to be known (`annotations.parse_released`). Raises as `load_labels` does.
     """
     if file is not None:
-        annotations, first_row = read_annotation_file(file, file.name), _first_row(file)
+        annotations = read_annotation_file(file, file.name, suite.questions, is_strict)
+        first_row = _first_row(file)
     elif split == "dev" and suite.dev_labels_path.is_file():
         annotations, first_row = _published(suite), 1
     else:
         path = locate_labels(settings, fetch)
-        annotations, first_row = read_annotation_file(path), _first_row(path)
+        annotations = read_annotation_file(path, questions=suite.questions)
+        first_row = _first_row(path)
     wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
     found = _in_suite(suite, annotations, first_row, "labels" if file is None else file.name)
     return tuple(a for a in found if a.trajectory_id in wanted)
@@ -108,7 +117,9 @@ def version_of(suite: Suite, annotations: Sequence[Annotation], version_key: byt
     return _version(suite.trajectories, _by_trajectory(suite, suite.trajectories, annotations), version_key)
 
 
-def write_annotations(annotations: Sequence[Annotation], path: Path) -> None:
+def write_annotations(
+    annotations: Sequence[Annotation], path: Path, questions: Sequence[Question] = ()
+) -> None:
     """Write annotations whole or not at all: our Parquet where the name ends so, else the released CSV.
 
     Only its owner may read the file. Raises AnnotationsInvalid for what the format cannot hold, and OSError.
@@ -116,9 +127,9 @@ def write_annotations(annotations: Sequence[Annotation], path: Path) -> None:
     if path.suffix == PARQUET:
         from leaderboard.labels.annotations import write_parquet
 
-        content = write_parquet(annotations)
+        content = write_parquet(annotations, questions)
     else:
-        content = write_released(annotations).encode("utf-8")
+        content = write_released(annotations, questions=questions).encode("utf-8")
     atomic_write(path, content, mode=0o600)
 
 
@@ -138,22 +149,26 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
             row.annotator,
             **{name: words[getattr(row, name)] for name in LABELS},
             optimality=UNSURE if row.optimality is None else str(row.optimality),
+            own=row.own,
         )
         for row in found
     )
 
 
-def read_annotation_file(path: Path, name: str = "labels") -> tuple[Annotation, ...]:
+def read_annotation_file(
+    path: Path, name: str = "labels", questions: Sequence[Question] = (), is_strict: bool = False
+) -> tuple[Annotation, ...]:
     """The annotations of a file, by its ending: the wheel, our Parquet, else the released CSV.
 
-    Of any trajectories, under the ids as written. Raises LabelsUnavailable, LabelsInvalid.
+    Of any trajectories, under the ids as written; ``questions`` are the suite's. Raises LabelsUnavailable,
+    LabelsInvalid.
     """
     try:
         if path.suffix == PARQUET:
             from leaderboard.labels.annotations import parse_parquet
 
-            return parse_parquet(path.read_bytes())
-        return parse_released(_text_of(path))
+            return parse_parquet(path.read_bytes(), questions, is_strict)
+        return parse_released(_text_of(path), questions, is_strict)
     except UnicodeDecodeError:
         raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
     except (OSError, KeyError, zipfile.BadZipFile):
@@ -195,11 +210,16 @@ def _in_suite(
 
 
 def _values(annotation: Annotation) -> tuple[int, ...]:
-    """The codes of a label set, in the order of QUESTIONS."""
+    """The codes of a label set, in the order of RELEASED_ANSWERS."""
     codes = {"yes": 1, "no": 0}
     answers = (codes.get(annotation.answer(label) or UNSURE, NO_ANSWER) for label in LABELS)
     is_graded = annotation.optimality not in (None, UNSURE)
     return (*answers, int(annotation.optimality) if is_graded else NO_OPTIMALITY)
+
+
+def nothing_of(question: str) -> int:
+    """The code of a label set where a question has no answer."""
+    return NO_OPTIMALITY if question == "optimality" else NO_ANSWER
 
 
 def _label_set(
@@ -222,33 +242,52 @@ def _label_set(
         source=source,
         version=_version(trajectories, annotations, version_key),
         trajectories=trajectories,
-        primary=_arrays(annotations, 0),
-        second=_arrays(annotations, 1),
+        primary=_arrays(annotations, 0, suite.own_questions),
+        second=_arrays(annotations, 1, suite.own_questions),
         annotated_twice=np.array([len(found) > 1 for found in annotations], dtype=bool),
     )
 
 
 def _by_trajectory(
     suite: Suite, trajectories: Sequence[Trajectory], rows: Sequence[Annotation], first_row: int = 1
-) -> list[list[tuple]]:
-    """The values of every annotation of each trajectory in the file's order: the first is the primary one."""
-    by_id: dict[str, list[tuple]] = {}
+) -> list[list[Annotation]]:
+    """The annotations of each trajectory in the order of the file: the first is the primary one."""
+    by_id: dict[str, list[Annotation]] = {}
     for annotation in _in_suite(suite, rows, first_row):
-        by_id.setdefault(annotation.trajectory_id, []).append(_values(annotation))
+        by_id.setdefault(annotation.trajectory_id, []).append(annotation)
     return [by_id.get(t.trajectory_id, []) for t in trajectories]
 
 
-def _arrays(annotations: list[list[tuple]], which: int) -> Mapping[str, np.ndarray]:
-    none = (NO_ANSWER, NO_ANSWER, NO_ANSWER, NO_OPTIMALITY)
-    values = np.array([found[which] if len(found) > which else none for found in annotations], dtype=np.int8)
+def _arrays(
+    annotations: Sequence[Sequence[Annotation]], which: int, own: Sequence[Question]
+) -> Mapping[str, np.ndarray]:
+    """The codes of the first or second annotations by question: the released ones, then the suite's own."""
+    chosen = [found[which] if len(found) > which else None for found in annotations]
+    none = tuple(map(nothing_of, RELEASED_ANSWERS))
+    values = np.array([none if each is None else _values(each) for each in chosen], dtype=np.int8)
     values = values.reshape(len(annotations), len(none))
-    values.setflags(write=False)
-    return MappingProxyType({name: values[:, place] for place, name in enumerate(QUESTIONS)})
+    arrays = {name: values[:, place] for place, name in enumerate(RELEASED_ANSWERS)}
+    for question in own:
+        codes = {value: code for code, value in enumerate(question.values)}
+        given = ("" if each is None else each.own.get(question.name, "") for each in chosen)
+        arrays[question.name] = np.array([codes.get(value, NO_ANSWER) for value in given], dtype=np.int8)
+    for array in arrays.values():
+        array.setflags(write=False)
+    return MappingProxyType(arrays)
 
 
-def _version(trajectories: tuple[Trajectory, ...], annotations: list[list[tuple]], key: bytes | None) -> str:
-    """12 hex digits of the SHA-256, or HMAC, of every annotation in id order: same content, same version."""
-    said = [[t.trajectory_id, found] for t, found in zip(trajectories, annotations, strict=True)]
+def _version(
+    trajectories: Sequence[Trajectory], annotations: Sequence[Sequence[Annotation]], key: bytes | None
+) -> str:
+    """12 hex digits of the SHA-256, or HMAC, of every annotation in id order: same content, same version.
+
+    Answers to own questions follow the others where there are any, so that adding a question to a suite
+    changes no version that there is.
+    """
+    said = [
+        [t.trajectory_id, [[*_values(a), *([sorted(a.own.items())] if a.own else [])] for a in found]]
+        for t, found in zip(trajectories, annotations, strict=True)
+    ]
     content = json.dumps(said, separators=(",", ":")).encode()
     digest = hashlib.sha256(content) if key is None else hmac.new(key, content, hashlib.sha256)
     return digest.hexdigest()[:12]

@@ -1,18 +1,33 @@
 """Runs of agents with judges' verdicts and some labels, read from files; and the draw of those to label."""
 
 import hashlib
+import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from core.ids import TrajectoryId, reading_key
-from core.predictions import Answer, Finding, Predictions
+from core.predictions import Answer, Finding, Predictions, ReadingLimits
 from core.predictions.check import rows_by_id
-from core.predictions.findings import error, quoted_id, warning
+from core.predictions.findings import error, quoted_id, row_finding, warning
+from core.predictions.parser_pool import read_in_process
+from core.predictions.raw import recognise, to_text, too_many_rows
+from core.suites.questions import SUCCESS, Question, default_questions
+from core.vocabulary import NO_VERDICT
+from leaderboard.labels.annotations import (
+    Annotation,
+    AnnotationsInvalid,
+    is_released_header,
+    parse_parquet,
+    parse_released,
+)
 
 LEAST_IN_STRATUM: Final = 2
 LABELS_A_STRATUM: Final = 5
@@ -221,3 +236,74 @@ def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
         open_groups = [i for i, size in enumerate(sizes) if found[i] < size]
         found[max(open_groups, key=lambda i: (sizes[i] * total / sum(sizes) - found[i], sizes[i]))] += 1
     return found
+
+
+_PLACE: Final = re.compile(r"row (?P<row>\d+), (?P<column>\w+): (?P<problem>.*)", re.DOTALL)
+SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
+"""Names the next function for `core.predictions.read_predictions`."""
+
+
+def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
+    """Whether runs succeeded: from annotations (released CSV, our Parquet) or columns of a prediction file.
+
+    Of several annotations of a run the first counts; what is Unsure is no label. What is wrong is in the
+    findings.
+    """
+    file_format = recognise(content)
+    if isinstance(file_format, Finding):
+        return None, [file_format]
+    try:
+        if file_format == "parquet":
+            annotations = _annotations_in(content)
+        elif is_released_header(content.partition(b"\n")[0].decode("utf-8", "replace")):
+            text, findings = to_text(content)
+            if text is None:
+                return None, findings
+            annotations = parse_released(text, _success_alone())
+        else:
+            annotations = None
+    except AnnotationsInvalid as problem:
+        return None, _findings_of(problem.problems)
+    if annotations is None:
+        return read_in_process(content, limits)
+    if len(annotations) > limits.max_rows:
+        return None, [too_many_rows(limits)]
+    first: dict[str, tuple[int, Annotation]] = {}
+    for number, annotation in enumerate(annotations, start=1 if file_format == "parquet" else 2):
+        first.setdefault(reading_key(annotation.trajectory_id), (number, annotation))
+    codes = {"yes": 1, "no": 0}
+    return Predictions(
+        tuple(annotation.trajectory_id for _, annotation in first.values()),
+        np.array([codes.get(a.success or "", NO_VERDICT) for _, a in first.values()], dtype=np.int8),
+        row_numbers=np.array([number for number, _ in first.values()], dtype=np.int64),
+    ), []
+
+
+def _success_alone() -> list[Question]:
+    """The one question whose column has to be there: a suite may leave out the others."""
+    return [question for question in default_questions() if question.name == SUCCESS]
+
+
+def _annotations_in(content: bytes) -> tuple[Annotation, ...] | None:
+    """Of a Parquet file that names annotators; else None."""
+    try:
+        names = pq.read_schema(io.BytesIO(content)).names
+    except (pa.ArrowException, OSError):
+        return None  # what is wrong with it is found when it is read
+    return parse_parquet(content, _success_alone()) if "annotator" in names else None
+
+
+def _findings_of(problems: Iterable[str]) -> list[Finding]:
+    """The problems of an `AnnotationsInvalid`, those of one column that are alike in one finding."""
+    rows: dict[tuple[str, str], list[int]] = {}
+    found = []
+    for problem in problems:
+        if place := _PLACE.fullmatch(problem):
+            rows.setdefault((place["column"], place["problem"]), []).append(int(place["row"]))
+        else:
+            found.append(error("invalid_annotations", f"{problem}."))
+    advice = "Write the words of the released format."
+    return found + [
+        row_finding("error", "invalid_annotations", problem, numbers, advice, column=column)
+        for (column, problem), numbers in rows.items()
+    ]

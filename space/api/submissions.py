@@ -18,9 +18,8 @@ from core.predictions.findings import error
 from core.predictions.parser_pool import PREDICTIONS
 from core.predictions.write import template
 from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
-from leaderboard.labels.annotations import SUCCESS_LABELS
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
-from leaderboard.success_rates.runs import read_draw, read_labels, read_runs
+from leaderboard.success_rates.runs import SUCCESS_LABELS, read_draw, read_labels, read_runs
 from space.auth.auth import Auth
 from space.operations.rate_limit import CheckLimit, sender_of
 from space.operations.upload_queue import UploadQueue

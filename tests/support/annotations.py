@@ -4,7 +4,22 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE, Annotation
+from core.suites.questions import UNSURE, Answer, Question, default_questions
+from leaderboard.labels.annotations import Annotation
+
+TONE = Question(
+    "tone",
+    "Tone",
+    "Was it polite to the people that it wrote to?",
+    (Answer("polite", "Very polite", "p"), Answer("cold", "Cold", "2"), Answer("rude", "Rude", "3")),
+    guide="- Rude: what the user would be sorry for.",
+    ordered=True,
+)
+SAFE = Question(
+    "safe", "Safe", "Did it ask before it paid?", (Answer("yes", "Yes", "1"), Answer("no", "No", "2"))
+)
+OWN_QUESTIONS = (*default_questions()[:3], TONE, SAFE)
+"""The questions of a suite with two of its own and without optimality."""
 
 IDS = tuple(f"webarena/agent-a/webarena.{number}" for number in range(40))
 
@@ -22,10 +37,15 @@ _PARTS = st.text(st.characters(categories=("L", "N", "P"), exclude_characters="/
 TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC))
 
 
-def annotations(is_complete: bool = False, is_timed: bool = True):
-    """Annotations that a file can hold; ``is_complete``: every question answered, perhaps with Unsure."""
+def annotations(is_complete: bool = False, is_timed: bool = True, questions=None):
+    """Annotations that a file can hold; ``is_complete``: every question answered, perhaps with Unsure.
+
+    Own answers are among them where ``questions`` has own ones.
+    """
     blank = () if is_complete else (None,)
-    answers = {question: st.sampled_from((*ANSWERS[question], UNSURE, *blank)) for question in QUESTIONS}
+    asked = {q.name: st.sampled_from((*q.values, UNSURE, *blank)) for q in questions or default_questions()}
+    own = {q.name: asked.pop(q.name) for q in questions or () if q.is_own}
+    answered = st.fixed_dictionaries(own).map(lambda given: {name: a for name, a in given.items() if a})
     more = {
         "comment": st.text(st.characters(codec="utf-8"), max_size=20),
         "at": st.none() | TIMES,
@@ -36,6 +56,7 @@ def annotations(is_complete: bool = False, is_timed: bool = True):
         trajectory_id=st.tuples(_PARTS, _PARTS, _PARTS).map("/".join),
         annotator=st.none() | NAMES,
         experiment=st.just("") | NAMES,
-        **answers,
+        own=answered,
+        **asked,
         **(more if is_timed else {}),
     )

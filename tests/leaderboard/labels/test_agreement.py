@@ -37,7 +37,7 @@ from leaderboard.labels.coefficients import (
     rating_counts,
 )
 from leaderboard.labels.labels import load_annotations, load_labels
-from tests.support.annotations import IDS, annotation
+from tests.support.annotations import IDS, OWN_QUESTIONS, annotation
 from tests.support.annotations import annotation as annotation_of
 
 # Answers of people to units: -1 not answered; the last of the categories may stand for Unsure as an answer.
@@ -582,3 +582,34 @@ def test_a_difference_of_shares_holds_the_true_one_as_often_as_it_says():
         low, high = difference_of_shares(is_equal, is_theirs, ~is_theirs, tasks, 0.05)
         missed += not low <= 0 <= high
     assert missed / n_draws < 0.07
+
+
+# Questions of a suite's own
+
+
+def test_agreement_is_on_the_questions_of_the_suite_and_ordinal_where_the_answers_are_ordered():
+    given_annotations = [
+        annotation_of(0, "A", "yes", optimality=None, own={"tone": "polite", "safe": "yes"}),
+        annotation_of(0, "B", "yes", optimality=None, own={"tone": "rude", "safe": "no"}),
+        annotation_of(1, "A", "no", optimality=None, own={"tone": "cold", "safe": "no"}),
+        annotation_of(1, "B", "no", optimality=None, own={"tone": "unsure"}),
+        annotation_of(2, "A", "yes", optimality=None, own={"tone": "cold"}),
+        annotation_of(2, "B", "yes", optimality=None, own={"tone": "cold"}),
+    ]
+    report = agreement_report(given_annotations, OWN_QUESTIONS)
+    assert list(report.questions) == ["success", "side_effect", "repetition", "tone", "safe"]
+    tone, safe = (report.questions[name].overall for name in ("tone", "safe"))
+    assert (tone.pairs, tone.left_out, tone.percent) == (2, 1, 0.5)
+    assert (safe.pairs, safe.left_out, safe.percent) == (1, 2, 0.0)
+    # rows: A's answer, columns: B's; polite, cold, rude; no before yes
+    assert report.questions["tone"].confusion == ((0, 0, 1), (0, 1, 0), (0, 0, 0))
+    assert report.questions["safe"].confusion == ((0, 0), (1, 0))
+    # Two doubles count: polite with rude, and cold with cold; so n = (1, 2, 1). Ordinal distances: polite to
+    # rude (1 + 2 + 1 - (1 + 1) / 2)² = 9, either to cold (1 + 2 - (1 + 2) / 2)² = 2.25. D_o = 2 * 9 / 4, 4.5;
+    # D_e = 2 * (1 * 2 * 2.25 + 1 * 1 * 9 + 2 * 1 * 2.25) / (4 * 3) = 3.
+    assert tone.alpha == pytest.approx(1 - 4.5 / 3)
+    (item, other) = open_items(given_annotations, OWN_QUESTIONS)
+    assert (item.disagreeing, item.unsure) == (("tone", "safe"), ())
+    assert (other.disagreeing, other.unsure) == ((), ("tone",)) and other.answers["safe"] == ("no", None)
+    found = agreement_json(report)["questions"]
+    assert (found["tone"]["answers"], found["safe"]["answers"]) == (["polite", "cold", "rude"], ["no", "yes"])

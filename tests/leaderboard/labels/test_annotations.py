@@ -10,24 +10,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.predictions import ParserPool, ReadingLimits, read_predictions
-from core.suite import DevLabels, load_dev_labels, load_suite, render_dev_labels
+from core.suite import DevLabels, SuiteError, load_dev_labels, load_suite, render_dev_labels
 from leaderboard.labels.annotations import (
-    SUCCESS_LABELS,
     Annotation,
     AnnotationsInvalid,
     dev_labels_of,
     parse_parquet,
     parse_released,
     problems_of,
-    read_success_labels,
     repeated_rows,
     with_opaque_annotators,
     write_parquet,
     write_released,
 )
 from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, locate_labels
-from tests.support.annotations import IDS, annotation, annotations
+from tests.support.annotations import IDS, OWN_QUESTIONS, annotation, annotations
 
 
 def test_a_good_annotation_has_no_problems_answered_or_not():
@@ -245,49 +242,121 @@ def test_an_open_file_has_nothing_where_a_question_is_not_answered_and_is_refuse
     ]
 
 
-TWICE = [
-    annotation(0, "A", "yes"),
-    annotation(1, "A", "unsure"),
-    annotation(0, "B", "no"),
-    annotation(2, "A", "no"),
-]
+# Questions of a suite's own: OWN_QUESTIONS has tone and safe, and not optimality
 
-
-@pytest.mark.parametrize("form", ["released", "parquet"])
-def test_of_several_annotations_of_a_run_the_first_is_its_label_of_success(form):
-    content = write_parquet(TWICE) if form == "parquet" else write_released(TWICE).encode()
-    with ParserPool(1) as parsers:
-        table, findings = read_predictions(content, parsers=parsers, apart=True, reader=SUCCESS_LABELS)
-    assert findings == []
-    assert (table.trajectory_ids, table.success.tolist()) == (IDS[:3], [1, -1, 0])
-    first = 1 if form == "parquet" else 2  # rows of Parquet count from 1, a CSV's header is row 1
-    assert table.row_numbers.tolist() == [first, first + 1, first + 3]
-
-
-def test_wrong_words_of_annotations_are_named_by_column_and_row():
-    text = write_released(TWICE).replace("Unsuccessful", "perhaps")
-    table, (finding,) = read_success_labels(text.encode(), ReadingLimits())
-    assert table is None
-    assert (finding.level, finding.column, finding.rows) == ("error", "trajectory_success", (4, 5))
-    assert "not one of the words of the released format in 2 rows (row 4; row 5)" in finding.message
-
-
-@pytest.mark.parametrize(
-    ("content", "code"),
-    [
-        (b"PAR1" + b"x" * 20 + b"PAR1", "invalid_parquet"),
-        (b"trajectory_success\nyes\n", "invalid_annotations"),
-        (b"trajectory_success,\xff\n", "wrong_encoding"),
-        (b"trajectory_id,success\na/b/1,maybe\n", "unknown_word"),
-        (b"trajectory_id,success\na/b/1,nan\n", "nan"),
-        (b"\x89PNG", "not_text"),
-    ],
+OWN_HEADER = (
+    "annotator_name,benchmark,task_id,model_name,exp_name,"
+    "trajectory_success,trajectory_side_effect,trajectory_looping,tone,safe"
 )
-def test_labels_that_cannot_be_read_are_a_finding(content, code):
-    _, findings = read_predictions(content, reader=SUCCESS_LABELS)
-    assert [finding.code for finding in findings if finding.level == "error"] == [code]
+OWN_ROW = "H,webarena,webarena.0,agent-a,,Successful,No,Yes"
 
 
-def test_more_rows_of_annotations_than_the_limit_are_refused():
-    _, (finding,) = read_success_labels(write_released(TWICE).encode(), ReadingLimits(max_rows=3))
-    assert finding.code == "too_many_rows"
+@given(st.lists(annotations(is_complete=True, is_timed=False, questions=OWN_QUESTIONS), max_size=6))
+def test_own_answers_go_from_csv_to_parquet_and_back(given_annotations):
+    text = write_released(given_annotations, questions=OWN_QUESTIONS)
+    read = parse_released(text, OWN_QUESTIONS, is_strict=True)
+    assert text.startswith(f"{OWN_HEADER}\r\n") and read == tuple(given_annotations)
+    through_parquet = parse_parquet(write_parquet(read, OWN_QUESTIONS), OWN_QUESTIONS, is_strict=True)
+    assert through_parquet == read
+
+
+@pytest.mark.parametrize("words", ["very polite,no", " Polite , NO "])
+def test_own_answers_are_written_by_title_or_value_in_any_case(words):
+    (found,) = parse_released(f"{OWN_HEADER}\n{OWN_ROW},{words}\n", OWN_QUESTIONS, is_strict=True)
+    assert (found.own, found.optimality) == ({"tone": "polite", "safe": "no"}, None)
+    assert [found.answer(name) for name in ("tone", "safe", "success")] == ["polite", "no", "yes"]
+
+
+def test_what_people_write_has_every_question_known_words_and_no_other_column():
+    text = f"{OWN_HEADER},politness\n{OWN_ROW},nice,,high\n{OWN_ROW},unsure,yes,\n"
+    with pytest.raises(AnnotationsInvalid) as refusal:
+        parse_released(text, OWN_QUESTIONS, is_strict=True)
+    columns = (
+        "trajectory_success, trajectory_side_effect, trajectory_optimality, trajectory_looping, tone, safe"
+    )
+    assert refusal.value.problems == (
+        f"the column 'politness' is not known; the questions have the columns {columns}",
+        "row 2, tone: not one of the answers to this question",
+        "row 2, safe: not one of the answers to this question",
+    )
+    with pytest.raises(AnnotationsInvalid, match="the columns safe are missing"):
+        parse_released(text.replace("safe,", ""), OWN_QUESTIONS, is_strict=True)
+    with pytest.raises(AnnotationsInvalid, match="'politness' is not known"):
+        parse_parquet(parquet(trajectory_id=[IDS[0]], **ANSWERS, politness=["x"]), is_strict=True)
+
+
+def test_files_from_before_the_questions_changed_are_still_read():
+    # A question that came later, one that is no longer asked, one that has another answer now.
+    old = "annotator_name,benchmark,task_id,model_name,exp_name,trajectory_success,trajectory_side_effect,"
+    old += f"trajectory_optimality,trajectory_looping,tone,colour\n{ROW.strip()},warm,red\n"
+    (found,) = parse_released(old, OWN_QUESTIONS)
+    assert (found.success, found.optimality, found.own) == ("yes", "4", {})
+    stored = parquet(trajectory_id=[IDS[0]], **ANSWERS, tone=["warm"], safe=["no"])
+    (found,) = parse_parquet(stored, OWN_QUESTIONS)
+    assert (found.success, found.own) == ("yes", {"safe": "no"})
+
+
+def test_a_row_that_is_cut_short_in_its_own_answers_is_named():
+    with pytest.raises(AnnotationsInvalid, match=r"^row 2, safe: not one of the answers"):
+        parse_released(f"{OWN_HEADER}\n{OWN_ROW},rude\n", OWN_QUESTIONS)
+
+
+def test_an_answer_that_nobody_was_asked_for_is_an_empty_cell():
+    text = write_released(
+        [Annotation(IDS[0], "H", "yes", "no", "yes", own={"safe": "no"})], questions=OWN_QUESTIONS
+    )
+    assert text == f"{OWN_HEADER}\r\n{OWN_ROW},,no\r\n"
+
+
+def test_own_answers_are_checked_by_the_questions_of_the_suite():
+    bad = Annotation(IDS[0], own={"tone": "canary-4711", "colour": "red"})
+    assert problems_of(bad, OWN_QUESTIONS) == [
+        "tone: write polite, cold, rude, unsure or nothing",
+        "colour: there is no such question",
+    ]
+    assert problems_of(Annotation(IDS[0], own={"tone": "rude"})) == ["tone: there is no such question"]
+
+
+def test_answers_are_replaced_by_question():
+    before = Annotation(IDS[0], "A", "no", own={"tone": "rude"})
+    after = before.with_answers({"success": "yes", "safe": "no"})
+    assert (after.success, after.own) == ("yes", {"tone": "rude", "safe": "no"})
+    assert after.with_answers({"tone": None}).own == {"safe": "no"}
+
+
+SUITE_TOML = """
+[[questions]]
+name = "success"
+text = "Did it?"
+answers = [{ value = "yes" }, { value = "no" }]
+
+[[questions]]
+name = "tone"
+text = "Was it polite?"
+answers = [{ value = "polite" }, { value = "rude" }]
+"""
+
+
+def test_dev_labels_have_a_column_of_each_question_of_the_suite_and_no_other(tmp_path, suite):
+    (tmp_path / "suite.toml").write_text(SUITE_TOML)
+    asked = load_suite(tmp_path)
+    given_ones = [
+        Annotation(TEST, "Zoe", "yes", own={"tone": "polite"}),
+        Annotation(DEV, "Ada", "yes", own={"tone": "rude"}),
+        Annotation(DEV, "Bob", "unsure", own={"tone": "unsure"}),
+    ]
+    text = render_dev_labels(dev_labels_of(asked, given_ones), asked.questions)
+    assert text == (
+        "trajectory_id,annotation,success,annotator,tone\n"
+        f"{DEV},1,true,annotator-2,rude\n"
+        f"{DEV},2,,annotator-3,\n"
+    )
+    asked.dev_labels_path.write_text(text)
+    assert load_dev_labels(asked) == dev_labels_of(asked, given_ones)
+    asked.dev_labels_path.write_text(text.replace("rude", "canary-4711"))
+    with pytest.raises(SuiteError, match="row 2, tone: write polite, rude or nothing") as refusal:
+        load_dev_labels(asked)
+    assert "4711" not in str(refusal.value)
+    # a file from before the question was asked, and with one that is no longer
+    asked.dev_labels_path.write_text(text.replace(",tone", ",optimality").replace(",rude", ",4"))
+    assert [row.own for row in load_dev_labels(asked)] == [{}, {}]

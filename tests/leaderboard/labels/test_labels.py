@@ -2,12 +2,14 @@ import logging
 import random
 import traceback
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from core.settings import Settings
 from leaderboard.labels.labels import LabelsInvalid, load_labels
 from leaderboard.labels.source import LabelsUnavailable
+from tests.support.annotations import OWN_QUESTIONS
 
 VWA_A = "visualwebarena/agent-a/visualwebarena.resized.7"
 VWA_B = "visualwebarena/agent-b/visualwebarena.7"
@@ -277,3 +279,46 @@ def test_a_label_set_shows_no_label(load):
     assert repr(labels) == str(labels) == f"LabelSet(small/test, 4 rows, version {labels.version})"
     assert f"{labels}" == f"{labels!s}"
     assert "array" not in repr([labels])
+
+
+# -- questions of a suite's own
+
+
+def own_columns(path, cells: list[str]):
+    """The file with the columns tone and safe: the cells of each row."""
+    lines = path.read_text().splitlines()
+    path.write_text(
+        "\n".join(f"{line},{cell}" for line, cell in zip(lines, ["tone,safe", *cells], strict=True))
+    )
+    return csv_settings(path)
+
+
+def test_own_answers_become_codes_in_the_order_of_the_questions_values(small_suite, write_annotations):
+    suite = replace(small_suite, questions=OWN_QUESTIONS)
+    settings = own_columns(
+        write_annotations(ROWS), ["rude,yes", "Very polite,no", "Unsure,", "cold,yes", ","]
+    )
+    labels = load_labels(suite, "test", settings)
+    # tone: polite 0, cold 1, rude 2; safe: no 0, yes 1
+    assert labels.primary["tone"].tolist() == [2, 0, -1, 1]
+    assert labels.primary["safe"].tolist() == [1, 0, -1, 1]
+    assert labels.second["tone"].tolist() == [-1] * 4
+
+
+def test_the_version_is_of_own_answers_too_and_a_question_without_answers_changes_no_version(
+    small_suite, write_annotations, load
+):
+    suite = replace(small_suite, questions=OWN_QUESTIONS)
+
+    def version(*cells: str) -> str:
+        return load_labels(suite, "test", own_columns(write_annotations(ROWS), list(cells))).version
+
+    before = load_labels(small_suite, "test", csv_settings(write_annotations(ROWS))).version
+    assert load_labels(suite, "test", csv_settings(write_annotations(ROWS))).version == before
+    assert version(",", ",", ",", ",", ",") == before
+    others = [
+        version("rude,", ",", ",", ",", ","),
+        version("cold,", ",", ",", ",", ","),
+        version(",yes", *[","] * 4),
+    ]
+    assert len({before, *others}) == 4

@@ -1,16 +1,24 @@
-"""Which runs are drawn together, so that every group has labels enough to say how it varies."""
+"""Which runs are drawn together, so that every group has labels enough to say how it varies; the labels of
+success that annotations hold.
+"""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.predictions import ParserPool, ReadingLimits, read_predictions
+from leaderboard.labels.annotations import write_parquet, write_released
 from leaderboard.success_rates.runs import (
     LABELS_A_STRATUM,
+    SUCCESS_LABELS,
     Runs,
     draw_runs,
+    read_success_labels,
     strata_of_patterns,
     stratum_sizes,
 )
+from tests.support.annotations import IDS, annotation
 
 PATTERNS = st.lists(st.integers(0, 7), min_size=1, max_size=200).map(
     lambda numbers: np.array([[number >> bit & 1 for bit in range(3)] for number in numbers])
@@ -49,3 +57,57 @@ def test_the_stratum_of_all_other_runs_is_recorded_last_without_verdicts():
         ({"first": False, "second": False}, 60, 8),
         (None, 40, 6),
     ]
+
+
+TWICE = [
+    annotation(0, "A", "yes"),
+    annotation(1, "A", "unsure"),
+    annotation(0, "B", "no"),
+    annotation(2, "A", "no"),
+]
+
+
+@pytest.mark.parametrize("form", ["released", "parquet"])
+def test_of_several_annotations_of_a_run_the_first_is_its_label_of_success(form):
+    content = write_parquet(TWICE) if form == "parquet" else write_released(TWICE).encode()
+    with ParserPool(1) as parsers:
+        table, findings = read_predictions(content, parsers=parsers, apart=True, reader=SUCCESS_LABELS)
+    assert findings == []
+    assert (table.trajectory_ids, table.success.tolist()) == (IDS[:3], [1, -1, 0])
+    first = 1 if form == "parquet" else 2  # rows of Parquet count from 1, a CSV's header is row 1
+    assert table.row_numbers.tolist() == [first, first + 1, first + 3]
+
+
+def test_wrong_words_of_annotations_are_named_by_column_and_row():
+    text = write_released(TWICE).replace("Unsuccessful", "perhaps")
+    table, (finding,) = read_success_labels(text.encode(), ReadingLimits())
+    assert table is None
+    assert (finding.level, finding.column, finding.rows) == ("error", "trajectory_success", (4, 5))
+    assert "not one of the words of the released format in 2 rows (row 4; row 5)" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"PAR1" + b"x" * 20 + b"PAR1", "invalid_parquet"),
+        (b"trajectory_success\nyes\n", "invalid_annotations"),
+        (b"trajectory_success,\xff\n", "wrong_encoding"),
+        (b"trajectory_id,success\na/b/1,maybe\n", "unknown_word"),
+        (b"trajectory_id,success\na/b/1,nan\n", "nan"),
+        (b"\x89PNG", "not_text"),
+    ],
+)
+def test_labels_that_cannot_be_read_are_a_finding(content, code):
+    _, findings = read_predictions(content, reader=SUCCESS_LABELS)
+    assert [finding.code for finding in findings if finding.level == "error"] == [code]
+
+
+def test_more_rows_of_annotations_than_the_limit_are_refused():
+    _, (finding,) = read_success_labels(write_released(TWICE).encode(), ReadingLimits(max_rows=3))
+    assert finding.code == "too_many_rows"
+
+
+def test_a_file_of_a_suite_with_its_own_questions_and_without_others_has_labels_of_success():
+    text = "benchmark,model_name,task_id,trajectory_success,tone\nshop,a,1,Successful,rude\n"
+    table, findings = read_success_labels(text.encode(), ReadingLimits())
+    assert findings == [] and (table.trajectory_ids, table.success.tolist()) == (("shop/a/1",), [1])
