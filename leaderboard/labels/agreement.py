@@ -30,7 +30,6 @@ from leaderboard.labels.coefficients import (
     percent_agreement,
     rating_counts,
 )
-from leaderboard.labels.labels import LabelSet
 
 MISSING: Final = -1
 
@@ -97,7 +96,7 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
     asked = _by_name(questions)
     codes = MappingProxyType({name: _codes(counted, question) for name, question in asked.items()})
     ids = [TrajectoryId.parse(trajectory_id) for trajectory_id in numbers]
-    tasks = _numbered([f"{each.benchmark}/{each.task}" for each in ids])
+    tasks = numbered([f"{each.benchmark}/{each.task}" for each in ids])
     return Doubles(counted, np.array(units, dtype=np.int64), tasks, asked, codes, first, second)
 
 
@@ -116,7 +115,7 @@ def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation,
     return tuple(found)
 
 
-def _numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
+def numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Equal names as equal numbers from 0."""
     return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
 
@@ -154,7 +153,7 @@ def agreement_of(
     level: Level = "ordinal" if asked.ordered else "nominal"
     intervals = {}
     if n_resamples:
-        tasks = _numbered(doubles.tasks[units])
+        tasks = numbered(doubles.tasks[units])
         n_tasks, both = int(tasks.max(initial=-1)) + 1, (one >= 0) & (other >= 0)
         of_double = tasks[np.searchsorted(units, doubles.units[first])]
         tables = np.zeros((n_tasks, n_categories, n_categories))
@@ -170,23 +169,6 @@ def agreement_of(
         ac1=gwet_ac1(table),
         **intervals,
     )
-
-
-def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
-    """Agreement of first and second annotations of a label set, over trajectories that have both.
-
-    On a question of the paper: those are what judges are scored on.
-    """
-    twice = labels.annotated_twice
-    lowest = 1 if question == "optimality" else 0  # where codes of a label set begin; below, none was given
-    codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.primary, labels.second)]
-    trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
-    tasks = _numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
-    units = np.arange(len(trajectories))
-    by_question = MappingProxyType({question: np.concatenate(codes)})
-    asked = _by_name(())
-    doubles = Doubles((), np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
-    return agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
 
 BATCH: Final = 20

@@ -19,11 +19,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from core.suites.questions import default_questions
 from core.vocabulary import LABELS
 from leaderboard.board.board import BoardRow
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals
 from leaderboard.judge_precision.scores import judge_scores
-from leaderboard.labels.agreement import annotator_agreement
+from leaderboard.labels.agreement import Agreement, Doubles, agreement_of, numbered
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.report import SEED, task_names
@@ -119,6 +120,23 @@ def _counts(labels: LabelSet, rows: np.ndarray) -> dict[str, Any]:
         values = labels.primary[label][rows]
         found[label] = {"positives": int((values == 1).sum()), "n": int((values >= 0).sum())}
     return found
+
+
+def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
+    """Agreement of first and second annotations of a label set, over trajectories that have both.
+
+    On a question of the paper: those are what judges are scored on.
+    """
+    twice = labels.annotated_twice
+    lowest = 1 if question == "optimality" else 0  # where codes of a label set begin; below, none was given
+    codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.primary, labels.second)]
+    trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
+    tasks = numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
+    units = np.arange(len(trajectories))
+    by_question = MappingProxyType({question: np.concatenate(codes)})
+    asked = {each.name: each for each in default_questions()}
+    doubles = Doubles((), np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
+    return agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
 
 def _second_annotators(labels: LabelSet, label: str) -> dict[str, Any]:

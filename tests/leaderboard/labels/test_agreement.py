@@ -20,7 +20,6 @@ from leaderboard.labels.agreement import (
     agreement_json,
     agreement_of,
     agreement_report,
-    annotator_agreement,
     find_doubles,
     open_items,
 )
@@ -37,6 +36,7 @@ from leaderboard.labels.coefficients import (
     rating_counts,
 )
 from leaderboard.labels.labels import load_annotations, load_labels
+from leaderboard.labels.quality import annotator_agreement
 from tests.support.annotations import IDS, OWN_QUESTIONS, annotation
 from tests.support.annotations import annotation as annotation_of
 
