@@ -106,6 +106,13 @@ def render_card(facts: CardFacts) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def size_category(rows: int) -> str:
+    """The Hub's name for a number of rows: powers of ten, from under a thousand on."""
+    names = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B")
+    names += ("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T")
+    return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
+
+
 def _front_matter(title: str, facts: CardFacts) -> str:
     import yaml
 
@@ -114,7 +121,7 @@ def _front_matter(title: str, facts: CardFacts) -> str:
         "pretty_name": title,
         "license": "unknown",
         "language": ["en"],
-        "size_categories": ["n<1K" if total < 1_000 else "1K<n<10K" if total < 10_000 else "10K<n<100K"],
+        "size_categories": [size_category(total)],
         "tags": ["web-agents", "llm-as-a-judge", "reward-models", "trajectories", "evaluation"],
         "configs": [
             {

@@ -76,6 +76,12 @@ def build(
     ] = None,
     allow_class: AllowOption = None,
     allow_missing: AllowMissingOption = None,
+    append: Annotated[
+        bool,
+        typer.Option(
+            "--append", help="Leave the files of OUT as they are and write new runs to further ones."
+        ),
+    ] = False,
 ) -> None:
     """Build the dataset.
 
@@ -93,6 +99,8 @@ def build(
     from dataset_script.build.parts import WorkerError, default_workers
     from dataset_script.sources.base import SourceError
 
+    if append and (blind or blind_key):
+        stop("--append would show in a blind dataset which runs came later; build it without", 2)
     if report is not None and not report.absolute().parent.is_dir():
         stop(f"--report {report}: there is no folder {report.parent}", 2)
     try:
@@ -107,6 +115,7 @@ def build(
             blinding,
             tuple(allow_class or ()),
             allow_missing=tuple(allow_missing or ()),
+            append=append,
         )
         with stopped_like_ctrl_c(), progress_bar(shows_time=True) as progress:
             done = build_dataset(source, out, chosen, options, progress)

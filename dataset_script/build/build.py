@@ -5,7 +5,7 @@ trajectory is made into a part (`parts`), then the parts are written as shards (
 processes, and neither depends on how many there are.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,14 @@ from dataset_script.build.parts import (
 )
 from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
-from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard
+from dataset_script.build.shards import (
+    RowsTask,
+    earlier_shards,
+    plan_shards,
+    render_manifest,
+    write_rows,
+    write_shard,
+)
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources import open_source
@@ -48,7 +55,8 @@ class BuildOptions:
 
     ``also_allowed``: classes of one's own agents in AgentLab's pickles (see `open_source`). ``for_judges``:
     what judges are shown and nothing else, so no rewards and no published judgments. ``allow_missing``: ids
-    of the suite that the source may lack.
+    of the suite that the source may lack. ``append``: trajectories that the dataset in ``out`` has stay in
+    their shards, and the others follow.
     """
 
     strict: bool = False
@@ -57,6 +65,7 @@ class BuildOptions:
     also_allowed: tuple[str, ...] = ()
     for_judges: bool = False
     allow_missing: tuple[str, ...] = ()
+    append: bool = False
 
 
 def build(
@@ -82,8 +91,9 @@ def build(
     if unknown := [name for name in options.allow_missing if suite.find(name) is None]:
         raise SuiteError(f"{', '.join(unknown[:5])}: no trajectory of the suite {suite.name}")
     labels = load_dev_labels(suite)
+    earlier = earlier_shards(out, suite.name) if options.append else {}
     with work_folder(out) as work, Workers(options.workers) as workers:
-        job = _Job(suite, runs, labels, options, work, workers, progress)
+        job = _Job(suite, runs, labels, options, work, workers, progress, earlier)
         report = job.run(listing)
         if report.built() == 0 or (options.strict and report.left_out):
             return report
@@ -129,6 +139,8 @@ class _Job:
     work: WorkFolder
     workers: Workers
     progress: Progress
+    earlier: Mapping[tuple[str, str], Sequence[Sequence[str]]]
+    """The ids in the shards of the dataset that is added to, by configuration and split."""
 
     def run(self, listing: SourceListing) -> BuildReport:
         report = BuildReport(self.suite.name)
@@ -191,7 +203,11 @@ class _Job:
             for configuration, parts in tables.items()
             for split in SPLITS
             for task in plan_shards(
-                self.work.staged, configuration, split, [p for t, p in parts.items() if t.split == split]
+                self.work.staged,
+                configuration,
+                split,
+                [p for t, p in parts.items() if t.split == split],
+                self.earlier.get((configuration, split), ()),
             )
         ]
         sizes = [

@@ -114,12 +114,14 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that was made: the sizes of its tables by configuration, and what there is to say.
+    """A part that was made: its published id, the sizes of its tables by configuration, and what there is to
+    say.
 
     A trajectory whose files give nothing has a part without tables.
     """
 
     folder: Path
+    trajectory_id: str
     sizes: Mapping[str, int]
     left_out: tuple[Finding, ...]
     notes: tuple[Finding, ...]
@@ -161,7 +163,7 @@ def make_part(task: PartTask) -> Part:
     """The part of a task: the one that is there, or a new one. Raises OSError when the disk is full."""
     folder = task.folder / _name(task)
     if (folder / _PART).is_file():
-        return _read(folder)
+        return _read(folder, _published_id(task))
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -171,7 +173,12 @@ def make_part(task: PartTask) -> Part:
     stored = {name: [(f.code, f.file, f.message) for f in findings] for name, findings in found.items()}
     (unfinished / _PART).write_text(json.dumps({"sizes": sizes, **stored}), encoding="utf-8")
     unfinished.rename(folder)
-    return Part(folder, sizes, tuple(left_out), tuple(notes))
+    return Part(folder, _published_id(task), sizes, tuple(left_out), tuple(notes))
+
+
+def _published_id(task: PartTask) -> str:
+    own = task.trajectory.trajectory_id
+    return task.blinding.trajectory_id(own) if task.blinding else own
 
 
 Tables = dict[str, pa.Table]
@@ -257,10 +264,11 @@ def _write(table: pa.Table, path: Path) -> int:
     return path.stat().st_size
 
 
-def _read(folder: Path) -> Part:
+def _read(folder: Path, trajectory_id: str) -> Part:
     content = json.loads((folder / _PART).read_bytes())
     return Part(
         folder,
+        trajectory_id,
         content["sizes"],
         tuple(finding(*stored) for stored in content["left_out"]),
         tuple(finding(*stored) for stored in content["notes"]),

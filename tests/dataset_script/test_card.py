@@ -62,7 +62,16 @@ def test_the_front_matter_claims_no_licence():
 
 
 @pytest.mark.parametrize(
-    ("trajectories", "size"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")]
+    ("trajectories", "size"),
+    [
+        (0, "n<1K"),
+        (999, "n<1K"),
+        (1000, "1K<n<10K"),
+        (10_000, "10K<n<100K"),
+        (999_999, "100K<n<1M"),
+        (1_300_000, "1M<n<10M"),
+        (2 * 10**12, "n>1T"),
+    ],
 )
 def test_the_size_category_follows_the_count_of_trajectories(trajectories, size):
     rows = {"trajectories": {"test": trajectories}, "steps": {"test": 100_000}}

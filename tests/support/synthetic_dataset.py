@@ -124,6 +124,10 @@ class SyntheticPart:
         """Parts are told apart by their folders."""
         return self.trajectory.trajectory_id
 
+    @property
+    def trajectory_id(self) -> str:
+        return self.trajectory.trajectory_id
+
     @cached_property
     def _visited(self) -> list[Page]:
         drawn = random.Random(f"{self._seed} steps")

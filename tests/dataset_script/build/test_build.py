@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from functools import partial
 
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ from dataset_script.build.build import build as build_dataset
 from dataset_script.build.parts import choose_suite
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, arrow_schema, features
 from dataset_script.sources.base import SourceError
+from dataset_script.verify.check import verify
 
 DEV_1, DEV_2 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-b/shop.resized.1"
 TEST_1, TEST_2 = "shop/GenericAgent-a/shop.2", "shop/GenericAgent-b/shop.resized.2"
@@ -206,6 +208,37 @@ def test_builds_give_the_same_bytes_whatever_the_number_of_workers(
     assert (
         len(made["one"][0]) == 3 + 12
     )  # texts; files of five configurations by split, judgments and annotations
+
+
+def test_what_is_appended_leaves_the_files_of_before_as_they_are(
+    source, suite_ids, out, suite, contents, table
+):
+    first, *later = sorted(name for name in suite_ids if suite.find(name).split == "test")
+    for name in later:
+        source.put(name)
+    build(source.path, out, suite)
+    before = contents(out)
+    source.put(first)
+
+    build_dataset(source.path, out, suite, BuildOptions(append=True))
+
+    data = [content for name, content in contents(out).items() if name.startswith("data/")]
+    assert all(content in data for name, content in before.items() if name.startswith("data/"))
+    for configuration in ("trajectories", "steps", "rewards"):
+        ids = [row["trajectory_id"] for row in table(out, "test", configuration)]
+        assert list(dict.fromkeys(ids)) == [*later, first]
+        assert len(list((out / "data" / configuration).glob("test-*"))) == 2
+    assert verify(out, suite=suite, allow_missing=_absent(suite, [first, *later])).ok
+
+
+def _absent(suite, there):
+    return [t.trajectory_id for t in suite.trajectories if t.trajectory_id not in there]
+
+
+def test_a_dataset_of_another_suite_is_not_appended_to(full_source, out, suite):
+    build(full_source.path, out, suite)
+    with pytest.raises(SourceError, match="which runs of another cannot be added to"):
+        build(full_source.path, out, replace(suite, name="another"), options=BuildOptions(append=True))
 
 
 def test_the_manifest_tells_every_file_with_its_hash(full_source, out, suite):

@@ -87,6 +87,7 @@ def test_text_shards_are_at_most_8_mb_and_those_with_images_about_200(parts):
 
 def test_a_trajectory_larger_than_a_shard_stands_in_one_of_its_own(parts, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "IMAGE_SHARD_BYTES", 10_000)
+    monkeypatch.setattr(shards, "LEAST_FILLED", 1)  # no id ends a shard
     made = [*parts(2), *parts(3, 50_000)[2:]]
     small, large = made[0], made[2]
     tasks = plan_shards(tmp_path, "steps", "test", [small, small, large, small])
@@ -94,6 +95,54 @@ def test_a_trajectory_larger_than_a_shard_stands_in_one_of_its_own(parts, tmp_pa
     assert [task.name for task in tasks] == [
         f"data/steps/test-0000{index}-of-00003.parquet" for index in range(3)
     ]
+
+
+def test_a_shard_of_steps_has_a_bounded_number_of_trajectories(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "MOST_TRAJECTORIES", 3)
+    made = parts(7)
+    assert [len(task.parts) for task in plan_shards(tmp_path, "steps", "test", made)] == [3, 3, 1]
+    assert [len(task.parts) for task in plan_shards(tmp_path, "trajectories", "test", made)] == [7]
+
+
+class Sized:
+    """A part by its id and its size alone."""
+
+    def __init__(self, number: int, size: int):
+        self.trajectory_id, self.sizes = f"shop/a/shop.{number:05d}", {"trajectories": size}
+
+
+def groups(made, earlier=()):
+    tasks = plan_shards(None, "trajectories", "test", made, earlier)
+    return [tuple(part.trajectory_id for part in task.parts) for task in tasks]
+
+
+def test_an_added_trajectory_changes_the_shard_that_it_falls_into_and_no_other():
+    chance = random.Random(0)
+    made = [Sized(number, chance.randint(10_000, 50_000)) for number in range(5_000)]
+    added = chance.randrange(1, 4_999)
+    before, after = groups(made[:added] + made[added + 1 :]), groups(made)
+    sizes = {part.trajectory_id: part.sizes["trajectories"] for part in made}
+    assert len(before) > 20  # 150 MB in shards of 2 to 8 MB
+    assert all(sum(map(sizes.get, ids)) <= shards.TEXT_SHARD_BYTES for ids in after)
+    assert all(sum(map(sizes.get, ids)) >= 2_000_000 for ids in after[:-1])
+    assert len(set(after) - set(before)) <= 2  # itself, and where it no longer ends at an id the next
+
+
+def test_with_the_shards_of_an_earlier_build_what_is_new_follows_and_nothing_moves():
+    made = [Sized(number, 3_000_000) for number in range(8)]
+    ids = [part.trajectory_id for part in made]
+    found = groups(made, [[ids[3], ids[1]], [ids[6], "shop/a/gone"], ["shop/a/gone-too"]])
+    assert found[:2] == [(ids[3], ids[1]), (ids[6],)]  # as they were, without what is gone
+    assert sorted(sum(found[2:], ())) == [ids[0], ids[2], ids[4], ids[5], ids[7]]
+
+
+def test_pages_of_text_end_by_content_and_are_indexed_and_a_trajectorys_steps_are_read_whole(parts, tmp_path):
+    made = parts(2)
+    indexed = {}
+    for name in ("trajectories", "steps"):
+        ((_, path),) = write(tmp_path, name, made)
+        indexed[name] = pq.ParquetFile(path).metadata.row_group(0).column(0).has_offset_index
+    assert indexed == {"trajectories": True, "steps": False}
 
 
 def test_no_parts_make_no_shard(tmp_path):
