@@ -21,6 +21,7 @@ from submissions.labels.annotation_state import (
     open_questions,
 )
 from submissions.labels.assignment import new_assignments
+from submissions.labels.gold import known_answers, with_gold
 from submissions.moderation.actions import Actions, checked_line, require_maintainer
 from submissions.records.database import transaction
 from submissions.records.event_log import Event, lock_event_log
@@ -71,11 +72,16 @@ class AnnotationActions(Actions):
             name = self._state(session).accounts[annotator]
             return self._add(session, "uninvited", actor, {"account": name})
 
-    def assign(self, trajectories: Iterable[str], share: float, seed: int, actor: Actor) -> int:
-        """Assign trajectories to those who are invited; how many assignments were added. See `assigning`."""
+    def assign(
+        self, trajectories: Iterable[str], share: float, seed: int, actor: Actor, gold_share: float = 0.0
+    ) -> int:
+        """Assign trajectories to those who are invited; how many assignments were added. See `assignment`,
+        and `gold` for ``gold_share``, the share of gold items on top."""
         require_maintainer(actor)
         if not 0 <= share <= 1:
             raise SubmissionError("the share of second annotations is a number from 0 to 1")
+        if not 0 <= gold_share <= 1:
+            raise SubmissionError("the share of gold items is a number from 0 to 1")
         found = [self.suite.find(name) for name in trajectories]
         if None in found:
             raise SubmissionError("some of these trajectories are not in the suite")
@@ -87,6 +93,7 @@ class AnnotationActions(Actions):
             people = sorted(state.active)
             ids = [trajectory.trajectory_id for trajectory in found if trajectory]
             assignments = new_assignments(ids, people, state.assigned, finished, share, seed)
+            assignments = with_gold(state, assignments, gold_share, seed)
             if assignments:
                 self._add(session, "assigned", actor, {"assignments": [list(each) for each in assignments]})
             return len(assignments)
@@ -95,7 +102,8 @@ class AnnotationActions(Actions):
         """Keep somebody's answers on a trajectory of theirs; gives the sequence of the event that stands.
 
         ``seen`` is the sequence of the answers that the draft was made from, 0 where there were none. Raises
-        SavedElsewhere where others came between. Saving what stands already adds nothing.
+        SavedElsewhere where others came between, unless the same client sent them: it did not get our answer.
+        Saving what stands already adds nothing; skipping it once more puts it at the end again.
         """
         body = draft.body()
         with transaction(self.engine) as session:
@@ -105,9 +113,9 @@ class AnnotationActions(Actions):
                 raise PermissionDenied(NOT_YOURS)
             before = state.saved.get((trajectory_id, annotator))
             if before is not None:
-                if before.is_same(draft):
+                if before.is_same(draft) and not (draft.is_skipped and before.sequence == seen):
                     return before.sequence
-                if before.sequence != seen:
+                if before.sequence != seen and not (draft.client and draft.client == before.client):
                     raise SavedElsewhere
                 if state.is_closed(trajectory_id, annotator):
                     raise SubmissionError(
@@ -115,6 +123,19 @@ class AnnotationActions(Actions):
                     )
             whole = {"trajectory_id": trajectory_id, "annotator": annotator, **body}
             return self._add(session, "annotated", actor, whole).sequence
+
+    def mark_gold(self, trajectory_id: str, actor: Actor, is_gold: bool = True) -> Event:
+        """Make a finished trajectory a gold item with the answers that count now, or end that."""
+        require_maintainer(actor)
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            if (trajectory_id in state.gold) == is_gold:
+                raise SubmissionError(f"this trajectory is {'already' if is_gold else 'not'} a gold item")
+            if not state.may_see_answers(trajectory_id, state.annotator_of(actor.name), is_maintainer=True):
+                raise PermissionDenied(NOT_YOURS)
+            answers = known_answers(state, trajectory_id) if is_gold else None
+            body = {"trajectory_id": trajectory_id, "answers": answers}
+            return self._add(session, "gold_marked", actor, body)
 
     def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
         """Decide a question of a trajectory; an earlier decision stays in the log.

@@ -148,11 +148,13 @@ class AnnotationService:
         seed: int,
         available: Collection[str],
         actor: Actor,
+        gold_share: float = 0.0,
     ) -> int:
         """Assign trajectories of a split ("both": of each) to the invited; how many assignments were added.
 
         ``most`` bounds how many new ones, evenly over the benchmarks; None for all. ``available`` are those
-        that can be looked at, ``share`` (0 to 1) is that of second annotations. Raises as `actions.assign`.
+        that can be looked at, ``share`` (0 to 1) is that of second annotations, ``gold_share`` that of gold
+        items on top. Raises as `actions.assign`.
         """
         assigned = self.now().assigned
         ids = [
@@ -163,7 +165,7 @@ class AnnotationService:
             if trajectory.trajectory_id in available and trajectory.trajectory_id not in assigned
         ]
         wanted = ids if most is None else chosen(ids, max(0, most), seed)
-        return self.actions.assign(wanted, share, seed, actor)
+        return self.actions.assign(wanted, share, seed, actor, gold_share)
 
     def agreement(self) -> AgreementReport:
         """How far annotators agree, by the answers they gave and not by what was decided later."""

@@ -31,18 +31,31 @@ from submissions.records.database import snapshot
 from submissions.records.event_log import ANNOTATION_KINDS, Event, events_after, number_of_events
 
 LONGEST_SECONDS: Final = 7 * 24 * 3600.0
-FIRST, SECOND = 1, 2
-"""The places of an assignment: whose annotation is the primary one, and whose measures agreement."""
+FIRST, SECOND, GOLD = 1, 2, 0
+"""The places of an assignment: whose annotation is the primary one, whose measures agreement, and whose is
+compared with known answers (see `gold`)."""
+FLAG_LENGTH: Final = 1_000
+HIGHEST_STEP: Final = 100_000
+CLIENT_LENGTH: Final = 64
 
 
 @dataclass(frozen=True, repr=False)
 class Draft:
-    """Answers on one trajectory as they are now, by question; one without an answer may be left out."""
+    """Answers on one trajectory as they are now, by question; one without an answer may be left out.
+
+    ``step`` is the number of the step that decided success, ``flag`` says why maintainers should look at the
+    trajectory. One that ``is_skipped`` comes again at the end of the queue. ``client`` names the browser's
+    page that saves, which may save again where the answer to its last call got lost.
+    """
 
     answers: Mapping[str, str | None] = field(default_factory=dict)
     comment: str = ""
     seconds: float = 0.0
     is_done: bool = False
+    step: int | None = None
+    flag: str = ""
+    is_skipped: bool = False
+    client: str = ""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # without its answers: it may stand in a log
@@ -56,6 +69,16 @@ class Draft:
             "comment": self.comment.strip(),
             "seconds": round(float(self.seconds), 1),
             "is_done": self.is_done,
+            **{name: value for name, value in self._more().items() if value not in (None, "", False)},
+        }
+
+    def _more(self) -> dict[str, Any]:
+        """What is in an event where it says something: events from before these were do not have them."""
+        return {
+            "step": self.step,
+            "flag": self.flag.strip(),
+            "is_skipped": self.is_skipped,
+            "client": self.client,
         }
 
     def _problems(self) -> list[str]:
@@ -73,6 +96,14 @@ class Draft:
             problems.append("comment: contains invalid Unicode; write it again")
         if not (math.isfinite(self.seconds) and 0 <= self.seconds <= LONGEST_SECONDS):
             problems.append("seconds: write a number from 0 to those of a week")
+        if len(self.flag) > FLAG_LENGTH or not is_utf8(self.flag):
+            problems.append(f"flag: write the reason in up to {FLAG_LENGTH:,} characters")
+        if self.step is not None and not 0 <= self.step <= HIGHEST_STEP:
+            problems.append("step: name a step of the trajectory by its number")
+        if len(self.client) > CLIENT_LENGTH or not (self.client.isascii() and self.client.isprintable()):
+            problems.append(f"client: write up to {CLIENT_LENGTH} letters and digits")
+        if self.is_done and self.is_skipped:
+            problems.append("is_skipped: a finished trajectory is not skipped")
         missing = [QUESTION_TITLES[question] for question in QUESTIONS if not self.answers.get(question)]
         if self.is_done and missing:
             problems.append(f"not answered yet: {', '.join(missing)}; answer, or choose Unsure")
@@ -93,8 +124,10 @@ class SavedAnswers(Draft):
     def is_same(self, draft: Draft) -> bool:
         """Whether saving the draft would say nothing new; the seconds alone are not worth an event."""
         answers = {question: answer for question, answer in draft.answers.items() if answer}
-        same = (answers, draft.comment.strip(), draft.is_done)
-        return (dict(self.answers), self.comment, self.is_done) == same
+        texts = (draft.comment.strip(), draft.flag.strip())
+        same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped)
+        ours = (dict(self.answers), self.comment, self.flag, self.is_done, self.step, self.is_skipped)
+        return ours == same
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -123,6 +156,11 @@ class AssignedTask:
     def is_done(self) -> bool:
         return self.saved is not None and self.saved.is_done
 
+    @property
+    def order(self) -> int:
+        """Where it stands in a queue: 0, or behind all others, as it was skipped."""
+        return self.saved.sequence if self.saved is not None and self.saved.is_skipped else 0
+
 
 @dataclass(frozen=True, repr=False)
 class AnnotationState:
@@ -131,6 +169,9 @@ class AnnotationState:
     ``accounts`` maps every annotator's opaque id to the account, ``active`` has the ids of those invited now.
     ``assigned`` maps a trajectory to the annotator at each place, ``saved`` a trajectory and annotator to the
     answers, ``decisions`` a trajectory and question to all that was decided of it, the newest last.
+    ``queues`` has what was ever assigned to an annotator, in that order; ``gold`` the known answers of gold
+    items, ``gold_tasks`` who got which of them. ``last_done`` is what an annotator finished last, as long as
+    something else of theirs is open: until the next one is done it can be undone, and stays blind.
     """
 
     accounts: Mapping[str, str] = field(default_factory=dict)
@@ -138,6 +179,10 @@ class AnnotationState:
     assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     saved: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
     decisions: Mapping[tuple[str, str], tuple[Resolution, ...]] = field(default_factory=dict)
+    queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    gold_tasks: frozenset[tuple[str, str]] = frozenset()
+    last_done: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"AnnotationState({len(self.active)} annotators, {len(self.assigned)} trajectories)"
@@ -151,8 +196,21 @@ class AnnotationState:
         found = self.id_of(account)
         return found if found in self.active else None
 
+    def place_of(self, trajectory_id: str, annotator: str) -> int | None:
+        """Somebody's place in the assignment of a trajectory; None where it is not in their queue."""
+        places = self.assigned.get(trajectory_id, {})
+        found = next((place for place, who in places.items() if who == annotator), None)
+        return GOLD if found is None and (trajectory_id, annotator) in self.gold_tasks else found
+
     def is_assigned(self, trajectory_id: str, annotator: str) -> bool:
-        return annotator in self.assigned.get(trajectory_id, {}).values()
+        return self.place_of(trajectory_id, annotator) is not None
+
+    def is_gold(self, trajectory_id: str, annotator: str) -> bool:
+        return self.place_of(trajectory_id, annotator) == GOLD
+
+    def has_met(self, trajectory_id: str, annotator: str) -> bool:
+        """Whether somebody has a trajectory in their queue, or has answered it before."""
+        return self.is_assigned(trajectory_id, annotator) or (trajectory_id, annotator) in self.saved
 
     def is_done(self, trajectory_id: str, annotator: str) -> bool:
         found = self.saved.get((trajectory_id, annotator))
@@ -160,22 +218,32 @@ class AnnotationState:
 
     def is_closed(self, trajectory_id: str, annotator: str) -> bool:
         """Whether an annotation may change no more: it is done, and others' answers can be seen now."""
+        if self.can_undo(trajectory_id, annotator):
+            return False
         others = {who for who, _ in self.finished(trajectory_id)} - {annotator}
         is_seen = bool(others) or any((trajectory_id, question) in self.decisions for question in QUESTIONS)
         return self.is_done(trajectory_id, annotator) and is_seen
 
+    def can_undo(self, trajectory_id: str, annotator: str) -> bool:
+        """Whether it is what somebody has just finished, so that they may yet change it unseen."""
+        return self.last_done.get(annotator) == trajectory_id
+
     def queue(self, annotator: str) -> tuple[AssignedTask, ...]:
-        """What is assigned to somebody, in the order of assigning."""
-        return tuple(
+        """What is assigned to somebody, in the order of assigning; what they skipped comes last."""
+        tasks = [
             AssignedTask(trajectory_id, place, self.saved.get((trajectory_id, annotator)))
-            for trajectory_id, places in self.assigned.items()
-            for place, who in places.items()
-            if who == annotator
-        )
+            for trajectory_id in self.queues.get(annotator, ())
+            if (place := self.place_of(trajectory_id, annotator)) is not None
+        ]
+        return tuple(sorted(tasks, key=lambda task: task.order))
 
     def blind_items(self, annotator: str) -> frozenset[str]:
-        """What somebody has yet to answer: nobody's opinion on it is for them."""
-        return frozenset(task.trajectory_id for task in self.queue(annotator) if not task.is_done)
+        """What somebody has yet to answer, or may yet undo: nobody's opinion on it is for them."""
+        return frozenset(
+            task.trajectory_id
+            for task in self.queue(annotator)
+            if not task.is_done or self.can_undo(task.trajectory_id, annotator)
+        )
 
     def finished(self, trajectory_id: str) -> tuple[tuple[str, SavedAnswers], ...]:
         """The finished annotations of a trajectory: the first place, the second, then any earlier ones."""
@@ -184,7 +252,7 @@ class AnnotationState:
         return tuple(
             (who, self.saved[trajectory_id, who])
             for who in people
-            if who and self.is_done(trajectory_id, who)
+            if who and self.is_done(trajectory_id, who) and not self.is_gold(trajectory_id, who)
         )
 
     def decided(self, trajectory_id: str) -> Mapping[str, Resolution]:
@@ -193,9 +261,14 @@ class AnnotationState:
         return {question: decisions[-1] for question, decisions in found if decisions}
 
     def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
-        """Whether somebody may see what others answered: never before they have answered themselves."""
+        """Whether somebody may see what others answered: never before they have answered themselves.
+
+        An annotator does not learn by the discussion which of their items were gold.
+        """
         if annotator is not None and self.is_assigned(trajectory_id, annotator):
-            return self.is_done(trajectory_id, annotator)
+            if not self.is_done(trajectory_id, annotator) or self.can_undo(trajectory_id, annotator):
+                return False
+            return is_maintainer or not self.is_gold(trajectory_id, annotator)
         has_done = annotator is not None and self.is_done(trajectory_id, annotator)
         return is_maintainer or has_done
 
@@ -211,6 +284,13 @@ def fold_annotations(
     """
     accounts, active = dict(before.accounts), set(before.active)
     assigned, saved, decisions = dict(before.assigned), dict(before.saved), dict(before.decisions)
+    queues, gold, gold_tasks = dict(before.queues), dict(before.gold), set(before.gold_tasks)
+    last_done = dict(before.last_done)
+
+    def state() -> AnnotationState:
+        more = (queues, gold, frozenset(gold_tasks), last_done)
+        return AnnotationState(accounts, frozenset(active), assigned, saved, decisions, *more)
+
     for event in events:
         body = event.body
         match event.kind:
@@ -220,16 +300,34 @@ def fold_annotations(
             case "uninvited":
                 active -= {who for who, name in accounts.items() if is_same_name(name, body["account"])}
             case "assigned":
-                for trajectory_id, annotator, place in body["assignments"]:
-                    if knows(trajectory_id):
+                added: dict[str, list[str]] = {}
+                of_suite = [each for each in body["assignments"] if knows(each[0])]
+                for trajectory_id, annotator, place in of_suite:
+                    added.setdefault(annotator, []).append(trajectory_id)
+                    if place == GOLD:
+                        gold_tasks.add((trajectory_id, annotator))
+                    else:
                         assigned[trajectory_id] = {**assigned.get(trajectory_id, {}), place: annotator}
+                for annotator, names in added.items():
+                    queues[annotator] = tuple(dict.fromkeys((*queues.get(annotator, ()), *names)))
+            case "gold_marked" if knows(body["trajectory_id"]):
+                if body["answers"] is None:
+                    gold.pop(body["trajectory_id"], None)
+                else:
+                    gold[body["trajectory_id"]] = MappingProxyType(body["answers"])
             case "annotated" if knows(body["trajectory_id"]):
-                saved[body["trajectory_id"], body["annotator"]] = _saved_answers(event)
+                key = body["trajectory_id"], body["annotator"]
+                was_done = key in saved and saved[key].is_done
+                saved[key] = _saved_answers(event)
+                if body["is_done"] and not was_done:
+                    last_done[key[1]] = key[0]
+                    if all(task.is_done for task in state().queue(key[1])):
+                        del last_done[key[1]]
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
                 decision = Resolution(body["answer"], body["reason"], event.actor, event.at, event.sequence)
                 decisions[key] = (*decisions.get(key, ()), decision)
-    return AnnotationState(accounts, frozenset(active), assigned, saved, decisions)
+    return state()
 
 
 def _saved_answers(event: Event) -> SavedAnswers:
@@ -240,6 +338,10 @@ def _saved_answers(event: Event) -> SavedAnswers:
         comment=body["comment"],
         seconds=body["seconds"],
         is_done=body["is_done"],
+        step=body.get("step"),
+        flag=body.get("flag", ""),
+        is_skipped=body.get("is_skipped", False),
+        client=body.get("client", ""),
         at=event.at,
         sequence=event.sequence,
     )

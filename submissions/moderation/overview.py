@@ -122,6 +122,7 @@ PUBLIC_FIELDS: Final = MappingProxyType(
         "identified": ("account", "name"),
         "scored": ("submission_id", "label_version", "policy"),
         "annotated": ("trajectory_id", "annotator", "is_done"),
+        "gold_marked": ("trajectory_id",),
         "resolved": ("trajectory_id", "question"),
         "disputed": ("dispute_id", "trajectory_id", "question", "split"),
         "dispute_decided": ("dispute_id",),

@@ -31,7 +31,7 @@ from submissions.records.models import Account, EventRow, Judge, Score, Submissi
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
     "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored", "labels_published",
-    "invited", "uninvited", "assigned", "annotated", "resolved", "disputed", "dispute_decided",
+    "invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved", "disputed", "dispute_decided",
     "error_tagged", "counted", "salted", "refreshed", "identified",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
@@ -43,7 +43,9 @@ STATUS_KINDS: Final = frozenset(
     )
 )  # fmt: skip
 """What the statuses of submissions, names of judges, closed accounts and shown scores are folded from."""
-ANNOTATION_KINDS: Final = frozenset(("invited", "uninvited", "assigned", "annotated", "resolved"))
+ANNOTATION_KINDS: Final = frozenset(
+    ("invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved")
+)
 DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS

@@ -73,6 +73,7 @@ GET  /api/discuss/agreement                            401 403 403 200 401
 POST /api/discuss/decisions                            401 403 403 422 401
 POST /api/discuss/invite                               401 403 403 422 401
 POST /api/discuss/uninvite                             401 403 403 422 401
+POST /api/discuss/gold                                 401 403 403 422 401
 POST /api/discuss/assign                               401 403 403 409 401
 POST /api/discuss/publish                              401 403 403 422 401
 

@@ -19,14 +19,14 @@ from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from submissions.intake.declaration import NAME_LENGTH
 from submissions.labels.annotation_actions import NOT_YOURS
 from submissions.labels.annotation_service import AnnotationService
-from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
+from submissions.labels.annotation_state import FLAG_LENGTH, AssignedTask, Draft, SavedAnswers
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import rescore
 
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
-MOST_ANSWER_BYTES = 6 * COMMENT_LENGTH + 4_000
-"""JSON may spell a letter of the comment in six bytes."""
+MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
+"""JSON may spell a letter of a text in six bytes."""
 
 
 class Answers(BaseModel):
@@ -42,6 +42,12 @@ class Answers(BaseModel):
     seconds: float = Field(0.0, description="Seconds spent on it so far.")
     is_done: bool = Field(False, description="Whether it is finished; every question then needs an answer.")
     seen: int = Field(0, description="The value of `saved` when the answers were loaded.")
+    step: int | None = Field(None, description="The number of the step that decided success; optional.")
+    flag: str = Field("", description="Why maintainers should look at the trajectory; empty for no reason.")
+    is_skipped: bool = Field(False, description="Whether it comes again at the end of the queue.")
+    client: str = Field(
+        "", description="The same random text with every call of a page: it may save again after an error."
+    )
 
 
 def build_annotating_router(annotations: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
@@ -82,7 +88,7 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
         """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
         saved in between. ``next`` is the item to continue with."""
         trajectory_id = reader.named(body.item, body.trajectory_id)
-        draft = Draft(body.answers, body.comment, body.seconds, body.is_done)
+        draft = Draft(**body.model_dump(exclude={"item", "trajectory_id", "seen"}))
         require_open(annotations.service)
         saved = annotations.actions.save(trajectory_id, draft, body.seen, reader.actor)
         following = next_of(annotations.now().queue(reader.annotator or ""), trajectory_id)
@@ -114,15 +120,10 @@ def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
 
 
 def _answers_response(given: SavedAnswers | None) -> dict:
-    if given is None:
-        return {"answers": {}, "comment": "", "seconds": 0.0, "is_done": False, "saved": 0}
-    return {
-        "answers": dict(given.answers),
-        "comment": given.comment,
-        "seconds": given.seconds,
-        "is_done": given.is_done,
-        "saved": given.sequence,
-    }
+    draft = given or Draft()
+    names = ("comment", "seconds", "is_done", "step", "flag", "is_skipped")
+    found = {name: getattr(draft, name) for name in names}
+    return {"answers": dict(draft.answers), **found, "saved": given.sequence if given else 0}
 
 
 class Invitation(BaseModel):
@@ -143,7 +144,21 @@ class Assigning(BaseModel):
     percent_twice: float = Field(
         10, ge=0, le=100, description="The percentage of assigned trajectories that get a second annotation."
     )
+    percent_gold: float = Field(
+        0,
+        ge=0,
+        le=100,
+        description="The percentage of gold items on top of what each annotator gets.",
+    )
     seed: int = Field(1, ge=0, lt=2**31, description="Seed of the random assignment.")
+
+
+class GoldMark(BaseModel):
+    """Whether a trajectory is a gold item."""
+
+    model_config = ConfigDict(extra="forbid")
+    trajectory_id: str = Field(max_length=300)
+    gold: Literal["yes", "no"] = Field("yes", description="no: it is given to nobody any more.")
 
 
 class Publication(BaseModel):
@@ -185,10 +200,21 @@ def build_annotation_admin_router(
         available = {name for dataset in explorer.datasets() for name in dataset.index.by_id}
         most = None if body.most == "" else body.most
         require_open(service)
+        shares = body.percent_twice / 100, body.percent_gold / 100
         added = annotations.assign(
-            body.split, most, body.percent_twice / 100, body.seed, available, reader.actor
+            body.split, most, shares[0], body.seed, available, reader.actor, gold_share=shares[1]
         )
         return recorded(service, assignments=added)
+
+    @router.post(
+        f"{DISCUSSION_API}/gold",
+        summary="Make a finished trajectory a gold item, or end that; for maintainers",
+    )
+    def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
+        """Its answers as they count now are the known ones. Annotators meet it among others."""
+        require_open(service)
+        annotations.actions.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
+        return recorded(service, trajectory_id=body.trajectory_id)
 
     @router.post(
         f"{DISCUSSION_API}/publish",

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from submissions.errors import PermissionDenied, SubmissionError
 from submissions.labels.annotation_actions import SavedElsewhere
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft
+from submissions.labels.gold import gold_agreement
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
 from submissions.scoring.board import BoardMaker
@@ -138,12 +140,78 @@ def test_two_devices_do_not_overwrite_each_other_and_a_repeated_call_is_no_secon
 
 
 def test_an_answer_changes_until_anothers_can_be_seen(annotating):
-    name = queue_of(annotating, ADA)[0]
+    name, other = queue_of(annotating, ADA)[:2]
     seen = annotating.actions.save(name, said("yes"), 0, ADA)
-    seen = annotating.actions.save(name, said("no"), seen, ADA)
     annotating.actions.save(name, said("yes"), 0, BOB)
+    seen = annotating.actions.save(name, said("no"), seen, ADA)  # until she finishes another one
+    annotating.actions.save(other, said("no"), 0, ADA)
     with pytest.raises(SubmissionError, match="closed"):
         annotating.actions.save(name, said("yes"), seen, ADA)
+
+
+def test_a_page_whose_call_got_no_answer_saves_again_and_another_page_does_not(annotating):
+    name = queue_of(annotating, ADA)[0]
+    annotating.actions.save(name, replace(said(is_done=False), client="one"), 0, ADA)
+    later = replace(said(comment="more", is_done=False), client="one")
+    seen = annotating.actions.save(name, later, 0, ADA)  # as if no answer had come
+    with pytest.raises(SavedElsewhere):
+        annotating.actions.save(name, replace(said("no"), client="two"), 0, ADA)
+    assert annotating.actions.save(name, replace(said("no"), client="two"), seen, ADA) > seen
+
+
+def test_a_step_a_flag_and_skipping_are_kept_and_checked(annotating):
+    name = queue_of(annotating, ADA)[0]
+    draft = replace(said(is_done=False), step=3, flag=" no pictures ", is_skipped=True)
+    seen = annotating.actions.save(name, draft, 0, ADA)
+    found = annotating.now().saved[name, "annotator-1"]
+    assert (found.step, found.flag, found.is_skipped) == (3, "no pictures", True)
+    assert queue_of(annotating, ADA)[-1] == name
+    assert annotating.actions.save(name, draft, 0, ADA) == seen  # the same call, sent again
+    assert annotating.actions.save(name, draft, seen, ADA) > seen  # skipped once more
+    for wrong in ({"step": -1}, {"step": 10**6}, {"flag": "x" * 1_001}, {"client": "é"}, {"is_done": True}):
+        with pytest.raises(SubmissionError):
+            annotating.actions.save(name, replace(draft, **wrong), seen, ADA)
+
+
+def test_gold_items_come_from_what_is_finished_and_decided_and_are_mixed_into_queues(annotating):
+    first, second, third = queue_of(annotating, ADA)[:3]
+    actions = annotating.actions
+    with pytest.raises(PermissionDenied):
+        actions.mark_gold(first, BOB)
+    with pytest.raises(SubmissionError, match="nobody has finished"):
+        actions.mark_gold(first, GRACE)
+    for name in (first, second, third):
+        actions.save(name, said("yes"), 0, ADA)
+        actions.save(name, said("no" if name == first else "yes"), 0, BOB)
+    with pytest.raises(SubmissionError, match="decide it first"):
+        actions.mark_gold(first, GRACE)
+    actions.resolve(first, "success", "no", "Bob is right", GRACE)
+    for name in (first, second, third):
+        actions.mark_gold(name, GRACE)
+    with pytest.raises(SubmissionError, match="already"):
+        actions.mark_gold(first, GRACE)
+    assert annotating.now().gold[first]["success"] == "no"
+    actions.invite("eve", GRACE)
+    more = [trajectory.trajectory_id for trajectory in annotating.service.suite.split("test")[4:16]]
+    before = annotating.agreement()
+    # Of twelve trajectories Eve, who has nothing yet, gets five; 0.4 times five on top are two gold items,
+    # and Ada and Bob have met them all.
+    assert actions.assign(more, 0, 1, GRACE, gold_share=0.4) == 14
+    gold = [name for name in queue_of(annotating, EVE) if name in (first, second, third)]
+    assert (len(gold), len(queue_of(annotating, EVE))) == (2, 7)
+    for name in gold:
+        actions.save(name, said("no"), 0, EVE)
+    after = annotating.agreement()
+    assert (after.doubles, after.annotators, after.annotations) == (
+        before.doubles,
+        before.annotators,
+        before.annotations,
+    )
+    (found,) = gold_agreement(annotating.now())
+    assert (found.account, found.done, found.equal["success"]) == ("eve", 2, gold.count(first))
+    actions.mark_gold(first, GRACE, is_gold=False)
+    with pytest.raises(SubmissionError, match="not a gold item"):
+        actions.mark_gold(first, GRACE, is_gold=False)
 
 
 def test_a_decision_has_a_reason_and_an_answer_of_its_question(annotating):
@@ -169,6 +237,8 @@ def test_annotators_decide_what_is_open_and_only_after_their_own_answer(annotati
     with pytest.raises(PermissionDenied):
         annotating.actions.resolve(name, "success", "no", "why", EVE)
     annotating.actions.save(name, said("no"), 0, BOB)
+    for actor in (ADA, BOB):
+        annotating.actions.save(queue_of(annotating, actor)[1], said("no"), 0, actor)
     with pytest.raises(SubmissionError, match="not open"):
         annotating.actions.resolve(name, "repetition", "yes", "why", BOB)
     annotating.actions.resolve(name, "success", "no", "why", BOB)

@@ -96,6 +96,8 @@ def test_the_discussion_shows_each_person_only_what_they_have_done(annotating):
     annotating.actions.save(one, said("unsure", comment="which shop?"), 0, ADA)
     annotating.actions.save(two, said("unsure"), 0, ADA)
     annotating.actions.save(two, said("yes"), 0, BOB)
+    for actor in (ADA, BOB):  # until then what they finished last can be undone, and stays blind
+        annotating.actions.save(queue_of(annotating, ADA)[3], said("yes"), 0, actor)
     state = annotating.now()
 
     def seen(who, is_maintainer=False):

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.labels.annotation_state import AnnotationState, fold_annotations
+from submissions.labels.annotation_state import AnnotationState, fold_annotations, open_questions
+from submissions.labels.gold import gold_agreement
 from submissions.records.event_log import Event
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,6 +70,8 @@ def test_nobody_may_see_answers_before_giving_their_own():
         return state.may_see_answers(NAMES[0], who, is_maintainer)
 
     state = fold_annotations(everybody(), [annotated(NAMES[0], "annotator-1", 5, success="yes")])
+    assert [may(state, "annotator-1"), may(state, "annotator-2")] == [False, False]  # it can yet be undone
+    state = fold_annotations(state, [annotated(NAMES[1], "annotator-1", 6, success="yes")])
     assert [may(state, "annotator-1"), may(state, "annotator-2")] == [True, False]
     assert not may(state, "annotator-2", is_maintainer=True)
     assert may(state, None, is_maintainer=True)
@@ -82,9 +85,72 @@ def test_an_annotation_is_closed_once_others_answers_can_be_seen():
     state = fold_annotations(everybody(), [annotated(NAMES[0], "annotator-1", 5, success="yes")])
     assert not state.is_closed(NAMES[0], "annotator-1")
     both = fold_annotations(state, [annotated(NAMES[0], "annotator-2", 6, success="no")])
+    assert not both.is_closed(NAMES[0], "annotator-1")  # it can yet be undone, and stays blind
+    assert both.blind_items("annotator-1") == {*NAMES}
+    assert both.is_closed(NAMES[0], "annotator-2")  # who has nothing else to do
+    both = fold_annotations(both, [annotated(NAMES[1], "annotator-1", 7, success="yes")])
     assert both.is_closed(NAMES[0], "annotator-1")
+    assert both.blind_items("annotator-1") == set()
+    state = fold_annotations(state, [annotated(NAMES[1], "annotator-1", 7, success="yes")])
     body = {"trajectory_id": NAMES[0], "question": "success", "answer": "no", "reason": "x"}
     assert fold_annotations(state, [record("resolved", body)]).is_closed(NAMES[0], "annotator-1")
+
+
+def test_what_was_finished_before_the_last_one_stays_closed_where_the_last_one_is_taken_back():
+    """Else an annotator who has seen others' answers could change their own."""
+    names = [*NAMES, "webarena/a/3"]
+    state = fold_annotations(everybody(), [
+        record("assigned", {"assignments": [[names[2], "annotator-1", 1]]}),
+        annotated(names[0], "annotator-2", 2, success="no"),
+        annotated(names[0], "annotator-1", 3, success="yes"),
+        annotated(names[1], "annotator-1", 4, success="yes"),
+        annotated(names[1], "annotator-1", 5, is_done=False, success="no"),
+    ])  # fmt: skip
+    assert state.is_closed(names[0], "annotator-1")
+    assert state.blind_items("annotator-1") == {*names[1:]}
+
+
+def test_what_is_skipped_comes_at_the_end_of_the_queue_in_the_order_of_skipping():
+    names = [f"webarena/a/{number}" for number in range(4)]
+    state = fold_annotations(AnnotationState(), [
+        record("invited", {"account": "ada", "annotator": "annotator-1"}),
+        record("assigned", {"assignments": [[name, "annotator-1", 1] for name in names]}),
+        annotated(names[2], "annotator-1", 3, is_done=False),
+    ])  # fmt: skip
+
+    def skipped(state, name, sequence):
+        body = {**annotated(name, "annotator-1", sequence, is_done=False).body, "is_skipped": True}
+        return fold_annotations(state, [record("annotated", body, sequence)])
+
+    def order(state):
+        return [names.index(task.trajectory_id) for task in state.queue("annotator-1")]
+
+    state = skipped(skipped(state, names[1], 4), names[0], 5)
+    assert order(state) == [2, 3, 1, 0]
+    assert order(skipped(state, names[1], 6)) == [2, 3, 0, 1]
+    assert order(fold_annotations(state, [annotated(names[1], "annotator-1", 6)])) == [1, 2, 3, 0]
+
+
+def test_a_gold_item_is_in_its_queue_and_no_second_annotation():
+    known = {"success": "yes", "side_effect": "no", "repetition": "no", "optimality": "4"}
+    state = fold_annotations(everybody(), [
+        annotated(NAMES[1], "annotator-1", 4, **known),
+        record("gold_marked", {"trajectory_id": NAMES[1], "answers": known}, 5),
+        record("assigned", {"assignments": [[NAMES[1], "annotator-2", 0]]}, 6),
+    ])  # fmt: skip
+    assert [task.trajectory_id for task in state.queue("annotator-2")] == [*NAMES]
+    assert (state.is_gold(NAMES[1], "annotator-2"), state.is_gold(NAMES[1], "annotator-1")) == (True, False)
+    state = fold_annotations(state, [annotated(NAMES[1], "annotator-2", 7, **{**known, "success": "no"})])
+    assert [who for who, _ in state.finished(NAMES[1])] == ["annotator-1"]
+    assert open_questions(state, NAMES[1]) == ()
+    (found,) = gold_agreement(state)
+    assert (found.annotator, found.done) == ("annotator-2", 1)
+    assert dict(found.equal) == {"success": 0, "side_effect": 1, "repetition": 1, "optimality": 1}
+    state = fold_annotations(state, [annotated(NAMES[0], "annotator-2", 8)])
+    assert not state.may_see_answers(NAMES[1], "annotator-2", is_maintainer=False)
+    assert state.may_see_answers(NAMES[1], None, is_maintainer=True)
+    ended = fold_annotations(state, [record("gold_marked", {"trajectory_id": NAMES[1], "answers": None})])
+    assert (ended.gold, gold_agreement(ended)) == ({}, [])
 
 
 def test_no_part_of_the_state_shows_an_answer_in_its_repr():
