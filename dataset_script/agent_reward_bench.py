@@ -55,7 +55,7 @@ class AgentRewardBench(datasets.GeneratorBasedBuilder):
     def _info(self) -> datasets.DatasetInfo:
         configuration = CONFIGURATIONS[self.config.name]
         return datasets.DatasetInfo(
-            description=f"AgentRewardBench, {self.config.name}: a row is {configuration.row}.",
+            description=f"Runs of web agents, {self.config.name}: a row is {configuration.row}.",
             features=features(self.config.name),
             homepage="https://arxiv.org/abs/2504.08942",
         )

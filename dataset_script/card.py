@@ -4,10 +4,11 @@ paper's citation.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from core.suite import OFFICIAL
+from core.suites.profile import SuiteProfile, default_title
 from core.vocabulary import BENCHMARK_TITLES, LABELS, SPLITS
 from dataset_script.build.output import MARKER
 from dataset_script.schema import CONFIGURATIONS, DEFAULT, Column
@@ -26,8 +27,8 @@ PAPER_BIBTEX: Final = """@article{lu2025agentrewardbench,
 _LOADING: Final = """```python
 from datasets import load_dataset
 
-dataset = load_dataset("agent-reward-bench")  # the name of this folder, from the folder that it lies in
-steps = load_dataset("agent-reward-bench", "steps", split="dev", streaming=True)
+dataset = load_dataset("{suite}")  # the name of this folder, from the folder that it lies in
+steps = load_dataset("{suite}", "steps", split="dev", streaming=True)
 steps = steps.reshard()  # a trajectory at a time
 ```"""
 
@@ -39,7 +40,9 @@ used unlawfully or against the rights of others, says that third parties may hol
 allows research use where that is fair use, and asks that these terms go along with what is derived from it,
 as this dataset is."""
 
-_OTHER_SOURCE: Final = """Recorded runs of the suite `{suite}`, which is not the AgentRewardBench release."""
+_OTHER_SOURCE: Final = "Recorded runs of the suite `{suite}`."
+
+_SOFTWARE: Final = "Made with the software of AgentRewardBench; whoever uses it may cite:"
 
 _NO_LICENCE: Final = "No licence was declared when it was built."
 
@@ -62,7 +65,7 @@ submits verdicts is asked whether test labels were used."""
 @dataclass(frozen=True, slots=True)
 class CardFacts:
     """What a card says of a build: trajectories by split and reporting benchmark, and rows by configuration
-    and split, without those that have none. ``about`` is what the suite says of itself, in Markdown.
+    and split, without those that have none. ``about`` is what the suite says of its data, in Markdown.
     """
 
     suite: str
@@ -70,6 +73,7 @@ class CardFacts:
     rows: Mapping[str, Mapping[str, int]]
     is_blind: bool = False
     about: str = ""
+    profile: SuiteProfile = field(default_factory=SuiteProfile)
 
 
 def render_card(facts: CardFacts) -> str:
@@ -78,16 +82,18 @@ def render_card(facts: CardFacts) -> str:
     A split without rows is not listed in ``configs``: datasets 5.2 refuses a dataset that lists one.
     """
     official = facts.suite == OFFICIAL
-    title = "AgentRewardBench" if official else f"{facts.suite} (in the form of AgentRewardBench)"
-    title += ", blind" if facts.is_blind else ""
+    profile = facts.profile
+    title = (profile.title or default_title(facts.suite)) + (", blind" if facts.is_blind else "")
+    cited = PAPER_BIBTEX if official else profile.citation
     parts = [
         f"---\n{_front_matter(title, facts)}\n---",
         MARKER,
         f"# {title}",
+        *([profile.description] if profile.description else []),
         "Runs of web agents on tasks in a browser, made for judging judges: a row is one trajectory, as "
         "text, and on **dev** it carries what an expert said of it. Other configurations have the "
         "screenshots, every step, and what published judges said.",
-        _LOADING,
+        _LOADING.format(suite=facts.suite),
         "## Configurations",
         _configuration_table(facts),
         *([_BLIND] if facts.is_blind else []),
@@ -99,9 +105,10 @@ def render_card(facts: CardFacts) -> str:
         *_column_tables(facts),
         "## Source and terms",
         _OFFICIAL_SOURCE if official else _OTHER_SOURCE.format(suite=facts.suite),
-        *([] if official else [facts.about or _NO_LICENCE]),
+        *([] if official else [facts.about or _NO_LICENCE, *_links(profile)]),
         "## Citation",
-        f"```bibtex\n{PAPER_BIBTEX}\n```",
+        *([f"```bibtex\n{cited}\n```"] if cited else []),
+        *([] if official else [_SOFTWARE, f"```bibtex\n{PAPER_BIBTEX}\n```"]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -111,6 +118,12 @@ def size_category(rows: int) -> str:
     names = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B")
     names += ("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T")
     return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
+
+
+def _links(profile: SuiteProfile) -> list[str]:
+    """The suite's links as a list, if it has any."""
+    lines = [f"- {name}: <{address}>" for name, address in profile.links]
+    return ["\n".join(lines)] if lines else []
 
 
 def _front_matter(title: str, facts: CardFacts) -> str:
@@ -187,8 +200,6 @@ def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-FRAMEWORK: Final = "agent-reward-bench"
-
 _ABOUT: Final = {
     "success": "whether the agent reached the goal",
     "side_effect": "whether needless actions risked an unintended effect",
@@ -196,24 +207,23 @@ _ABOUT: Final = {
 }
 
 
-def render_eval_yaml(suite: str, splits: Collection[str], config: str = "trajectories") -> str:
+def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: str = "trajectories") -> str:
     """eval.yaml with one task for each label that judges are scored on.
 
     ``splits`` are those that the configuration ``config`` has rows in; judges are ranked on test, and a suite
-    without test rows is rehearsed on dev. Raises ValueError without any.
+    without test rows is rehearsed on dev. ``title`` is the suite's. Raises ValueError without any.
     """
     import yaml
 
     split = next((name for name in ("test", "dev") if name in splits), None)
     if split is None:
         raise ValueError(f"{suite}: no split with trajectories, so there is nothing to evaluate on")
-    official = suite == OFFICIAL
     asked = "; ".join(f"{label}: {_ABOUT[label]}" for label in LABELS)
     content = {
-        "name": "AgentRewardBench" if official else f"{suite} (in the form of AgentRewardBench)",
+        "name": title,
         "description": "Judges of web agents, scored against expert labels: a judge reads a trajectory and "
         f"says what happened ({asked}). Precision is the primary figure.",
-        "evaluation_framework": FRAMEWORK,
+        "evaluation_framework": suite,
         "tasks": [{"id": label, "config": config, "split": split} for label in LABELS],
     }
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)

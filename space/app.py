@@ -45,7 +45,7 @@ from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
 from space.services import Services
 from space.web.body_limits import ALL_OTHERS, FORM_ROUTES, PAGE_UPLOAD, BodyLimits
-from space.web.frame import NAME, PageFrame
+from space.web.frame import PageFrame
 from space.web.http_errors import add_error_handlers
 from space.web.responses import StaticAssets
 from submissions.moderation.reader_actions import ReaderActions
@@ -113,7 +113,7 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     metrics.watch_queue(service.durability.waiting)
     app = FastAPI(
         lifespan=partial(lifespan, service, lambda: first_page.make()),
-        title=NAME,
+        title=service.suite.profile.title,
         description=ABOUT_REST,
         docs_url=None,
         redoc_url=None,
@@ -121,7 +121,7 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     )
     on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
     services = Services(service, Explorer(settings, service), checks)
-    pages = PageFrame(StaticAssets(), on_space)
+    pages = PageFrame(StaticAssets(), on_space, service.suite.profile)
     add_routes(app, services, pages)
     first_page = FirstPage(services, pages)
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
@@ -132,7 +132,7 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
         if (actor := services.auth.submitter_of(request)) is not None:
             checks.take(request, actor)
 
-    app.add_middleware(ClosedRoutes)
+    app.add_middleware(ClosedRoutes, serves=pages.profile.serves, render_error=pages.problem)
     add_error_handlers(app, service, pages.problem)
     app.add_middleware(
         BodyLimits,

@@ -139,7 +139,10 @@ class JudgeVerdicts:
         return found
 
     def splits_with_errors(self, row: BoardRow) -> tuple[str, ...]:
-        """The splits on which a row's errors can be read; no submitted file is read for it."""
+        """The splits on which a row's errors can be read; no submitted file is read for it. None where the
+        suite has no page of errors."""
+        if not self._service.suite.profile.serves("/errors"):
+            return ()
         has_file = row.provenance == "scored" or row.id in self._service.paper_verdicts
         return tuple(
             split

@@ -147,6 +147,7 @@ def _board_copy(service: SubmissionService, settings: Settings, mirror: HubSync 
         open_lease(lambda: service.engine, settings.state_dir, "board"),
         may=lambda: mirror is None or mirror.closed is None,
         limiter=CommitRateLimiter(),
+        title=service.suite.profile.title,
     )
 
 

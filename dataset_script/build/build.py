@@ -232,8 +232,8 @@ class _Job:
         return self.workers.run_all(write_rows, todo, [0] * len(todo))
 
     def _write_texts(self, shards: list[Shard], report: BuildReport) -> None:
-        blind = self.options.blinding is not None
-        name = f"{self.suite.name}-blind" if blind else self.suite.name
+        suite, blind = self.suite, self.options.blinding is not None
+        name = f"{suite.name}-blind" if blind else suite.name
         for configuration in CONFIGURATIONS:
             rows = {
                 s: sum(x.rows for x in shards if (x.configuration, x.split) == (configuration, s))
@@ -246,9 +246,9 @@ class _Job:
         splits = report.rows["trajectories"]
         texts = {
             "README.md": render_card(
-                CardFacts(self.suite.name, report.counts, report.rows, blind, self.suite.about)
+                CardFacts(suite.name, report.counts, report.rows, blind, suite.about, suite.profile)
             ),
-            "eval.yaml": render_eval_yaml(name, splits),
+            "eval.yaml": render_eval_yaml(name, suite.profile.title, splits),
             MANIFEST: render_manifest(name, source, shards),
         }
         for file, text in texts.items():

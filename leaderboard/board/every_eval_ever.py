@@ -128,7 +128,7 @@ def _result(
         "metric_config": {
             "evaluation_description": f"{METRIC_TITLES[metric]} of a judge's verdicts on {label}{where}, "
             "against expert labels",
-            "metric_id": f"{OFFICIAL}.{label}.{metric}",
+            "metric_id": f"{board.suite}.{label}.{metric}",
             "metric_name": METRIC_TITLES[metric],
             "metric_kind": metric,
             "metric_unit": "proportion",

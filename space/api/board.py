@@ -230,7 +230,8 @@ def build_board_router(service: SubmissionService) -> APIRouter:
     @router.head("/api/board.csv", include_in_schema=False)
     @router.get("/api/board.csv", summary="The board as CSV, one line per row and label")
     async def board_csv(request: Request) -> Response:
-        disposition = {"Content-Disposition": 'attachment; filename="agent-reward-bench-board.csv"'}
+        name = re.sub(r"[^A-Za-z0-9._-]", "-", service.suite.name)
+        disposition = {"Content-Disposition": f'attachment; filename="{name}-board.csv"'}
         return (await responses.get("/api/board.csv")).answer(request, disposition)
 
     @router.head("/api/judges", include_in_schema=False)

@@ -62,6 +62,7 @@ def deploy(
             suite=chosen.name,
             labels=labels or PUBLIC_LABELS,
             maintainers=tuple(maintainer or sorted(settings.maintainer_names)),
+            profile=chosen.profile,
         )
         if problems := deployment.problems():
             raise PublishError("; ".join(problems))

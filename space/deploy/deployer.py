@@ -11,13 +11,14 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from core.hub import HubError, HubRepository, Publication, PublishError, describe_failure, patiently
 from core.suite import OFFICIAL
+from core.suites.profile import SuiteProfile, default_title
 from space.deploy.files import ENTRY, is_ours, total_bytes
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Deployment:
     suite: str
     labels: str
     maintainers: tuple[str, ...]
+    profile: SuiteProfile = field(default_factory=SuiteProfile)
 
     def variables(self) -> dict[str, str]:
         """The Space's variables: anyone can read them on the Hub, so no secret is among them."""
@@ -107,15 +109,18 @@ def secrets_to_set(existing: Mapping[str, object]) -> dict[str, str]:
 PYTHON: Final = "3.11"
 SESSION_MINUTES: Final = 480
 
-_WORDS: Final = """# AgentRewardBench
+_WORDS: Final = """# {title}
 
-Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels. This Space
+{description} This Space
 takes prediction files for the suite `{suite}` and keeps its leaderboard.
 
-Trajectories: [{data}](https://huggingface.co/datasets/{data}). {board}REST: `/api`.
+Trajectories: [{data}](https://huggingface.co/datasets/{data}). {board}{links}REST: `/api`.
 
 Written by `python -m space deploy`: change the code, not this repository.
 """
+_DESCRIPTION: Final = (
+    "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
+)
 _BOARD: Final = "The board as files: [{board}](https://huggingface.co/datasets/{board}). "
 
 
@@ -123,8 +128,10 @@ def render_card(deployment: Deployment, gradio: str) -> str:
     """README.md with its YAML block; ``gradio`` is the version that the Hub shall install."""
     import yaml
 
+    suite, profile, data = deployment.suite, deployment.profile, deployment.data
+    title = profile.title or default_title(suite)
     card = {
-        "title": "AgentRewardBench",
+        "title": title,
         "short_description": "Judges of web agents, evaluated on expert labels",
         "colorFrom": "green",
         "colorTo": "gray",
@@ -136,12 +143,14 @@ def render_card(deployment: Deployment, gradio: str) -> str:
         "license": "apache-2.0",
         "hf_oauth": True,
         "hf_oauth_expiration_minutes": SESSION_MINUTES,
-        "datasets": [deployment.data],
+        "datasets": [data],
         "tags": ["leaderboard", "web-agents", "llm-as-a-judge", "reward-models", "evaluation"],
     }
     block = yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=110)
     board = _BOARD.format(board=deployment.board) if deployment.board else ""
-    return f"---\n{block}---\n\n" + _WORDS.format(suite=deployment.suite, data=deployment.data, board=board)
+    named = {"title": title, "description": profile.description or _DESCRIPTION, "suite": suite}
+    links = "".join(f"[{name[0].upper()}{name[1:]}]({address}). " for name, address in profile.links)
+    return f"---\n{block}---\n\n" + _WORDS.format(**named, data=data, board=board, links=links)
 
 
 @dataclass(frozen=True, slots=True)

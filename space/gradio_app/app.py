@@ -14,7 +14,7 @@ from space.gradio_app.mcp_server import add_mcp
 from space.gradio_app.submit_page import PATH, build_form, build_submit_router
 from space.operations.upload_queue import MOST_WAITING
 from space.services import Services
-from space.web.frame import NAME, PageFrame
+from space.web.frame import PageFrame
 
 TEMPORARY_FILES_SECONDS: Final = 3600
 """How long an upload is kept."""
@@ -63,7 +63,7 @@ def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: Pa
     """Add the page /submit, the MCP server and, after all other routes, Gradio at ``/``."""
     endpoints = Endpoints(services)
     app.include_router(build_submit_router(services, pages))
-    add_mcp(app, endpoints, settings)
+    add_mcp(app, endpoints, settings, services.submissions.suite)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="SSR mode is not supported")  # nor is it asked for
         return gr.mount_gradio_app(
@@ -84,7 +84,8 @@ def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: Pa
 def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
     """The endpoints, and the form as a page of its own."""
     cleaning = (TEMPORARY_FILES_SECONDS // 4, TEMPORARY_FILES_SECONDS)  # how often, and how old
-    with gr.Blocks(title=NAME, analytics_enabled=False, delete_cache=cleaning, fill_width=True) as blocks:
+    title = services.submissions.suite.profile.title
+    with gr.Blocks(title=title, analytics_enabled=False, delete_cache=cleaning, fill_width=True) as blocks:
         gr.Navbar(visible=False)
         add_endpoints(endpoints)
     with blocks.route("Submit", PATH):

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 
 from core.settings import Settings
+from core.suite import Suite
 from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo
 
 if TYPE_CHECKING:
@@ -25,18 +26,19 @@ MCP_BODY_BYTES: Final = 4_194_304
 """Of one call, which is held in memory; a larger file goes to the REST API."""
 BOARDS_AT_ONCE: Final = 2
 INSTRUCTIONS: Final = (
-    "AgentRewardBench ranks automatic judges of web agents against expert labels. Check a prediction file, "
+    "{title} ranks automatic judges of web agents against expert labels. Check a prediction file, "
     "submit it, and read the leaderboard. Files over 4 MB go to POST /api/check and POST /api/submissions."
 )
 Encoding = Literal["text", "base64"]
 
 
-def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings) -> None:
-    """Serve the tools at ``/mcp``."""
+def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite) -> None:
+    """Serve the tools at ``/mcp``, under the name of the suite."""
     from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
 
-    server = MCPServer("agent-reward-bench", instructions=INSTRUCTIONS, log_level="WARNING")
+    instructions = INSTRUCTIONS.format(title=suite.profile.title)
+    server = MCPServer(suite.name, instructions=instructions, log_level="WARNING")
     room = CapacityLimiter(BOARDS_AT_ONCE)
 
     @contextmanager

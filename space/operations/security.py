@@ -12,12 +12,14 @@ connection), some fetch, some are for an app's author at work.
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from space.web.http_errors import RenderError, wants_page
 
 HUB: Final = "https://huggingface.co"
 _INLINE_SCRIPT: Final = re.compile(
@@ -102,6 +104,7 @@ def security_headers(on_space: bool) -> dict[str, str]:
     return headers if on_space else {**headers, "X-Frame-Options": "SAMEORIGIN"}
 
 
+NOT_FOUND: Final = "Not Found"
 _CLOSED: Final = re.compile(
     r"/monitoring(/.*)?|/logout|/login/?"
     r"|/gradio_api/(dev/|runs|deep_link|proxy=|stream/|component_server|process_recording|custom_component/"
@@ -110,17 +113,22 @@ _CLOSED: Final = re.compile(
 
 
 class ClosedRoutes:
-    """Middleware that answers 404 for them, whatever the method."""
+    """Middleware that answers 404 for them, whatever the method, and for pages that the suite has not."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, serves: Callable[[str], bool], render_error: RenderError) -> None:
+        self._app, self._serves, self._render_error = app, serves, render_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or let the request pass."""
-        if scope["type"] == "http" and is_closed(scope["path"]):
-            await JSONResponse({"detail": "Not Found"}, 404)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+        await self._answer(scope)(scope, receive, send)
+
+    def _answer(self, scope: Scope) -> ASGIApp:
+        path = scope.get("path", "")
+        if scope["type"] != "http" or (self._serves(path) and not is_closed(path)):
+            return self._app
+        if is_closed(path) or not wants_page(path, Headers(scope=scope)):
+            return JSONResponse({"detail": NOT_FOUND}, 404)
+        return self._render_error(NOT_FOUND, NOT_FOUND, 404)
 
 
 def is_closed(path: str) -> bool:

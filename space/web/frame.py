@@ -2,7 +2,9 @@
 
 Every value in a template is escaped, whoever wrote it. Known to all of them are the filters in ``{{
 cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``, ``{{ row.date
-| day }}``, ``{{ suite.guidelines | markdown }}``, and the function ``link_to("/judge", id=row.id)``.
+| day }}``, ``{{ suite.guidelines | markdown }}``, and the function ``link_to("/judge", id=row.id)``. Templates
+of whole pages also know ``profile``, the suite's, and ``serves("/paper")``: whether there is such a page, to
+which they may lead.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -18,6 +20,7 @@ from markupsafe import Markup
 
 from core.cache import ByteCache
 from core.console import NOT_DEFINED, interval, percent
+from core.suites.profile import SuiteProfile
 from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to
@@ -67,10 +70,7 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-NAME: Final = "AgentRewardBench"
-DESCRIPTION: Final = (
-    "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
-)
+UNNAMED: Final = SuiteProfile()
 CACHE_BYTES: Final = 64_000_000
 HTML: Final = "text/html; charset=utf-8"
 
@@ -109,17 +109,16 @@ class CachedPage:
 
 
 class PageFrame:
-    """Makes whole pages. Safe for threads."""
+    """Makes whole pages, with title, menu and links of the suite that is served. Safe for threads."""
 
-    def __init__(self, static: StaticAssets, on_space: bool = False) -> None:
-        self.static, self._on_space = static, on_space
+    def __init__(self, static: StaticAssets, on_space: bool = False, profile: SuiteProfile = UNNAMED) -> None:
+        self.static, self.profile, self._on_space = static, profile, on_space
         self._cache: ByteCache[CachedPage] = ByteCache(CACHE_BYTES, lambda page: page.response.size)
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
         """The text of a page; ``path`` is the menu's entry that is marked as the current one."""
-        return render(
-            template, **{"description": title, **self._frame(path), "title": f"{title} · {NAME}", **values}
-        )
+        named = {"title": " · ".join(filter(None, (title, self.profile.title)))}
+        return render(template, **{"description": title, **self._frame(path), **named, **values})
 
     def answer(self, template: str, title: str, path: str, status: int = 200, **values: Any) -> HTMLResponse:
         """A page that is another one for every reader, so that no cache keeps it."""
@@ -189,8 +188,10 @@ class PageFrame:
         return self.answer("frame/problem.html", heading, path, status, heading=heading, message=message)
 
     def _frame(self, path: str) -> dict[str, Any]:
-        menu = [page for page in PAGES if page.in_menu]
-        return {"static": self.static, "name": NAME, "menu": menu, "current": {"path": path}}
+        serves = self.profile.serves
+        menu = [page for page in PAGES if page.in_menu and serves(page.path)]
+        suite = {"profile": self.profile, "serves": serves}
+        return {"static": self.static, "menu": menu, "current": {"path": path}, **suite}
 
     def _policy(self, html: str, evaluates: bool = False) -> str:
         # Whatever people wrote is escaped, so that the scripts in it are ours.

@@ -3,6 +3,7 @@
 It holds only what the Space serves to anyone.
 """
 
+import json
 import logging
 import threading
 import time
@@ -22,7 +23,7 @@ SECONDS_BETWEEN_CHECKS: Final = 5.0
 SECONDS_AFTER_FAILURE: Final = 60.0
 
 CARD: Final = """---
-pretty_name: Leaderboard of {suite}
+pretty_name: {name}
 tags:
 - leaderboard
 configs:
@@ -30,7 +31,7 @@ configs:
   data_files: board.csv
 ---
 
-# Leaderboard of {suite}
+# Leaderboard of {title}
 
 A copy of the leaderboard of judges, kept by the Space that takes submissions; every commit is a board.
 
@@ -39,10 +40,11 @@ A copy of the leaderboard of judges, kept by the Space that takes submissions; e
 """
 
 
-def board_files(board: Board) -> dict[str, bytes]:
-    """The board as files: nothing that the Space does not serve to anyone."""
+def board_files(board: Board, title: str) -> dict[str, bytes]:
+    """The board as files: nothing that the Space does not serve to anyone. ``title`` is the suite's."""
+    name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a string of YAML too
     return {
-        "README.md": CARD.format(suite=board.suite).encode(),
+        "README.md": CARD.format(name=name, title=title).encode(),
         "board.csv": board_to_csv(board).encode(),
         "board.json": board.to_bytes(),
     }
@@ -64,10 +66,11 @@ class BoardCopy:
         lease: CommitLease,
         may: Callable[[], bool],
         limiter: CommitRateLimiter,
+        title: str,
     ) -> None:
         self._board, self._repository, self._folder = board, repository, folder
         self._stop, self._lease, self._may, self._limiter = stop, lease, may, limiter
-        self._rate_is_known = False
+        self._title, self._rate_is_known = title, False
         self._digest: str | None = None
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
 
@@ -94,8 +97,9 @@ class BoardCopy:
             self._rate_is_known = True
         self._limiter.note()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        paths = {name: self._folder / name for name in board_files(board)}
-        for name, content in board_files(board).items():
+        files = board_files(board, self._title)
+        paths = {name: self._folder / name for name in files}
+        for name, content in files.items():
             atomic_write(paths[name], content)
         done = self._repository.put(paths, owned=lambda _path: False, verb="Board")
         self._digest = board.digest

@@ -3,6 +3,8 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from core.suite import load_suite
+from core.suites.profile import SuiteProfile
 from core.vocabulary import LABELS
 from dataset_script.build.output import MARKER
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
@@ -10,32 +12,32 @@ from dataset_script.schema import CONFIGURATIONS
 
 
 def test_there_is_a_task_for_each_label_on_the_split_that_ranks_judges():
-    said = yaml.safe_load(render_eval_yaml("agent-reward-bench", ["dev", "test"]))
+    said = yaml.safe_load(render_eval_yaml("agent-reward-bench", "AgentRewardBench", ["dev", "test"]))
     assert list(said) == ["name", "description", "evaluation_framework", "tasks"]
     assert said["name"] == "AgentRewardBench"
     assert said["tasks"] == [{"id": label, "config": "trajectories", "split": "test"} for label in LABELS]
 
 
 def test_a_suite_of_ones_own_does_not_take_the_benchmarks_name_and_may_have_dev_only():
-    said = yaml.safe_load(render_eval_yaml("our-suite", ["dev"], config="steps"))
-    assert said["name"] == "our-suite (in the form of AgentRewardBench)"
+    said = yaml.safe_load(render_eval_yaml("our-suite", "Ours", ["dev"], config="steps"))
+    assert (said["name"], said["evaluation_framework"]) == ("Ours", "our-suite")
     assert {(task["config"], task["split"]) for task in said["tasks"]} == {("steps", "dev")}
 
 
 def test_no_trajectories_are_nothing_to_evaluate_on():
     with pytest.raises(ValueError, match="nothing to evaluate on"):
-        render_eval_yaml("empty", [])
+        render_eval_yaml("empty", "Empty", [])
 
 
 def test_the_same_suite_gives_the_same_text():
-    assert render_eval_yaml("x", {"dev", "test"}) == render_eval_yaml("x", ("test", "dev"))
+    assert render_eval_yaml("x", "X", {"dev", "test"}) == render_eval_yaml("x", "X", ("test", "dev"))
 
 
 COUNTS = {"dev": {"webarena": 88, "workarena++": 52}, "test": {"webarena": 310, "own": 3}}
 ROWS = {name: dict.fromkeys(found.splits, 140) for name, found in CONFIGURATIONS.items()}
 ROWS["trajectories"] = {"dev": 140, "test": 313}  # 88 + 52, 310 + 3
 OWN = CardFacts("own", COUNTS, ROWS)
-OFFICIAL = replace(OWN, suite="agent-reward-bench")
+OFFICIAL = replace(OWN, suite="agent-reward-bench", profile=load_suite().profile)
 
 
 def front_matter(facts: CardFacts) -> dict:
@@ -126,7 +128,17 @@ def test_the_card_carries_the_marker_the_citation_and_why_test_has_no_labels():
 def test_only_the_official_suite_is_called_the_release():
     assert "McGill-NLP/agent-reward-bench" in render_card(OFFICIAL)
     assert "McGill-NLP" not in render_card(OWN)
-    assert "not the AgentRewardBench release" in render_card(OWN)
+    own, _, citation = render_card(OWN).partition("## Citation")
+    assert "agentrewardbench" not in own.lower() and "# Own\n" in own
+    assert "Made with the software of AgentRewardBench" in citation
+
+
+def test_a_suites_title_description_links_and_citation_are_in_its_card():
+    links = (("code", "https://example.org/code"), ("contact", "mailto:ada@example.org"))
+    card = render_card(replace(OWN, profile=SuiteProfile("Our Bench", "Four agents.", "@misc{ours}", links)))
+    assert "pretty_name: Our Bench\n" in card and "\n# Our Bench\n\nFour agents.\n" in card
+    assert "\n- code: <https://example.org/code>\n- contact: <mailto:ada@example.org>\n" in card
+    assert card.index("@misc{ours}") < card.index("Made with") < card.index("@article{lu2025")
 
 
 def test_what_the_suite_says_of_itself_is_in_the_card():

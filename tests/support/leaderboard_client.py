@@ -1,5 +1,8 @@
 """The leaderboard page over a service, without the rest of the Space; its table alone for a board."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
@@ -31,14 +34,27 @@ def page_html(service: SubmissionService, query: str = "") -> str:
 
 def table_html(board: Board, choice: LeaderboardQuery) -> str:
     """The table of a board for a choice."""
-    return render("leaderboard/table.html", **choice_values(board, choice, lambda row, metric: ""))
+    return render(
+        "leaderboard/table.html",
+        **choice_values(board, choice, lambda row, metric: ""),
+        serves=lambda path: True,
+    )
 
 
 def rows_html(board: Board, choice: LeaderboardQuery, after: int) -> str:
     """The rows that follow those up to number ``after``, as scrolling asks for them."""
-    return render("leaderboard/rows.html", **table_values(board, choice, lambda row, metric: "", after))
+    return render(
+        "leaderboard/rows.html",
+        **table_values(board, choice, lambda row, metric: "", after),
+        serves=lambda path: True,
+    )
 
 
 def board_html(service: SubmissionService, choice: LeaderboardQuery) -> str:
     """The table of the board as it is now."""
     return table_html(service.board(), choice)
+
+
+def _fragment(template: str, values: Mapping[str, Any]) -> str:
+    """A part of the page, on a Space that has every page."""
+    return render(template, **values, serves=lambda path: True)

@@ -60,7 +60,7 @@ def local_client(service: SubmissionService, found: JudgeVerdicts | None = None)
     if found is not None:
         services.__dict__["verdicts"] = found
     app = rest_app(service)
-    add_routes(app, services, PageFrame(StaticAssets()))
+    add_routes(app, services, PageFrame(StaticAssets(), profile=service.suite.profile))
     return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
 
 

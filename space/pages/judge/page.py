@@ -102,7 +102,7 @@ def _values(
     service: SubmissionService, verdicts: JudgeVerdicts, board: Board, view: JudgeView
 ) -> dict[str, Any]:
     """What the page of a judge that answers the label shows."""
-    row, label = view.row, view.label
+    row, label, suite = view.row, view.label, service.suite
     facts = file_facts(service, row, label)
     noise = describe_noise(view.found)
     errors_on = verdicts.splits_with_errors(row) if label == LABEL else ()
@@ -127,7 +127,7 @@ def _values(
         ),
         "is_recomputed": row.provenance != "scored" and view.found["intervals"] == "tasks",
         "findings": reading(view),
-        "neighbours": neighbours(board, row, label),
+        "neighbours": neighbours(board, row, label) if suite.profile.serves("/compare") else [],
         "calibration_absent": facts.calibration_absent,
         "calibration_words": describe_calibration(facts.calibration) if facts.calibration else [],
         **(plot_values(facts.calibration) if facts.calibration else {"calibration": None}),
@@ -135,10 +135,11 @@ def _values(
         "costs": describe_costs(facts.costs) if facts.costs else [],
         "costs_absent": facts.costs_absent,
         "receipt": _receipt(board, row),
-        "eval_results": eval_results_yaml(board, row)
+        "eval_results": eval_results_yaml(board, row, suite.profile)
         if row.provenance != "reference" and row.is_comparable
         else "",
-        "bibtex": judge_bibtex(row),
+        "bibtex": judge_bibtex(row, suite),
+        "suite": suite.name,
     }
 
 

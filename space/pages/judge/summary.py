@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Final
 
 from core.console import interval, percent
-from core.suite import OFFICIAL
+from core.suite import OFFICIAL, Suite
+from core.suites.profile import SuiteProfile
 from core.vocabulary import LABELS
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.board import Board, BoardRow
@@ -254,7 +255,7 @@ def file_facts(service: SubmissionService, row: BoardRow, label: str) -> FileFac
     return FileFacts(known, NO_COLUMNS, calibration, why_not)
 
 
-OFFICIAL_DATASET: Final = "McGill-NLP/agent-reward-bench"
+_DATASET: Final = re.compile(r"https://huggingface\.co/datasets/([\w.-]+/[\w.-]+)/?")
 _LATEX: Final = str.maketrans(
     {
         **{mark: f"\\{mark}" for mark in "&%$#_{}"},
@@ -265,15 +266,16 @@ _LATEX: Final = str.maketrans(
 )
 
 
-def eval_results_yaml(board: Board, row: BoardRow) -> str:
-    """What goes into ``.eval_results/agent-reward-bench.yaml``: an entry for each label with a precision.
+def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str:
+    """What goes into ``.eval_results/SUITE.yaml``: an entry for each label with a precision.
 
     Values are percentages with one decimal, as on the board; task ids are the labels, as in the dataset's
-    eval.yaml. Empty where no label has a precision.
+    eval.yaml. The dataset is the one that the suite links to. Empty where no label has a precision.
     """
     import yaml
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
+    dataset = next(filter(None, (_DATASET.fullmatch(address) for _, address in profile.links)), None)
     entries = []
     for label in LABELS:
         overall = (row.labels.get(label) or {}).get("overall")
@@ -282,7 +284,7 @@ def eval_results_yaml(board: Board, row: BoardRow) -> str:
         source = {"source_url": row.link, "source_name": row.source} if row.link else {}
         entries.append(
             EvalResultEntry(
-                dataset_id=OFFICIAL_DATASET if board.suite == OFFICIAL else f"OWNER/{board.suite}",
+                dataset_id=dataset[1] if dataset else f"OWNER/{board.suite}",
                 task_id=label,
                 value=float(percent(overall["precision"])),
                 date=row.date[:10],
@@ -295,20 +297,21 @@ def eval_results_yaml(board: Board, row: BoardRow) -> str:
     return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=56)
 
 
-def judge_bibtex(row: BoardRow) -> str:
-    """A BibTeX entry for the judge's row, then the paper's; whatever people wrote is escaped for LaTeX."""
-    if row.provenance in ("published", "reference") and row.id.startswith(("paper/", "reference/")):
+def judge_bibtex(row: BoardRow, suite: Suite) -> str:
+    """A BibTeX entry for the judge's row, then the suite's; what submitters wrote is escaped for LaTeX."""
+    is_official = suite.name == OFFICIAL
+    if is_official and row.id.startswith(("paper/", "reference/")):
         return PAPER_BIBTEX  # its metrics are those of the paper
     lines = [
         f"  title        = {{{{{_latex(short_name(row))}, a judge of web agents}}}},",
         f"  author       = {{{_authors(row.authors or row.account)}}},",
         f"  year         = {{{row.date[:4]}}},",
-        f"  howpublished = {{{_latex(_where(row))}}},",
+        f"  howpublished = {{{_latex(_where(row, suite.profile.title))}}},",
     ]
     if row.link:
         lines.append(f"  url          = {{{row.link.translate(str.maketrans({'{': '%7B', '}': '%7D'}))}}},")
     entry = "\n".join([f"@misc{{{_key(row)},", *lines, "}"])
-    return f"{entry}\n\n{PAPER_BIBTEX}"
+    return "\n\n".join(filter(None, (entry, PAPER_BIBTEX if is_official else suite.profile.citation)))
 
 
 def _notes(board: Board, row: BoardRow, overall: dict) -> str:
@@ -324,10 +327,8 @@ def _notes(board: Board, row: BoardRow, overall: dict) -> str:
     return "; ".join(said)
 
 
-def _where(row: BoardRow) -> str:
-    if row.provenance == "scored":
-        return f"AgentRewardBench leaderboard, submission {row.id}"
-    return f"AgentRewardBench leaderboard, {row.source}"
+def _where(row: BoardRow, title: str) -> str:
+    return f"{title} leaderboard, {f'submission {row.id}' if row.provenance == 'scored' else row.source}"
 
 
 def _authors(names: str) -> str:

@@ -32,7 +32,7 @@ from space.pages.leaderboard.table import view_board
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import MARKS
-from space.web.frame import DESCRIPTION, PageFrame
+from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
 from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload
@@ -40,6 +40,9 @@ from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 PATH: Final = "/"
+DESCRIPTION: Final = (
+    "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
+)
 ROWS_PATH: Final = "/board/rows"
 PLOTS_PATH: Final = "/board/plots"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
@@ -125,7 +128,7 @@ def _page(
 
     def values() -> Mapping[str, Any]:
         return {
-            "description": DESCRIPTION,
+            "description": service.suite.profile.description or DESCRIPTION,
             "facts": facts_of(service, board),
             "options": options,
             "refused": refused,

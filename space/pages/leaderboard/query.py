@@ -68,10 +68,16 @@ def options_of(board: Board) -> Options:
         agents=agents_of(board),
         kinds={kind: kind for kind in kinds_of(board)},
         inputs={inputs: inputs for inputs in inputs_of(board)},
-        provenances={name: title for name, title in PROVENANCES.items() if name != "reference"},
+        provenances=provenances_of(board),
         sorts=sorts_of(board),
         n_rows=len(board.rows),
     )
+
+
+def provenances_of(board: Board) -> dict[str, str]:
+    """Where the rows on the board come from: from papers and reports on the official suite alone."""
+    found = {"scored", *(row.provenance for row in board.rows)} - {"reference"}
+    return {name: title for name, title in PROVENANCES.items() if name in found}
 
 
 def kinds_of(board: Board) -> list[str]:

@@ -131,9 +131,11 @@ def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | Non
 
 
 def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> DisputeForm | None:
-    """The form to dispute a label; None where the suite that is served does not have the run."""
+    """The form to dispute a label; None where the suite that is served does not have the run, or no
+    disputes."""
     suite = explorer.served
-    known = suite.find(entry.trajectory_id) if opened.suite == suite.name else None
+    is_served = opened.suite == suite.name and suite.profile.serves("/disputes")
+    known = suite.find(entry.trajectory_id) if is_served else None
     if known is None:
         return None
     return dispute_form(known.trajectory_id, known.split, entry.labels, suite.labels_are_public)

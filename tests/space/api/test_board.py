@@ -282,7 +282,7 @@ def read_csv(text: str) -> pandas.DataFrame:
 def test_the_csv_has_a_line_for_each_row_and_label(rest_client):
     answer = plain(rest_client, "/api/board.csv")
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
-    assert 'filename="agent-reward-bench-board.csv"' in answer.headers["content-disposition"]
+    assert 'filename="small-board.csv"' in answer.headers["content-disposition"]
     table = read_csv(answer.text)
     assert table["label"].tolist() == ["success", "success", "repetition"]
     assert table["judge"].tolist() == ["Alpha", "Beta", "Alpha"]

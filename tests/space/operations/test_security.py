@@ -106,7 +106,6 @@ class Inline(HTMLParser):
         "/judge",
         "/rates",
         "/trajectories",
-        "/paper",
         "/about",
         "/api",
         "/errors",

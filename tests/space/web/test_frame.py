@@ -7,11 +7,17 @@ from fastapi import FastAPI, Request, Response
 from fastapi.testclient import TestClient
 from jinja2 import UndefinedError
 
+from core.suites.profile import OPTIONAL_PAGES, SuiteProfile
 from space.web.frame import FOLDER, PAGES, PageFrame, markdown, render
 from space.web.responses import STATIC, StaticAssets
 from tests.space.conftest import shown_text, tags_and_attributes
 
 TEMPLATE = "frame/problem.html"
+OURS = SuiteProfile(
+    "Our Bench",
+    links=(("paper", "https://example.org/paper"), ("contact", "mailto:ada@example.org")),
+    pages=frozenset(OPTIONAL_PAGES),
+)
 
 
 @pytest.fixture
@@ -23,7 +29,7 @@ def content() -> dict:
 @pytest.fixture
 def client(content) -> TestClient:
     app, static = FastAPI(), StaticAssets()
-    pages = PageFrame(static)
+    pages = PageFrame(static, profile=OURS)
     app.include_router(static.router())
 
     def values() -> dict:
@@ -50,7 +56,7 @@ def client(content) -> TestClient:
 
 def test_a_page_has_its_content_its_menu_and_its_style_before_any_script_has_run(client):
     page = client.get("/about").text
-    assert "<title>About · AgentRewardBench</title>" in page
+    assert "<title>About · Our Bench</title>" in page
     assert '<a href="/about" aria-current="page">About</a>' in page
     assert page.index('rel="stylesheet" href="/bundles/') < page.index("<body")
     assert '<p class="lead">first</p>' in page
@@ -63,6 +69,20 @@ def test_the_menu_reaches_every_page_for_readers_and_marks_no_other_as_current(c
         assert (f'href="{entry.path}"' in page) == entry.in_menu, entry.path
     assert {"/errors", "/disputes", "/labels"} <= set(re.findall(r'href="([^"]*)"', wide))
     assert wide.count("aria-current") == 1
+
+
+def test_the_suites_links_stand_at_the_foot_of_every_page(client):
+    foot = client.get("/about").text.partition("<footer")[2]
+    assert '<a href="https://example.org/paper" rel="noopener" target="_blank">Paper</a>' in foot
+    assert '<a href="mailto:ada@example.org" rel="noopener" target="_blank">Contact</a>' in foot
+
+
+def test_no_page_leads_to_one_that_is_switched_off():
+    pages = PageFrame(StaticAssets(), profile=SuiteProfile("Ours", pages=frozenset()))
+    html = pages.html(TEMPLATE, "About", "/about", heading="H", message="M")
+    links = set(re.findall(r'href="(/[a-z]*)"', html))
+    assert {"/", "/about", "/mine"} <= links
+    assert not links & {f"/{name}" for name in OPTIONAL_PAGES}
 
 
 def test_a_page_is_made_once_for_each_content(client, content):

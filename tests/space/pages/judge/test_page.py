@@ -71,7 +71,7 @@ def test_it_can_be_taken_along_and_cited(public):
     service, ids = public
     text = shown_text(page_of(service, ids["Alpha"]))
     assert "task_id: success" in text
-    assert "@misc{alpha" in text and "@article{lu2025agentrewardbench" in text
+    assert "@misc{alpha" in text and "Small leaderboard, submission" in text
 
 
 def test_a_score_is_evaluated_against_public_labels(public):

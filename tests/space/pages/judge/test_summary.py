@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
 
+from core.suite import load_suite
+from core.suites.profile import SuiteProfile
 from leaderboard.board.board import make_board
 from leaderboard.paper.published import load_published_rows
 from space.pages.judge.summary import eval_results_yaml, judge_bibtex
@@ -17,8 +21,12 @@ ALPHA = row(
 )
 
 
-def entries(found_board, found_row):
-    return parse_eval_result_entries(yaml.safe_load(eval_results_yaml(found_board, found_row)))
+OFFICIAL = load_suite()
+OURS = replace(OFFICIAL, name="our-bench", profile=SuiteProfile("Our Bench", citation="@misc{ours}"))
+
+
+def entries(found_board, found_row, profile=OURS.profile):
+    return parse_eval_result_entries(yaml.safe_load(eval_results_yaml(found_board, found_row, profile)))
 
 
 def test_the_hub_reads_an_entry_for_each_label_with_a_precision():
@@ -33,7 +41,7 @@ def test_the_hub_reads_an_entry_for_each_label_with_a_precision():
 def test_the_paper_rows_name_the_official_dataset():
     found_board = make_board("agent-reward-bench", (), load_published_rows(), None)
     aer = next(found for found in found_board.rows if found.id == "paper/aer-c")
-    (entry, *_) = entries(found_board, aer)
+    (entry, *_) = entries(found_board, aer, OFFICIAL.profile)
     assert (entry.dataset_id, entry.task_id, entry.value) == (
         "McGill-NLP/agent-reward-bench",
         "success",
@@ -45,7 +53,12 @@ def test_a_row_without_link_has_no_source_and_one_without_precision_no_entry():
     plain = row("Plain", label(cell(1, 1, 1, 1)))
     assert entries(board(plain), plain)[0].source_url is None
     never = row("Never", label(cell(0, 0, 1, 1)))
-    assert eval_results_yaml(board(never), never) == ""
+    assert eval_results_yaml(board(never), never, OURS.profile) == ""
+
+
+def test_the_dataset_is_the_one_that_the_suite_links_to():
+    links = (("code", "https://example.org/x/y"), ("data", "https://huggingface.co/datasets/lab/our-bench"))
+    assert entries(board(ALPHA), ALPHA, SuiteProfile("Ours", links=links))[0].dataset_id == "lab/our-bench"
 
 
 def test_hostile_text_stays_text_in_yaml(hostile):
@@ -54,7 +67,7 @@ def test_hostile_text_stays_text_in_yaml(hostile):
 
 
 def test_bibtex_tells_the_judge_and_then_the_paper():
-    found = judge_bibtex(ALPHA)
+    found = judge_bibtex(ALPHA, OFFICIAL)
     assert found.startswith("@misc{alphaomega22026,\n")
     assert r"title        = {{Alpha \& Omega\_2 (tree), a judge of web agents}}," in found
     assert r"author       = {Ada Lovelace and Bob \{B\} and others}," in found
@@ -62,15 +75,23 @@ def test_bibtex_tells_the_judge_and_then_the_paper():
     assert found.count("@article{lu2025agentrewardbench,") == 1
 
 
+def test_on_another_suite_its_own_citation_follows_or_none():
+    found = judge_bibtex(ALPHA, OURS)
+    assert "howpublished = {Our Bench leaderboard, submission 0123456789ab}" in found
+    assert found.endswith("}\n\n@misc{ours}") and "agentrewardbench" not in found.lower()
+    assert judge_bibtex(ALPHA, replace(OURS, profile=SuiteProfile("Ours"))).endswith("\n}")
+
+
 def test_rows_of_the_paper_are_cited_by_the_paper():
     paper = row("AER-C", label(cell(1, 1, 1, 1)), "published", id="paper/aer-c")
-    assert judge_bibtex(paper).startswith("@article{lu2025agentrewardbench,")
-    assert "@misc" not in judge_bibtex(paper)
+    assert judge_bibtex(paper, OFFICIAL).startswith("@article{lu2025agentrewardbench,")
+    assert "@misc" not in judge_bibtex(paper, OFFICIAL)
 
 
 @pytest.mark.parametrize("name", ["}", "{", "\\input{/etc/passwd}", "%", "a}, note = {b", "日本"])
 def test_no_name_breaks_out_of_its_braces(name):
-    found = judge_bibtex(row(name, label(cell(1, 1, 1, 1)), id="a", authors=name, link="https://x.org/{}"))
+    hostile = row(name, label(cell(1, 1, 1, 1)), id="a", authors=name, link="https://x.org/{}")
+    found = judge_bibtex(hostile, OFFICIAL)
     entry = found.partition("\n\n@article")[0]
     bare = entry.replace(r"\{", "").replace(r"\}", "")
     depth = 0

@@ -47,7 +47,8 @@ def names(html: str) -> list[str]:
 
 
 def test_an_address_makes_a_choice_and_nonsense_in_it_does_not():
-    options = options_of(board(row("A", label(cell(9, 1, 1, 9), (1, 1, 1)), kind="Ensemble", inputs="tree")))
+    ours = row("A", label(cell(9, 1, 1, 9), (1, 1, 1)), kind="Ensemble", inputs="tree")
+    options = options_of(board(ours, row("B", label(cell(9, 1, 1, 9)), "published")))
     query = (
         "label=repetition&figure=recall&kind=Ensemble&inputs=tree&from=scored,published&q=abc&every=1"
         "&sort=-cost"
@@ -78,7 +79,7 @@ def test_menus_offer_what_the_board_has(service):
     options = options_of(board(row("A", {**found, "by_agent": by_agent}, kind="Human"), second_annotator()))
     assert options.agents == {"some-agent": "some-agent"}
     assert list(options.kinds) == ["Human"]
-    assert "reference" not in options.provenances
+    assert list(options.provenances) == ["scored"]  # reports only where there are such rows
     assert [control.name for control in controls(options)] == [
         "label", "figure", "agent", "kind", "inputs", "from", "q", "every", "sort", "rows",
     ]  # fmt: skip
