@@ -2,9 +2,8 @@
 
 Every value in a template is escaped, whoever wrote it. Known to all of them are the filters in ``{{
 cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``, ``{{ row.date
-| day }}``, ``{{ suite.guidelines | markdown }}``, and the function ``link_to("/judge", id=row.id)``. Templates
-of whole pages also know ``profile``, the suite's, and ``serves("/paper")``: whether there is such a page, to
-which they may lead.
+| day }}``, ``{{ suite.guidelines | markdown }}``, and the function ``link_to("/judge", id=row.id)``. Whole
+pages also know ``profile``, the suite's, and ``serves("/paper")``: whether there is a page to lead to.
 """
 
 from collections.abc import Callable, Hashable, Mapping
