@@ -48,6 +48,13 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
             raise
 
 
+def project_file(name: str) -> Path:
+    """A file beside the packages, such as ``CHANGELOG.md``; an installed package has it in ``arb``."""
+    root = Path(__file__).parents[1]
+    installed = root / "arb" / name
+    return installed if installed.is_file() else root / name
+
+
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A CSV file's text, with line feeds alone."""
     text = io.StringIO(newline="")

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "judges": {"core", "dataset_script", "leaderboard"},
     "submissions": {"core", "dataset_script", "leaderboard"},
     "space": {"core", "dataset_script", "leaderboard", "judges", "submissions"},
+    "arb": {"core", "dataset_script", "leaderboard", "judges", "submissions", "space"},
     "tools": {"core", "dataset_script"},
 }
 PRODUCT = tuple(package for package in MAY_IMPORT if package != "tools")

@@ -19,7 +19,7 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> "Trajectory
     # Here and not above: a command that takes one constant of this package would read them all.
     from dataset_script.sources.agentlab import AgentLabSource
     from dataset_script.sources.atif import AtifSource
-    from dataset_script.sources.base import SourceError, describe_links_out, find_links_out, link_names
+    from dataset_script.sources.base import SourceError, find_links_out, link_names, no_runs
     from dataset_script.sources.browser_use import BrowserUseSource
     from dataset_script.sources.inspect_log import InspectSource
     from dataset_script.sources.online_mind2web import OnlineMind2WebSource
@@ -36,12 +36,13 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> "Trajectory
             '"Development" and are not read; have the runs written as logs of Inspect (.eval), as ATIF or as '
             "AgentLab's results"
         )
-    raise SourceError(
-        f"{folder}: holds no runs that can be read; name a folder with cleaned/ in it (or in trajectories/: "
+    raise no_runs(
+        folder,
+        "holds no runs that can be read; name a folder with cleaned/ in it (or in trajectories/: "
         "the released layout), a dataset built here (manifest.json), AgentLab's results (exp_args.pkl), "
         "those of Online-Mind2Web (<agent>/<task_id>/result.json), histories of browser-use (save_to_file), "
-        "logs of Inspect (.eval, .json), or trajectories in ATIF (Harbor's jobs folder)"
-        + describe_links_out(link_names(find_links_out(folder), folder))
+        "logs of Inspect (.eval, .json), or trajectories in ATIF (Harbor's jobs folder)",
+        link_names(find_links_out(folder), folder),
     )
 
 

@@ -231,9 +231,9 @@ def link_names(links: Iterable[Path], folder: Path) -> tuple[str, ...]:
     return tuple(sorted(link.relative_to(folder).as_posix() for link in links))
 
 
-def describe_links_out(names: Iterable[str]) -> str:
-    """What is added to the message where a source holds no run: it may be that they lie behind links."""
-    return "".join(f"; {name} is a link out of it" for name in names)
+def no_runs(folder: Path, problem: str, links: Iterable[str]) -> SourceError:
+    """What is raised where a source holds no run: it may be that they lie behind the links that are named."""
+    return SourceError(f"{folder}: {problem}" + "".join(f"; {name} is a link out of it" for name in links))
 
 
 def _boundary(folder: Path) -> Path:

@@ -32,18 +32,17 @@ from dataset_script.sources.base import (
     JsonPlace,
     Note,
     Recording,
-    SourceError,
     SourceFile,
     SourceListing,
     Step,
     UnusableFileError,
     call_text,
     data_image,
-    describe_links_out,
     find_links_out,
     id_part,
     json_parts,
     link_names,
+    no_runs,
     numbered_ids,
     read_json_at,
     valid_text,
@@ -117,8 +116,7 @@ class InspectSource:
 
         Raises SourceError when there is no log, or no sample.
         """
-        links = find_links_out(self.folder)
-        names = link_names(links, self.folder)
+        names = link_names(links := find_links_out(self.folder), self.folder)
         logs = [_read_log(path, self.folder) for path in sorted(set(_logs_in(self.folder)) - links)]
         begun: dict[Any, str] = {}
         latest: dict[Any, _Log] = {}
@@ -150,10 +148,7 @@ class InspectSource:
             if (why := log.problem)
         ]
         if not samples:
-            raise SourceError(
-                f"{self.folder}: no sample in a log of Inspect (a .eval or .json file)"
-                f"{describe_links_out(names)}"
-            )
+            raise no_runs(self.folder, "no sample in a log of Inspect (a .eval or .json file)", names)
         return SourceListing(tuple(samples), (), tuple(notes), names)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from core.files import project_file
 from core.hub import PublishError
 from core.ids import reading_key
 from core.suite import SHIPPED, Suite, shipped_suites
@@ -46,9 +47,8 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
     Raises PublishError naming every file that does not belong there.
     """
     found: dict[str, Path] = {}
-    problems = [
-        f"{name}: is missing; deploy from a checkout" for name in BESIDE if not (root / name).is_file()
-    ]
+    beside = {name: project_file(name) if root == ROOT else root / name for name in BESIDE}
+    problems = [f"{path.name}: is missing; put it back" for path in beside.values() if not path.is_file()]
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
             name = path.relative_to(root).as_posix()
@@ -65,7 +65,7 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
         problems.append(problem)
     if problems:
         raise PublishError("; ".join(problems))
-    return {**found, **own, **{name: root / name for name in BESIDE}}
+    return {**found, **own, **beside}
 
 
 def is_ours(path: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from core.files import project_file
 from core.suite import OFFICIAL, SuiteRules
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.ranks import DESIGN_EFFECTS
@@ -25,7 +26,6 @@ from submissions.records.event_log import head
 from submissions.service import SubmissionService
 
 PATH: Final = "/about"
-CHANGE_LOG: Final = Path(__file__).parents[2] / "CHANGELOG.md"
 PACKAGES: Final = (
     "datasets",
     "evaluate",
@@ -70,8 +70,9 @@ def facts_of(service: SubmissionService) -> dict[str, Any]:
     }
 
 
-def read_change_log(path: Path = CHANGE_LOG) -> tuple[Release, ...]:
+def read_change_log(path: Path | None = None) -> tuple[Release, ...]:
     """The entries of the change log, newest first; empty where the file is not there."""
+    path = path or project_file("CHANGELOG.md")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:

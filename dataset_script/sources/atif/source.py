@@ -21,14 +21,13 @@ from dataset_script.sources.atif.trajectory import (
 from dataset_script.sources.base import (
     Note,
     Recording,
-    SourceError,
     SourceFile,
     SourceListing,
     UnusableFileError,
-    describe_links_out,
     file_stamp,
     id_part,
     is_inside,
+    no_runs,
     numbered_ids,
     read_json_object,
     valid_text,
@@ -102,10 +101,7 @@ class AtifSource:
         listed = [path for path in runs if path not in parts | again]
         names = tuple(map(self._name, sorted(outside)))
         if not listed:
-            raise SourceError(
-                f"{self.folder}: no ATIF trajectory; name Harbor's jobs folder, or a file"
-                f"{describe_links_out(names)}"
-            )
+            raise no_runs(self.folder, "no ATIF trajectory; name Harbor's jobs folder, or a file", names)
         ids = zip(listed, numbered_ids([runs[path] for path in listed]), strict=True)
         files = tuple(SourceFile(path, self._name(path), each) for path, each in ids)
         notes = tuple(Note("regraded", self._name(path)) for path in sorted(again))

@@ -1,0 +1,1 @@
+"""AgentRewardBench from Python: the board, and what verdicts and labels of agents give, as DataFrames."""

@@ -1,0 +1,72 @@
+"""``arb``: one command over those of the packages, ``arb judges run …`` for ``python -m judges run …``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+if TYPE_CHECKING:
+    from click import Command, Context, HelpFormatter
+
+PACKAGES: Final = {
+    "data": ("dataset_script", "Fetch, build, check and publish the dataset; inspect runs of your own."),
+    "leaderboard": ("leaderboard", "Print the board, score prediction files, estimate success rates."),
+    "judges": ("judges", "List judges, plan and run one, certify your own."),
+    "submissions": ("submissions", "Check and submit prediction files; a Space's records and annotation."),
+    "space": ("space", "Serve the Space, or deploy it to the Hub."),
+}
+"""By its name as a command: the package, and what the list of commands says of it."""
+
+
+class Packages(TyperGroup):
+    """The commands of the packages, each imported when it is called: help takes a tenth of a second."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        return [*PACKAGES, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        if cmd_name not in PACKAGES:
+            return super().get_command(ctx, cmd_name)
+        return get_command(import_module(f"{PACKAGES[cmd_name][0]}.__main__").app)
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        rows = [(name, line) for name, (_, line) in PACKAGES.items()]
+        rows += [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+app = typer.Typer(cls=Packages, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+metric = typer.Typer(no_args_is_help=True, help="The metric, for the `evaluate` library.")
+app.add_typer(metric, name="metric")
+
+
+@app.callback()
+def about() -> None:
+    """AgentRewardBench: judges of web agents, judged.
+
+    `arb COMMAND --help` says more of each. Exit codes: 0 done; 1 the input has problems, each named; 2 a
+    usage error; 3 done in part; 130 interrupted, where the same command goes on.
+    """
+
+
+@metric.command("path")
+def metric_path() -> None:
+    """Print the folder of the metric: evaluate.load("$(arb metric path)")."""
+    import leaderboard
+
+    typer.echo(Path(leaderboard.__file__).parent / "judge_precision")
+
+
+def main() -> None:
+    """The console script."""
+    app(prog_name="arb")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The wheel, installed in a fresh environment outside of the checkout, and its command `arb`."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+
+from arb.__main__ import PACKAGES
+from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN
+from tests.space.deploy.fresh_environment import make_environment
+from tests.support.hub_server.server import running_hub
+from tests.support.ports import hold_port, port_of
+
+REPOSITORY = Path(__file__).parents[1]
+MOST_BYTES = 6_000_000
+
+
+def test_help_names_every_package_and_imports_none():
+    code = "import sys; from arb.__main__ import app\ntry: app(['--help'])\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True)
+    *_, modules = done.stdout.splitlines()
+    assert all(re.search(rf"^  {name} ", done.stdout, re.MULTILINE) for name in (*PACKAGES, "metric"))
+    assert not {package for package, _ in PACKAGES.values()} & set(modules.split())
+
+
+def test_a_command_that_does_not_exist_is_a_usage_error():
+    done = subprocess.run([sys.executable, "-m", "arb", "no"], cwd=REPOSITORY, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No such command 'no'" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), "."]
+    subprocess.run(build, cwd=REPOSITORY, check=True, timeout=300)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def home(wheel, tmp_path_factory) -> Path:
+    """A folder of its own, with an environment of the wheel and what it requires."""
+    folder = tmp_path_factory.mktemp("home")
+    python = make_environment(folder / "environment", REPOSITORY / "requirements.txt")
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+    subprocess.run([*install, str(wheel)], check=True, timeout=300)
+    return folder
+
+
+def arb(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """`arb` in that folder; nothing of the checkout is on its path."""
+    program = home / "environment" / "bin" / "arb"
+    return subprocess.run(
+        [program, *arguments], cwd=home, env=variables(home) | environment, capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+
+
+def variables(home: Path) -> dict[str, str]:
+    shared = {name: os.environ[name] for name in ("PATH", "LANG", "XDG_CACHE_HOME") if name in os.environ}
+    return {**shared, "HOME": str(home), "NO_PROXY": "127.0.0.1", "ARB_SUITE": "sample"}
+
+
+@pytest.mark.slow
+def test_the_wheel_has_the_data_and_no_tests_and_is_small(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert wheel.stat().st_size <= MOST_BYTES
+    assert {"arb/CHANGELOG.md", "arb/requirements.txt", "space/static/style.css"} <= {*names}
+    assert "dataset_script/sample/data/manifest.json" in names
+    assert not [name for name in names if name.split("/")[0] in ("tests", "bench", "tools", "docs")]
+
+
+@pytest.mark.slow
+def test_a_judge_is_run_checked_and_scored(home):
+    run = arb(home, "judges", "run", "always-successful", "--split", "dev", "--out", "run")
+    assert run.returncode == 0, run.stderr
+    checked = arb(home, "submissions", "check", "run/predictions.jsonl", "--split", "dev")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    scored = arb(home, "leaderboard", "score", "run/predictions.jsonl", "--split", "dev", "--json")
+    overall = json.loads(scored.stdout)["labels"]["success"]["overall"]
+    assert overall["recall"] == 1  # it calls every trajectory successful
+    board = arb(home, "leaderboard", "board", "--json")
+    assert board.returncode == 0 and json.loads(board.stdout)["rows"]
+
+
+@pytest.mark.slow
+def test_the_metric_is_loaded_from_the_path_that_is_printed(home):
+    path = arb(home, "metric", "path").stdout.strip()
+    assert Path(path).is_relative_to(home)
+    code = (
+        "import sys, evaluate\n"
+        "print(evaluate.load(sys.argv[1]).compute(predictions=[1, 1, 0], references=[1, 0, 0])['precision'])"
+    )
+    python = home / "environment" / "bin" / "python"
+    command = [python, "-c", code, path]
+    done = subprocess.run(command, cwd=home, env=variables(home), capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["0.5"], done.stderr  # one of two called successful is
+
+
+@pytest.mark.slow
+def test_the_space_is_served_with_its_pages_and_stops_when_told(home):
+    held = hold_port()
+    address = {"ARB_PORT": str(port_of(held)), "ARB_STATE_DIR": str(home / "state")}
+    program = home / "environment" / "bin" / "arb"
+    with (home / "space.log").open("wb") as log:
+        process = subprocess.Popen(
+            [program, "space", "serve"], cwd=home, env=variables(home) | address, stdout=log, stderr=log
+        )
+    try:
+        deadline = time.monotonic() + 180
+        while True:
+            try:
+                page = httpx.get(f"http://127.0.0.1:{port_of(held)}/about", trust_env=False, timeout=60)
+                break
+            except httpx.TransportError:
+                assert process.poll() is None and time.monotonic() < deadline, log_of(home)
+                time.sleep(0.2)
+        assert page.status_code == 200
+        assert "Unreleased" in page.text  # the change log came along
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+        held.close()
+    assert "Traceback" not in log_of(home)
+
+
+def log_of(home: Path) -> str:
+    return (home / "space.log").read_text()
+
+
+@pytest.mark.slow
+def test_it_is_deployed_without_a_checkout(home, monkeypatch):
+    with running_hub(monkeypatch) as hub:
+        hub.commit(DATA, {"manifest.json": b"{}"})
+        names = ("--space", SPACE, "--data", DATA, "--private", RECORDS, "--board", BOARD)
+        done = arb(
+            home, "space", "deploy", *names, "--labels", "records", "--maintainer", "ada",
+            HF_ENDPOINT=hub.url, HF_TOKEN=TOKEN, HF_HUB_DISABLE_XET="1",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        sent = hub.api.repositories[f"spaces/{SPACE}"].head.files
+    assert {"app.py", "requirements.txt", "CHANGELOG.md", "space/app.py", "core/suite.py"} <= {*sent}
+    assert not [name for name in sent if name.startswith(("arb/", "tests/"))]
