@@ -21,6 +21,7 @@ from submissions.labels.annotation_state import (
     open_questions,
 )
 from submissions.labels.assignment import new_assignments
+from submissions.labels.exchange import ImportedAnswers
 from submissions.labels.gold import known_answers, with_gold
 from submissions.moderation.actions import Actions, checked_line, require_maintainer
 from submissions.records.database import transaction
@@ -136,6 +137,56 @@ class AnnotationActions(Actions):
             answers = known_answers(state, trajectory_id) if is_gold else None
             body = {"trajectory_id": trajectory_id, "answers": answers}
             return self._add(session, "gold_marked", actor, body)
+
+    def import_answers(self, given: Sequence[ImportedAnswers], actor: Actor) -> int:
+        """Record finished annotations from elsewhere as their annotators' own; how many were new.
+
+        ``person`` is the account of somebody invited, or their opaque id. What is not assigned to them is
+        assigned first; what they answered the same way already adds nothing. All or none: raises
+        SubmissionError with every problem, also where somebody has given another finished answer here.
+        """
+        require_maintainer(actor)
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            people = {each.person: self._invited(state, each.person) for each in given}
+            problems = [
+                f"{person or 'an annotation without a name'}: nobody of this name is invited; use `annotate "
+                "invite`, or say who it is with --person NAME=ACCOUNT"
+                for person, annotator in people.items()
+                if annotator is None
+            ]
+            assignments: list[list[str | int]] = []
+            bodies = []
+            for each in given:
+                name, annotator = each.trajectory_id, people[each.person] or ""
+                before = state.saved.get((name, annotator))
+                if before is not None and before.is_same(each.draft):
+                    continue
+                if before is not None and before.is_done:
+                    problems.append(f"{name}, {each.person}: was answered otherwise here, which stays")
+                try:
+                    body = {"trajectory_id": name, "annotator": annotator, **each.draft.body()}
+                except SubmissionError as problem:
+                    problems.append(f"{name}, {each.person}: {problem}")
+                    continue
+                if each.at is not None:
+                    body["answered_at"] = min(each.at, self.clock()).isoformat()
+                bodies.append(body)
+                if not state.is_assigned(name, annotator):
+                    taken = [place for where, _, place in assignments if where == name]
+                    place = max([*state.assigned.get(name, {}), *taken], default=0) + 1
+                    assignments.append([name, annotator, place])
+            if problems:
+                raise SubmissionError("\n".join(problems))
+            if assignments:
+                self._add(session, "assigned", actor, {"assignments": assignments})
+            for body in bodies:
+                self._add(session, "annotated", actor, body)
+        return len(bodies)
+
+    @staticmethod
+    def _invited(state: AnnotationState, person: str) -> str | None:
+        return person if person in state.active else state.annotator_of(person)
 
     def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
         """Decide a question of a trajectory; an earlier decision stays in the log.

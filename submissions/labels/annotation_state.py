@@ -342,7 +342,7 @@ def _saved_answers(event: Event) -> SavedAnswers:
         flag=body.get("flag", ""),
         is_skipped=body.get("is_skipped", False),
         client=body.get("client", ""),
-        at=event.at,
+        at=datetime.fromisoformat(body["answered_at"]) if "answered_at" in body else event.at,
         sequence=event.sequence,
     )
 

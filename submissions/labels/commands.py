@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,15 +16,18 @@ from core.console import text_table
 from submissions.cli import open_records, print_rescoring, print_version, records_to_write
 
 if TYPE_CHECKING:
+    from leaderboard.labels.annotations import Annotation
     from submissions.intake.accounts import Actor
     from submissions.labels.annotation_service import AnnotationService
     from submissions.labels.annotation_state import DiscussionItem
+    from submissions.labels.exchange import ImportedAnswers
     from submissions.service import SubmissionService
 
 app = new_command()
 AccountsArgument = Annotated[list[str], typer.Argument(help="Names with which the accounts sign in.")]
 MaintainerOption = Annotated[str, typer.Option(help="Who does it; kept with the record.")]
 WhyOption = Annotated[str, typer.Option(help="What changed and why; kept with the version, and shown.")]
+Split = Annotated[Literal["test", "dev", "both"], typer.Option(help="Of which split.")]
 COMMAND_LINE = "the command line"
 DECISION_COLUMNS = ("trajectory_id", "question", "answer", "reason")
 
@@ -65,7 +70,7 @@ def uninvite(
 
 @app.command()
 def assign(
-    split: Annotated[Literal["test", "dev", "both"], typer.Option(help="Of which split.")] = "test",
+    split: Split = "test",
     most: Annotated[
         int | None, typer.Option(min=0, help="At most so many new ones, evenly over the benchmarks.")
     ] = None,
@@ -223,6 +228,106 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
         print_rescoring(rescored)
 
 
+@app.command("export")
+def export_items(
+    file_format: Annotated[Literal["label-studio", "argilla"], typer.Option("--format", help="For which.")],
+    out: Annotated[Path, typer.Option(file_okay=False, help="A new folder.")],
+    split: Split = "both",
+    images: Annotated[
+        str | None,
+        typer.Option(help="The address at which the folder images/ will be; Argilla needs it."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the items to annotate for Label Studio or Argilla.
+
+    The suite's questions go with them. Blind: opaque items, no agent, no label, no verdict, no reward.
+    Label Studio: make a project with config.xml and import tasks.json; it shows images/ of a folder in its
+    LOCAL_FILES_DOCUMENT_ROOT. Argilla: argilla.Dataset.from_disk(OUT).
+    """
+    from core.vocabulary import SPLITS
+    from submissions.labels.exchange import read_items, write_argilla, write_label_studio
+
+    service = open_records()
+    if file_format == "argilla" and images is None:
+        stop("Argilla shows pictures by their address: say with --images where the folder images/ will be")
+    suite = service.suite
+    ids = {t.trajectory_id for name in SPLITS if split in (name, "both") for t in suite.split(name)}
+    dataset = next((each for each in _datasets(service) if each.suite == suite.name), None)
+    if dataset is None:
+        stop(f"there is no dataset of {suite.name} in ARB_DATA_DIR: make it by `build`", code=1)
+    there = dataset.table("trajectories", columns=["trajectory_id"])[0].to_pylist()
+    items = read_items(dataset, ids & set(there), _item_key(service))
+    try:
+        if file_format == "argilla":
+            found = write_argilla(out, suite.name, items, suite.questions, suite.guidelines, images or "")
+        else:
+            found = write_label_studio(out, items, suite.questions, suite.guidelines, images)
+    except OSError as problem:
+        stop(str(problem), code=1)
+    missing = len(ids - set(there))
+    if as_json:
+        print(json.dumps({"items": found, "not_in_dataset": missing}))
+    else:
+        typer.echo(f"{found:,} items in {out}" + (f"; {missing:,} are not in the dataset" if missing else ""))
+
+
+@app.command("import")
+def import_answers(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What was exported there.")],
+    file_format: Annotated[
+        Literal["label-studio", "argilla", "csv"],
+        typer.Option("--format", help="csv: annotations as released, or our Parquet."),
+    ],
+    person: Annotated[
+        list[str] | None, typer.Option(help="Who somebody there is here, NAME=ACCOUNT; again for more.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="A new CSV or Parquet file, in place of the records."),
+    ] = None,
+    maintainer: MaintainerOption = COMMAND_LINE,
+    as_json: JsonOption = False,
+) -> None:
+    """Take answers from elsewhere as the annotators' own.
+
+    They are recorded for accounts that are invited, or go to --out, where annotators have opaque ids. What
+    was skipped or not finished is left out and named. All or none: every problem is named.
+    """
+    from leaderboard.labels.annotations import AnnotationsInvalid, with_opaque_annotators
+    from leaderboard.labels.labels import LabelsInvalid, write_annotations
+    from leaderboard.labels.source import LabelsUnavailable
+    from submissions.errors import SubmissionError
+
+    names = dict(each.partition("=")[::2] for each in person or [])
+    if not all(names.values()):
+        stop("--person: write NAME=ACCOUNT, such as ada@example.org=ada")
+    if out is not None and out.exists():
+        stop(f"{out} is there already and is not written over; name a new file")
+    with _open(out is None) as service:
+        try:
+            found, left_out = _read_answers(service, file, file_format)
+            found = [replace(each, person=names.get(each.person, each.person)) for each in found]
+            if out is None:
+                added = _annotations(service).actions.import_answers(found, _maintainer(maintainer))
+            else:
+                annotations = with_opaque_annotators(map(_annotation, found))
+                write_annotations(annotations, out, service.suite.questions)
+                added = len(found)
+        except (AnnotationsInvalid, LabelsInvalid, LabelsUnavailable, SubmissionError) as problem:
+            lines = problem.problems if isinstance(problem, AnnotationsInvalid) else [str(problem)]
+            stop("\n".join([f"{file.name}: nothing was taken:", *lines]), code=1)
+        except OSError as problem:
+            stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}", code=1)
+    if as_json:
+        print(json.dumps({"annotations": len(found), "new": added, "left_out": left_out}))
+        return
+    for line in left_out:
+        typer.echo(f"left out: {line}", err=True)
+    where = f"in {out}" if out else f"recorded, {len(found) - added:,} were there already"
+    typer.echo(f"{added:,} annotations {where}")
+
+
 def _annotations(service: SubmissionService) -> AnnotationService:
     from submissions.labels.annotation_service import AnnotationService
 
@@ -283,3 +388,48 @@ def _datasets(service: SubmissionService) -> list[Any]:
         return [PublishedDataset(folder) for folder in (own, shipped) if (folder / MANIFEST).is_file()]
     except SourceError as problem:
         stop(str(problem), code=1)
+
+
+def _item_key(service: SubmissionService) -> bytes:
+    from submissions.intake.receipts import SecretUnavailable, ServerSecret
+
+    try:
+        return ServerSecret.of(service.settings).key("annotation-item")
+    except SecretUnavailable as problem:
+        stop(str(problem), code=1)
+
+
+@contextmanager
+def _open(is_written: bool) -> Iterator[SubmissionService]:
+    """The records of this machine, to write into where that is meant."""
+    if not is_written:
+        yield open_records()
+        return
+    with records_to_write() as service:
+        yield service
+
+
+def _read_answers(
+    service: SubmissionService, file: Path, file_format: str
+) -> tuple[list[ImportedAnswers], list[str]]:
+    """What a file has, and what of it is left out. Raises AnnotationsInvalid, LabelsInvalid, OSError."""
+    from leaderboard.labels.labels import load_annotations
+    from submissions.labels.exchange import AnswersReader, ImportedAnswers, item_token, read_export
+
+    suite = service.suite
+    if file_format == "csv":
+        found = load_annotations(suite, service.settings, file=file)
+        return [ImportedAnswers.of(each, suite.questions) for each in found], []
+    key = _item_key(service)
+    ids = {item_token(key, t.trajectory_id): t.trajectory_id for t in suite.trajectories}
+    reader = AnswersReader(suite.questions, ids)
+    read = reader.argilla if file_format == "argilla" else reader.label_studio
+    return read(read_export(file)), reader.left_out
+
+
+def _annotation(given: ImportedAnswers) -> Annotation:
+    from leaderboard.labels.annotations import Annotation
+
+    draft = given.draft
+    about = {"comment": draft.comment, "at": given.at, "seconds": draft.seconds or None}
+    return Annotation(given.trajectory_id, given.person, **about).with_answers(draft.answers)

@@ -1,13 +1,18 @@
 """`python -m submissions annotate …`: what the page /discuss does, from a terminal."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from core.settings import Settings
+from core.suite import load_suite
+from dataset_script import sample
 from submissions.__main__ import app
 from submissions.labels import commands
 from submissions.labels.annotation_service import AnnotationService
+from submissions.service import SubmissionService
 from tests.submissions.labels.conftest import ADA, BOB, queue_of, said
 
 
@@ -140,3 +145,93 @@ def test_deciding_takes_one_question_or_a_file(run, arguments, tmp_path):
 def test_nothing_to_publish_is_said(run):
     done = run("publish", "--why", "early")
     assert done.exit_code == 1 and "nobody has finished an annotation yet" in done.stderr
+
+
+# -- Elsewhere and back
+
+
+@pytest.fixture
+def on_sample(tmp_path, monkeypatch):
+    """Call a command over the shipped sample, whose dataset is there; Ada is invited."""
+    monkeypatch.chdir(tmp_path)
+    variables = {"ARB_SUITE": "sample", "ARB_LABELS": "records", "ARB_STATE_DIR": str(tmp_path / "state")}
+    call = lambda *words: CliRunner().invoke(app, ["annotate", *words], env=variables)  # noqa: E731
+    assert call("invite", "ada").exit_code == 0
+    return call
+
+
+def exported(folder, name, **answers):
+    """Writes what Label Studio would give back: the first items of an export, answered by user 5."""
+    tasks = json.loads((folder / "tasks.json").read_text())[:2]
+    words = {"success": "yes", "side_effect": "no", "repetition": "no", "optimality": "4", **answers}
+    for task in tasks:
+        result = [{"from_name": question, "value": {"choices": [word]}} for question, word in words.items()]
+        task["annotations"] = [
+            {"completed_by": 5, "result": result, "updated_at": "2026-02-03T04:05:06Z", "lead_time": 9.0}
+        ]
+    (folder.parent / name).write_text(json.dumps(tasks))
+
+
+def test_items_go_out_and_their_answers_are_recorded_once_as_the_annotators_own(on_sample, tmp_path):
+    done = on_sample("export", "--format", "label-studio", "--split", "test", "--out", "out")
+    n_test = len(load_suite("sample").split("test"))
+    assert done.stdout == f"{n_test} items in out\n"
+    exported(tmp_path / "out", "back.json")
+    way = ("import", "back.json", "--format", "label-studio")
+    refused = on_sample(*way)
+    assert (refused.exit_code, refused.stderr.count("5: nobody of this name is invited")) == (1, 1)
+    assert on_sample(*way, "--person", "5=ada").stdout == ("2 annotations recorded, 0 were there already\n")
+    assert on_sample(*way, "--person", "5=annotator-1").stdout == (
+        "0 annotations recorded, 2 were there already\n"
+    )
+    (ada,) = json.loads(on_sample("status", "--json").stdout)["annotators"]
+    assert (ada["n_done"], ada["n_assigned"], ada["seconds"]) == (2, 2, 9.0)
+    exported(tmp_path / "out", "back.json", success="no")
+    other = on_sample(*way, "--person", "5=ada")
+    assert other.exit_code == 1 and other.stderr.count("was answered otherwise here, which stays") == 2
+
+
+def test_answers_for_a_file_have_opaque_annotators_and_publish(on_sample, tmp_path):
+    on_sample("export", "--format", "label-studio", "--split", "dev", "--out", "out")
+    exported(tmp_path / "out", "back.json")
+    done = on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv", "--json")
+    assert json.loads(done.stdout) == {"annotations": 2, "new": 2, "left_out": []}
+    text = (tmp_path / "labels.csv").read_text()
+    assert text.count("annotator-1,") == 2 and text.count(",Successful,No,") == 2
+    again = on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
+    assert (again.exit_code, "not written over" in again.stderr) == (2, True)
+
+
+def test_answers_keep_the_time_at_which_they_were_given(on_sample, tmp_path):
+    on_sample("export", "--format", "label-studio", "--split", "dev", "--out", "out")
+    exported(tmp_path / "out", "back.json")
+    on_sample("import", "back.json", "--format", "label-studio", "--person", "5=ada")
+    service = SubmissionService(Settings(suite="sample", labels="records", state_dir=tmp_path / "state"))
+    times = {saved.at.isoformat() for saved in AnnotationService(service).now().saved.values()}
+    assert times == {"2026-02-03T04:05:06+00:00"}
+
+
+def test_annotations_in_files_join_the_records_and_can_be_decided(on_sample, tmp_path):
+    rows = (Path(sample.__file__).parent / "annotations.csv").read_text()
+    (tmp_path / "both.csv").write_text(rows)
+    on_sample("invite", "bob")
+    done = on_sample("import", "both.csv", "--format", "csv")  # its annotators are annotator-1 and -2
+    assert done.exit_code == 0 and done.stdout.endswith("recorded, 0 were there already\n")
+    (item,) = json.loads(on_sample("status", "--json").stdout)["open"]
+    assert item["question"] == "optimality"
+    assert on_sample("resolve", item["trajectory_id"], "optimality", "1", "--reason", "seen").exit_code == 0
+    assert json.loads(on_sample("publish", "--why", "first", "--json").stdout)["labelled"] > 0
+
+
+def test_argilla_wants_the_address_of_the_pictures(on_sample):
+    done = on_sample("export", "--format", "argilla", "--out", "out")
+    assert done.exit_code == 2 and "--images" in done.stderr
+
+
+def test_a_secret_of_another_state_folder_names_other_items(on_sample, tmp_path):
+    on_sample("export", "--format", "label-studio", "--split", "dev", "--out", "out")
+    exported(tmp_path / "out", "back.json")
+    (tmp_path / "state" / "secret").write_text("another secret of enough characters")
+    done = on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
+    assert done.exit_code == 1 and done.stderr.count("is none of this suite") == 2
+    assert not (tmp_path / "labels.csv").exists()

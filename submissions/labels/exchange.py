@@ -1,0 +1,445 @@
+"""Items to annotate elsewhere, and the answers back: the files of Label Studio and Argilla.
+
+An export is blind: an item has an opaque token, what the agent was asked, saw and did, and pictures; no
+agent, label, verdict or reward. Label Studio reads tasks (labelstud.io/guide/task_format) and a labelling
+configuration (labelstud.io/tags), and gives tasks with annotations back; Argilla reads and writes the folder
+of ``Dataset.to_disk`` (docs.argilla.io). Tried with label-studio-sdk 2.0.5 and argilla 2.8.0.
+
+What comes back is from strangers: everything wrong in it is named at once, and no message repeats an answer.
+"""
+
+import hashlib
+import hmac
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from xml.etree import ElementTree
+
+from core.suites.questions import Question
+from dataset_script.build.blind import same_host
+from dataset_script.sources.published import PublishedDataset
+from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation, AnnotationsInvalid
+from submissions.labels.annotation_state import LONGEST_SECONDS, Draft
+from submissions.moderation.actions import is_utf8
+
+MOST_BYTES: Final = 200_000_000
+"""Of a file of answers, which repeats what the items say."""
+LONGEST_OBSERVATION: Final = 20_000
+"""Characters of what a step observed in words; of a longer text the middle is left out."""
+IMAGES: Final = "images"
+LOCAL_FILES: Final = "/data/local-files/?d="
+"""Where Label Studio serves files under its LOCAL_FILES_DOCUMENT_ROOT."""
+_LONGEST_NAME: Final = 200
+_STEP_COLUMNS: Final = ("num", "url", "reasoning", "action", "last_action_error", "text", "screenshot")
+_STEP_LINES: Final = (
+    ("url", ""), ("text", "Observed: "), ("last_action_error", "Error: "), ("reasoning", "Reasoning: "),
+    ("action", "Action: "),
+)  # fmt: skip
+_KINDS: Final = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpg"), (b"RIFF", "webp"), (b"GIF8", "gif"))
+
+
+def item_token(key: bytes, trajectory_id: str) -> str:
+    """What names a trajectory outside, the same in every export under a key: it says nothing of the agent."""
+    return hmac.new(key, f"export\0{trajectory_id}".encode(), hashlib.sha256).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A trajectory to annotate: its goal, what happened as plain text, and pictures by file name in order."""
+
+    token: str
+    goal: str
+    steps: str
+    pictures: tuple[tuple[str, bytes], ...] = field(repr=False)
+
+
+def read_items(dataset: PublishedDataset, ids: Iterable[str], key: bytes) -> Iterator[Item]:
+    """The trajectories, which the dataset has, in the order of their tokens: that of ids is by agent."""
+    tokens = {item_token(key, trajectory_id): trajectory_id for trajectory_id in ids}
+    for token, trajectory_id in sorted(tokens.items()):
+        (row,) = dataset.rows_of("trajectories", trajectory_id, ("goal", "answer"))
+        of_goal = dataset.rows_of("trajectories_with_screenshot", trajectory_id, ("goal_images",))
+        images = [image["bytes"] for found in of_goal for image in found["goal_images"] or ()]
+        pictures = [(f"goal-{place}", content) for place, content in enumerate(images, start=1)]
+        has_steps = trajectory_id in dataset.steps_at
+        steps = dataset.steps_of(trajectory_id, _STEP_COLUMNS) if has_steps else []
+        pictures += [
+            (f"step-{step['num'] + 1:03}", step["screenshot"]["bytes"])
+            for step in steps
+            if step["screenshot"]
+        ]
+        texts = [_step_text(step) for step in steps]
+        if row.get("answer"):
+            texts.append(f"The agent's answer: {row['answer']}")
+        yield Item(
+            token,
+            same_host(row["goal"] or ""),
+            same_host("\n\n".join(texts)),
+            tuple((f"{name}.{_kind(content)}", content) for name, content in pictures),
+        )
+
+
+def _step_text(step: Mapping[str, Any]) -> str:
+    lines = [f"Step {step['num'] + 1}"]
+    for column, heading in _STEP_LINES:
+        text = step.get(column) or ""
+        if len(text) > LONGEST_OBSERVATION:
+            half = LONGEST_OBSERVATION // 2
+            text = f"{text[:half]} … {text[-half:]}"
+        if text:
+            lines.append(heading + text)
+    return "\n".join(lines)
+
+
+def _kind(content: bytes) -> str:
+    return next((kind for start, kind in _KINDS if content.startswith(start)), "img")
+
+
+# -- Out
+
+
+def write_label_studio(
+    out: Path, items: Iterable[Item], questions: Sequence[Question], guidelines: str, image_root: str | None
+) -> int:
+    """Write ``tasks.json``, ``config.xml``, ``guidelines.md`` and pictures into a new folder; how many items.
+
+    ``image_root`` is the address of the folder of pictures, else that of Label Studio's local files. Raises
+    OSError.
+    """
+    root = image_root or f"{LOCAL_FILES}{out.name}/{IMAGES}"
+    tasks = []
+    with _new_folder(out) as folder:
+        for item in items:
+            addresses = _write_pictures(folder, item, root)
+            data = {"item": item.token, "goal": item.goal, "steps": item.steps, "screenshots": addresses}
+            tasks.append({"data": data})
+        _write_json(folder / "tasks.json", tasks)
+        has_pictures = any(task["data"]["screenshots"] for task in tasks)
+        (folder / "config.xml").write_text(labelling_config(questions, has_pictures), encoding="utf-8")
+        (folder / "guidelines.md").write_text(_guide(questions, guidelines), encoding="utf-8")
+    return len(tasks)
+
+
+def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -> str:
+    """The labelling configuration of Label Studio for the questions of a suite.
+
+    A choice is shown by its title and exported as its value (its alias). What stands in the trajectory is
+    plain text: nothing an agent wrote is read as markup.
+    """
+    view = ElementTree.Element("View")
+
+    def add(tag: str, within: ElementTree.Element = view, **attributes: str) -> ElementTree.Element:
+        return ElementTree.SubElement(within, tag, attributes)
+
+    add("Header", value="Goal")
+    add("Text", name="trajectory_goal", value="$goal")
+    add("Header", value="What happened")
+    add("Text", name="trajectory_steps", value="$steps")
+    if has_pictures:
+        add("Image", name="trajectory_screenshots", valueList="$screenshots")
+    for question in questions:
+        add("Header", value=_literal(question.text))
+        choices = add(
+            "Choices", name=question.name, toName="trajectory_goal", choice="single", required="true",
+            requiredMessage=_literal(f"{question.title}: choose an answer, or Unsure"), showInline="true",
+        )  # fmt: skip
+        for answer in question.choices:
+            add("Choice", choices, value=_literal(answer.title), alias=answer.value)
+    add("TextArea", name="comment", toName="trajectory_goal", placeholder="A comment for others", rows="3")
+    ElementTree.indent(view)
+    return ElementTree.tostring(view, encoding="unicode") + "\n"
+
+
+def _literal(text: str) -> str:
+    """A text that Label Studio does not take for the name of a variable."""
+    return f" {text}" if text.startswith("$") else text
+
+
+def write_argilla(
+    out: Path, name: str, items: Iterable[Item], questions: Sequence[Question], guidelines: str, root: str
+) -> int:
+    """Write a folder that `argilla.Dataset.from_disk` reads, and the pictures; how many items.
+
+    ``root`` is the address of the folder of pictures: they are shown by Markdown, in a field of their own
+    that holds nothing else. Raises OSError.
+    """
+    records = []
+    with _new_folder(out) as folder:
+        for item in items:
+            addresses = _write_pictures(folder, item, root)
+            shown = "\n\n".join(
+                f"![{Path(file).stem}]({at})" for (file, _), at in zip(item.pictures, addresses, strict=True)
+            )
+            fields = {"goal": item.goal or "–", "steps": item.steps or "–", "screenshots": shown or "–"}
+            records.append({"id": item.token, "fields": _named(fields), "metadata": {}, "suggestions": {},
+                            "responses": {}, "vectors": {}, "status": "pending"})  # fmt: skip
+        settings = _argilla_settings(questions, _guide(questions, guidelines))
+        (folder / ".argilla").mkdir()
+        _write_json(folder / ".argilla" / "settings.json", settings)
+        dataset = {"name": name, "guidelines": settings["guidelines"], "allow_extra_metadata": False}
+        _write_json(folder / ".argilla" / "dataset.json", dataset)
+        _write_json(folder / "records.json", records)
+    return len(records)
+
+
+def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields under names that no question has."""
+    return {f"trajectory_{name}": value for name, value in fields.items()}
+
+
+def _argilla_settings(questions: Sequence[Question], guidelines: str) -> dict[str, Any]:
+    titles = _named({"goal": "Goal", "steps": "What happened", "screenshots": "Screenshots"})
+    fields = [
+        {"name": name, "title": title, "required": True,
+         "settings": {"type": "text", "use_markdown": name == "trajectory_screenshots"}}
+        for name, title in titles.items()
+    ]  # fmt: skip
+    asked = [
+        {"name": question.name, "title": question.title, "description": question.text, "required": True,
+         "settings": {"type": "label_selection",
+                      "options": [{"value": a.value, "text": a.title} for a in question.choices]}}
+        for question in questions
+    ]  # fmt: skip
+    comment = {"name": "comment", "title": "Comment", "description": "A comment for others.",
+               "required": False, "settings": {"type": "text", "use_markdown": False}}  # fmt: skip
+    return {
+        "guidelines": guidelines,
+        "fields": fields,
+        "questions": [*asked, comment],
+        "vectors": [],
+        "metadata": [],
+        "allow_extra_metadata": False,
+        "distribution": {"strategy": "overlap", "min_submitted": 1},
+        "mapping": None,
+    }
+
+
+def _guide(questions: Sequence[Question], guidelines: str) -> str:
+    guides = [f"## {question.title}\n\n{question.text}\n\n{question.guide}" for question in questions]
+    return "\n\n".join([guidelines, *guides]).strip() + "\n"
+
+
+@contextmanager
+def _new_folder(out: Path) -> Iterator[Path]:
+    """A folder that gets its name once it is whole. Raises FileExistsError, OSError."""
+    if out.exists():
+        raise FileExistsError(f"{out} is there already; name a new folder")
+    part = out.parent / f".{out.name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        yield part
+        part.rename(out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _write_pictures(folder: Path, item: Item, root: str) -> list[str]:
+    """The address of each picture."""
+    for name, content in item.pictures:
+        path = folder / IMAGES / item.token / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return [f"{root.rstrip('/')}/{item.token}/{name}" for name, _ in item.pictures]
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+# -- Back
+
+
+@dataclass(frozen=True, repr=False)
+class ImportedAnswers:
+    """A finished annotation from elsewhere: whose (a name there, or an account), when (None: not known)."""
+
+    trajectory_id: str
+    person: str
+    draft: Draft
+    at: datetime | None = None
+
+    @classmethod
+    def of(cls, given: Annotation, questions: Sequence[Question]) -> "ImportedAnswers":
+        """An annotation of a file; without an annotator it is nobody's."""
+        answers = {question.name: given.answer(question.name) for question in questions}
+        draft = Draft(answers, given.comment, given.seconds or 0.0, True)
+        return cls(given.trajectory_id, given.person or "", draft, given.at)
+
+    def __repr__(self) -> str:
+        return f"ImportedAnswers({self.trajectory_id!r})"  # without its answers: it may stand in a log
+
+
+@dataclass
+class AnswersReader:
+    """Reads the answers of one file. ``ids`` maps the tokens of items to trajectories.
+
+    ``left_out`` names what was skipped, discarded or not finished.
+    """
+
+    questions: Sequence[Question]
+    ids: Mapping[str, str]
+    left_out: list[str] = field(default_factory=list)
+    _found: dict[tuple[str, str], ImportedAnswers] = field(default_factory=dict)
+    _problems: list[str] = field(default_factory=list)
+
+    def label_studio(self, content: bytes) -> list[ImportedAnswers]:
+        """Of tasks exported as JSON. Raises AnnotationsInvalid with every problem."""
+        for number, task in enumerate(_objects(content, "tasks"), start=1):
+            place, data = f"task {number}", task.get("data")
+            if "annotations" not in task:
+                self._problems.append(f"{place}: has no annotations; export as JSON, and not as JSON-MIN")
+                continue
+            trajectory_id = self._trajectory(data.get("item") if isinstance(data, dict) else None, place)
+            for annotation in self._dicts(task["annotations"], f"{place}, annotations"):
+                person = self._person(annotation.get("completed_by"), place)
+                if person is None or trajectory_id is None:
+                    continue
+                where = f"{place}, {person}"
+                if annotation.get("was_cancelled"):
+                    self.left_out.append(f"{where}: skipped")
+                    continue
+                at = annotation.get("updated_at") or annotation.get("created_at")
+                self._add(
+                    where, trajectory_id, person,
+                    [(r.get("from_name"), _first(r.get("value")))
+                     for r in self._dicts(annotation.get("result"), f"{where}, result")],
+                    _time(at), annotation.get("lead_time"),
+                )  # fmt: skip
+        return self._finish()
+
+    def argilla(self, content: bytes) -> list[ImportedAnswers]:
+        """Of ``records.json``. Raises AnnotationsInvalid with every problem."""
+        for number, record in enumerate(_objects(content, "records"), start=1):
+            place, responses = f"record {number}", record.get("responses") or {}
+            trajectory_id = self._trajectory(record.get("id"), place)
+            if not isinstance(responses, dict):
+                self._problems.append(f"{place}, responses: is no object of questions; export it again")
+                continue
+            by_person: dict[str, list[tuple[Any, Any]]] = {}
+            for question, answers in responses.items():
+                for response in self._dicts(answers, f"{place}, {question[:40]}"):
+                    person = self._person(response.get("user_id"), place)
+                    if person is None:
+                        continue
+                    if response.get("status", "submitted") == "submitted":
+                        by_person.setdefault(person, []).append((question, response.get("value")))
+                    elif f"{place}, {person}: not submitted" not in self.left_out:
+                        self.left_out.append(f"{place}, {person}: not submitted")
+            for person, answers in by_person.items():
+                if trajectory_id is not None:
+                    self._add(f"{place}, {person}", trajectory_id, person, answers, None, None)
+        return self._finish()
+
+    def _trajectory(self, token: Any, place: str) -> str | None:
+        found = self.ids.get(token) if isinstance(token, str) else None
+        if found is None:
+            self._problems.append(
+                f"{place}: its item {str(token)[:40]!r} is none of this suite; export and import with the "
+                "same suite and the same ARB_SECRET"
+            )
+        return found
+
+    def _person(self, value: Any, place: str) -> str | None:
+        """The e-mail address or the id of whoever answered."""
+        if isinstance(value, dict):
+            value = value.get("email") or value.get("id")
+        name = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+            self._problems.append(f"{place}: it is not said, on one line, who answered")
+            return None
+        return name
+
+    def _dicts(self, value: Any, place: str) -> list[dict[str, Any]]:
+        if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+            return value
+        self._problems.append(f"{place}: is no list of objects; export it again")
+        return []
+
+    def _add(
+        self, where: str, trajectory_id: str, person: str, given: Sequence[tuple[Any, Any]],
+        at: datetime | None, seconds: Any,
+    ) -> None:  # fmt: skip
+        """One person's answers, by question or ``comment``."""
+        known = {question.name: question for question in self.questions}
+        answers: dict[str, str] = {}
+        comment = ""
+        n_problems = len(self._problems)
+        for name, value in given:
+            if name == "comment" and isinstance(value, str):
+                comment = value
+            elif name not in known:
+                self._problems.append(f"{where}: {str(name)[:40]!r} is no question; use {', '.join(known)}")
+            elif name in answers:
+                self._problems.append(f"{where}, {name}: answered twice; keep one answer")
+            elif (answer := _answer(known[name], value)) is None:
+                words = ", ".join(choice.title for choice in known[name].choices)
+                self._problems.append(f"{where}, {name}: not one of its answers; they are {words}")
+            else:
+                answers[name] = answer
+        if n_problems != len(self._problems):
+            return
+        if len(comment) > COMMENT_LENGTH or not is_utf8(comment):
+            self._problems.append(
+                f"{where}, comment: write valid text of up to {COMMENT_LENGTH:,} characters"
+            )
+        if missing := [question.title for question in self.questions if question.name not in answers]:
+            self.left_out.append(f"{where}: not answered: {', '.join(missing)}")
+            return
+        if (trajectory_id, person) in self._found:
+            self._problems.append(f"{where}: answered this item twice; keep one annotation")
+        is_number = isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_SECONDS
+        draft = Draft(answers, comment.strip(), float(seconds) if is_number else 0.0, True)
+        self._found[trajectory_id, person] = ImportedAnswers(trajectory_id, person, draft, at)
+
+    def _finish(self) -> list[ImportedAnswers]:
+        if self._problems:
+            raise AnnotationsInvalid(self._problems)
+        return list(self._found.values())
+
+
+def read_export(path: Path) -> bytes:
+    """The content of a file from elsewhere. Raises AnnotationsInvalid for one that is too large, OSError."""
+    if path.stat().st_size > MOST_BYTES:
+        raise AnnotationsInvalid([f"is over {MOST_BYTES / 1e6:g} MB; export it in parts"])
+    return path.read_bytes()
+
+
+def _objects(content: bytes, what: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(content.decode("utf-8-sig"))
+    except (UnicodeDecodeError, ValueError, RecursionError) as problem:
+        reason = f"cannot be read as JSON in UTF-8 ({type(problem).__name__}); export it again"
+        raise AnnotationsInvalid([reason]) from None
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise AnnotationsInvalid([f"is no list of {what}; export it again"])
+    return found
+
+
+def _first(value: Any) -> Any:
+    """The one choice, or the lines of a text, of a result of Label Studio; None where there are several."""
+    if not isinstance(value, dict):
+        return None
+    choices, text = value.get("choices"), value.get("text")
+    if isinstance(text, list) and all(isinstance(line, str) for line in text):
+        return "\n".join(text)
+    return choices[0] if isinstance(choices, list) and len(choices) == 1 else text
+
+
+def _answer(question: Question, value: Any) -> str | None:
+    """The value of an answer that is written by value or title; None where it is none."""
+    word = value.strip().lower() if isinstance(value, str) else None
+    return next((a.value for a in question.choices if word in (a.value, a.title.lower())), None)
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
