@@ -92,7 +92,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_maintain_pages(service, auth, rescoring, pages, access.blind_items),
         build_disputes_pages(service, auth, actions, pages, access.blind_items),
         build_errors_pages(service, auth, verdicts, pages, access.blind_items),
-        build_label_versions(service, auth, pages),
+        build_label_versions(service, auth, pages, rescoring, access.blind_items),
         build_annotating_pages(annotations, explorer, access, pages),
         build_api_router(app, pages),
     ):

@@ -4,30 +4,34 @@ Where labels are private, a dispute of a test trajectory and a changed label tog
 readers then see only that something was decided, and the form is blind, without the labels it is about.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from leaderboard.board.board import BoardRow
 from leaderboard.labels.annotations import ANSWERS, OPTIMALITY_TITLES, QUESTION_TITLES, UNSURE
 from space.auth.auth import Auth
 from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.maintain.api import RescoringJob
 from space.pages.trajectories.index import Labels
 from space.web.cells import origin, short_name
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from space.web.query import link_to
+from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.labels.versions import published_versions
+from submissions.labels.corrections import next_labels, outdated_dev_labels
+from submissions.labels.versions import Correction, published_versions
+from submissions.moderation.overview import judge_names
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
 from submissions.records.event_log import Event
 from submissions.records.statuses import DECISIONS, Decision, Dispute, DisputeView, view_dispute
-from submissions.scoring.rescore import rescorings
+from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
+from submissions.scoring.rescore import label_effects, rescorings
 from submissions.service import SubmissionService
 
 PATH: Final = "/disputes"
@@ -237,6 +241,7 @@ def build_disputes_pages(
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
         suite, is_maintainer = service.suite, auth.is_maintainer(request)
+        public = suite.labels_are_public
         blind = blind_items(request)
         found = visible_disputes(service, actions, is_maintainer, blind, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
@@ -257,15 +262,16 @@ def build_disputes_pages(
             is_unknown=bool(trajectory_id) and known is None,
             in_your_queue=IN_YOUR_QUEUE if known and blind.hides(known.trajectory_id) else "",
             state=state,
-            form=dispute_form(known.trajectory_id if known else "", split, None, suite.labels_are_public),
+            form=dispute_form(known.trajectory_id if known else "", split, None, public),
             api=API,
             titles=QUESTION_TITLES,
             outcomes=OUTCOMES,
             decisions=[(each, DECISION_WORDS[each]) for each in DECISIONS],
             answers=answer_choices,
             words_of=answer_words,
+            version_of=_versions_by_dispute(service, actions) if is_maintainer or public else {},
             is_maintainer=is_maintainer,
-            is_private=not suite.labels_are_public,
+            is_private=not public,
             most_a_day=DISPUTES_A_DAY,
             text_length=TEXT_LENGTH,
             reason_length=REASON_LENGTH,
@@ -274,61 +280,133 @@ def build_disputes_pages(
     return router
 
 
-@dataclass(frozen=True)
-class RankChange:
-    """The rank of a row before and after; None where it had none."""
+def _versions_by_dispute(service: SubmissionService, actions: ReaderActions) -> dict[str, str]:
+    """The newest label version that holds the correction of a dispute as it was decided last."""
+    decided = {(each.dispute_id, each.decided.sequence) for each in actions.disputes() if each.decided}
+    versions = published_versions(service.engine, service.suite.name)
+    return {
+        each.dispute_id: version.version
+        for version in versions
+        for each in version.corrections
+        if (each.dispute_id, each.decision) in decided
+    }
 
-    name: str
-    before: int | None
-    after: int | None
+
+@dataclass(frozen=True)
+class CorrectionList:
+    """Corrections as a reader may see them.
+
+    ``shown`` have their trajectory and answers; of ``hidden``, those of private labels, maintainers see which
+    disputes they decide, and everybody else nothing.
+    """
+
+    shown: Sequence[Correction] = ()
+    hidden: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.shown) + len(self.hidden)
+
+
+def visible_corrections(
+    corrections: Iterable[Correction], labels_are_public: bool, is_maintainer: bool, blind: BlindItems
+) -> CorrectionList:
+    """Without those of trajectories that the reader has yet to annotate."""
+    found = [each for each in corrections if not blind.hides(each.trajectory_id)]
+    shown = [each for each in found if labels_are_public or each.split == "dev"]
+    hidden = [each.dispute_id for each in found if is_maintainer and each not in shown]
+    return CorrectionList(shown, hidden)
 
 
 @dataclass(frozen=True)
 class RescoringView:
-    """A re-scoring that followed a new label set; ``moved`` of ``ranks`` differ from before."""
+    """A re-scoring that followed a new label set; ``moved`` of ``rows`` have another rank than before.
+
+    ``effects`` are those of the record (`JudgeEffect` by question); of earlier records the ranks alone.
+    """
 
     before: str
     after: str
     at: datetime
     moved: int
-    ranks: tuple[RankChange, ...]
+    rows: int
+    effects: Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def view_rescoring(record: Event, rows: Mapping[str, BoardRow]) -> RescoringView:
-    """A re-scoring with the names that its rows have now, in the order of the newer ranks."""
-    ranks = [
-        RankChange(f"{short_name(row)}, {origin(row)}" if row else row_id, *places)
-        for row_id, places in record.body["ranks"].items()
-        for row in [rows.get(row_id)]
-    ]
-    ranks.sort(key=lambda line: (line.after is None, line.after or 0, line.before is None, line.before or 0))
-    moved = sum(line.before != line.after for line in ranks)
-    return RescoringView(record.body["from"], record.body["to"], record.at, moved, tuple(ranks))
+def view_rescoring(record: Event) -> RescoringView:
+    ranks = record.body["ranks"]
+    effects = record.body.get("effects") or {"success": _ranks_alone(ranks)}
+    moved = sum(before != after for before, after in ranks.values())
+    return RescoringView(
+        record.body["from"], record.body["to"], record.at, moved, len(ranks), effects if ranks else {}
+    )
 
 
-def build_label_versions(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
+def _ranks_alone(ranks: Mapping[str, Sequence[int | None]]) -> list[dict[str, Any]]:
+    rows = [{"id": row_id, "places": places} for row_id, places in ranks.items()]
+    return sorted(rows, key=lambda row: [(place is None, place or 0) for place in row["places"][::-1]])
+
+
+def build_label_versions(
+    service: SubmissionService,
+    auth: Auth,
+    pages: PageFrame,
+    job: RescoringJob,
+    blind_items: Callable[[Request], BlindItems],
+) -> APIRouter:
     """The route. Where labels are private, only maintainers see changes, reasons and ranks under other
     labels: a change of one label and a dispute of it together would disclose the label."""
     router = APIRouter()
 
     @router.get(VERSIONS_PATH, include_in_schema=False)
     def labels(request: Request) -> Response:
-        sees_all = service.suite.labels_are_public or auth.is_maintainer(request)
-        served = service.label_version
+        is_public, is_maintainer = service.suite.labels_are_public, auth.is_maintainer(request)
+        sees_all, blind = is_public or is_maintainer, blind_items(request)
         versions = published_versions(service.engine, service.suite.name)
-        rows = {row.id: row for row in service.board().rows}
+
+        def visible(corrections: Iterable[Correction]) -> CorrectionList:
+            return visible_corrections(corrections, is_public, is_maintainer, blind)
+
         found = rescorings(service)[-MOST_RESCORINGS:] if sees_all else []
         return pages.answer(
             "labels/versions.html",
             "Label versions",
             VERSIONS_PATH,
             suite=service.suite.name,
-            served=served,
-            is_served_published=any(each.version == served for each in versions),
-            versions=versions[::-1],
+            served=service.label_version,
+            origin=service.labels.origin if service.label_version else None,
+            versions=[(each, visible(each.corrections)) for each in reversed(versions)],
             titles=QUESTION_TITLES,
-            rescorings=[view_rescoring(record, rows) for record in reversed(found)],
+            words_of=answer_words,
+            rescorings=[view_rescoring(record) for record in reversed(found)],
+            names=_names(service) if sees_all else {},
             sees_all=sees_all,
+            is_private=not is_public,
+            dev=visible(outdated_dev_labels(service)),
+            is_maintainer=is_maintainer,
+            job=job.state,
+            why_length=WHY_LENGTH,
+            **(_next(service, visible) if is_maintainer else {}),
         )
 
     return router
+
+
+def _next(
+    service: SubmissionService, visible: Callable[[Iterable[Correction]], CorrectionList]
+) -> dict[str, Any]:
+    """The next label version for maintainers, with what it would do to every row."""
+    try:
+        found = next_labels(service)
+    except SubmissionError as problem:
+        return {"why_no_next": str(problem)}
+    lists = {name: visible(getattr(found, name)) for name in ("applied", "conflicts", "missing")}
+    effects = label_effects(service, found.served, found.test) if found.applied else {}
+    return {"why_no_next": "", "next": found, **lists, "effects": effects}
+
+
+def _names(service: SubmissionService) -> dict[str, str]:
+    """What each submission is called now, by its id."""
+    with service.snapshot() as session:
+        names = judge_names(session, service.suite.name)
+    rows = {row.id: f"{short_name(row)}, {origin(row)}" for row in service.board().rows}
+    return {name: f"{judge}, by {account}" for name, (judge, account) in names.items()} | rows

@@ -59,6 +59,12 @@ class Correction:
     def __repr__(self) -> str:
         return f"Correction({self.dispute_id!r})"  # without its answers: it may stand in a log
 
+    def to_json(self, labels_are_public: bool) -> dict[str, Any]:
+        """What anybody may read who may know that it was corrected: of hidden labels the dispute's number."""
+        if self.split == "test" and not labels_are_public:
+            return {"dispute_id": self.dispute_id}
+        return {name: value for name, value in asdict(self).items() if name != "decision"}
+
 
 @dataclass(frozen=True)
 class LabelVersion:

@@ -76,6 +76,16 @@ def exact_figures(
     }
 
 
+def judge_names(session: Session, suite: str) -> dict[str, tuple[str, str]]:
+    """Judge and account of every submission as they are called now, by its id."""
+    found = current_statuses(session)
+    wanted = select(Submission.id, Account.name, Judge.name).select_from(Submission).join(Judge).join(Account)
+    return {
+        name: (found.name_of(account, judge), found.current_name(account))
+        for name, account, judge in session.execute(wanted.where(Submission.suite == suite))
+    }
+
+
 def _listed(
     session: Session,
     suite: str,

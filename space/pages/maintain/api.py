@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -15,9 +15,11 @@ from space.pages.annotate.access import BlindItems
 from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, recorded, require_open
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
+from submissions.labels.corrections import next_labels, publish_corrections
 from submissions.moderation.actions import REASON_LENGTH, Decision
 from submissions.moderation.overview import MOST, read_log
-from submissions.scoring.rescore import Rescoring, rescore
+from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
+from submissions.scoring.rescore import Rescoring, label_effects, rescore
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class RescoringJob:
         self._service = service
         self._lock = threading.Lock()
         self._state = JobState("idle")
+        self._asked_again: Actor | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -52,9 +55,10 @@ class RescoringJob:
         return self._state
 
     def begin(self, actor: Actor) -> bool:
-        """Begin, unless one is under way; whether it began."""
+        """Begin; whether it began. One under way is followed by another one: labels may have changed."""
         with self._lock:
             if self._state.state == "running":
+                self._asked_again = actor
                 return False
             self._state = JobState("running")
             self._thread = threading.Thread(target=self._run, args=(actor,), name="rescoring", daemon=True)
@@ -67,14 +71,19 @@ class RescoringJob:
             self._thread.join(timeout_s)
         return self._state
 
-    def _run(self, actor: Actor) -> None:
-        try:
-            self._state = JobState("done", rescore(self._service, actor))
-        except SubmissionError as reason:
-            self._state = JobState("failed", told=str(reason))
-        except Exception:
-            logger.exception("re-scoring failed")
-            self._state = JobState("failed", told=FAILED)
+    def _run(self, actor: Actor | None) -> None:
+        while actor is not None:
+            try:
+                state = JobState("done", rescore(self._service, actor))
+            except SubmissionError as reason:
+                state = JobState("failed", told=str(reason))
+            except Exception:
+                logger.exception("re-scoring failed")
+                state = JobState("failed", told=FAILED)
+            with self._lock:
+                actor, self._asked_again = self._asked_again, None
+                if actor is None:
+                    self._state = state
 
 
 Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; stored with the record.")]
@@ -88,6 +97,16 @@ class SubmissionDecision(BaseModel):
     reason: Reason
 
 
+class NextVersion(BaseModel):
+    """The next label version as a maintainer looked at it."""
+
+    model_config = ConfigDict(extra="forbid")
+    why: str = Field("", max_length=WHY_LENGTH, description="Why; left out, the disputes that it decides.")
+    digest: str = Field(
+        "", max_length=64, description="Its `digest` when it was looked at; 409 where it has changed since."
+    )
+
+
 class AccountDecision(BaseModel):
     """What a maintainer decides of an account."""
 
@@ -95,6 +114,27 @@ class AccountDecision(BaseModel):
     decision: Literal["banned", "unbanned"] = Field(description="banned: it may no longer submit.")
     reason: Reason
     even_if_unknown: bool = Field(False, description="Ban a name that nobody has here yet, too.")
+
+
+def _next_version(service: SubmissionService, blind: BlindItems) -> dict[str, Any]:
+    try:
+        found = next_labels(service)
+    except SubmissionError as problem:
+        return {"problem": str(problem)}
+    effects = label_effects(service, found.served, found.test) if found.applied else {}
+    return {
+        "digest": found.digest,
+        "why": found.why,
+        **{
+            name: [
+                each.to_json(service.suite.labels_are_public)
+                for each in getattr(found, name)
+                if not blind.hides(each.trajectory_id)
+            ]
+            for name in ("applied", "conflicts", "missing")
+        },
+        "effects": {label: [asdict(each) for each in rows] for label, rows in effects.items()},
+    }
 
 
 def build_maintain_router(
@@ -154,6 +194,29 @@ def build_maintain_router(
     def rescored(actor: Maintainer) -> JSONResponse:
         """``state`` is idle, running, done or failed; ``found`` has the ranks before and after."""
         return JSONResponse(job.state.to_json(), headers=NO_STORE)
+
+    @router.get("/api/maintain/labels", summary="The next label version: what it corrects, and its effects")
+    def next_version(request: Request, actor: Maintainer) -> JSONResponse:
+        """What the accepted corrections of disputes would do to every judge, before anything is published. Of
+        hidden labels only the numbers of disputes. ``state`` is that of re-scoring, as in `rescore`."""
+        found = {**job.state.to_json(), "label_version": service.label_version}
+        if job.state.state != "running":
+            found["next"] = _next_version(service, blind_items(request))
+        return JSONResponse(found, headers=NO_STORE)
+
+    @router.post(
+        "/api/maintain/labels",
+        summary="Publish the next label version, and score everything under it",
+        status_code=202,
+        responses=REFUSALS,
+    )
+    def publish_next_version(actor: Maintainer, body: NextVersion) -> JSONResponse:
+        """The labels that are served now with all accepted corrections that they lack; it is served at once.
+        Scoring runs in the background: poll with GET until ``state`` is no longer ``running``."""
+        require_open(service)
+        version = publish_corrections(service, actor, body.why, body.digest or None)
+        job.begin(actor)
+        return JSONResponse({"state": "running", "version": version.version}, 202, NO_STORE)
 
     @router.get("/api/maintain/log", summary="The event log, newest first, without anything about labels")
     def log(

@@ -1,11 +1,16 @@
 """``/labels``: versions with what changed and why, ranks before and after; what private labels keep back."""
 
+import re
+
 import pytest
 
 from space.pages.judge.summary import describe_label_noise
 from space.web.axis import Axis
 from submissions.intake.accounts import Actor
+from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.corrections import publish_corrections
 from submissions.labels.versions import published_versions
+from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish, rescore
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
@@ -47,6 +52,136 @@ def test_versions_tell_what_changed_and_why_and_what_it_did_to_the_ranks(correct
         '<th scope="row">Bold (tree), by Ada</th><td class="number">2</td><td class="number">1</td>' in page
     )
     assert f'href="/api/boards/{first}"' in page
+
+
+def correct(service, answer: str = "no", place: int = 0, split: str = "test", question="success") -> str:
+    """A dispute that Mia decided as corrected; gives its trajectory."""
+    acts = ReaderActions(service.engine, service.suite, service.clock)
+    name = service.suite.split(split)[place].trajectory_id
+    number = acts.dispute(name, question, "see step 3", Actor("ada")).body["dispute_id"]
+    acts.decide(number, "corrected", "the shop was closed", MIA, answer)
+    return name
+
+
+def rows_of(page: str) -> list[str]:
+    """The rows of all tables, their cells one blank apart."""
+    spaced = re.sub(r"</t[hd]>", " ", page)
+    return [" ".join(shown_text(row).split()) for row in re.findall(r"<tr.*?</tr>", spaced, re.DOTALL)]
+
+
+def rescored(client, service) -> dict:
+    """The answer of REST once the re-scoring is over."""
+    headers = signed_in(service, MAINTAINER)
+    while (found := client.get("/api/maintain/labels", headers=headers).json())["state"] == "running":
+        pass
+    return found
+
+
+@pytest.fixture
+def contested(service) -> SubmissionService:
+    """Right and Bold under labels from a file; the success of place 0 waits to be corrected."""
+    found = again(service, maintainers=MAINTAINER)
+    send(found, verdicts(found.suite), judge="Right")
+    send(found, verdicts(found.suite, misses=1), judge="Bold")
+    correct(found)
+    return found
+
+
+def test_the_next_version_is_shown_with_its_effects_before_it_is_published(contested):
+    client, name = local_client(contested), a_run(contested)
+    page = client.get("/labels", headers=signed_in(contested, MAINTAINER)).text
+    text, rows = shown_text(page), rows_of(page)
+    assert f"1 {name} test Success Yes No the shop was closed Mia" in rows
+    # Right was 10 of 10 and would be 9 of 10; Bold, 9 of 9 with a miss, would be 9 of 9 without one.
+    assert "Bold (tree), by Ada 2 1 100.0 100.0 90.0 100.0 94.7 100.0 0 1" in rows
+    assert "Right (tree), by Ada 1 2 100.0 90.0 100.0 100.0 100.0 94.7 1 0" in rows
+    assert 'value="Correction of dispute 1"' in page and "Publish version" in text
+    for who in ({}, signed_in(contested, "ada")):
+        seen = shown_text(client.get("/labels", headers=who).text)
+        assert "Publish version" not in seen and "Next version" not in seen
+    assert published_versions(contested.engine, "small") == []
+
+
+def test_publishing_serves_the_version_and_tells_ranks_and_figures_before_and_after_at_once(contested):
+    client, before = local_client(contested), contested.label_version
+    headers = signed_in(contested, MAINTAINER)
+    found = client.get("/api/maintain/labels", headers=headers).json()
+    assert [each["dispute_id"] for each in found["next"]["applied"]] == ["1"]
+    assert found["next"]["effects"]["success"][0]["places"] == [2, 1]
+    body = {"why": "the shop was closed", "digest": found["next"]["digest"]}
+    answer = client.post("/api/maintain/labels", json=body, headers=headers)
+    assert (answer.status_code, answer.json()["state"]) == (202, "running")
+    found = rescored(client, contested)
+    assert (found["state"], found["found"]["before"]) == ("done", before)
+    assert found["label_version"] == answer.json()["version"] == contested.label_version
+    assert found["next"]["applied"] == []
+    page = client.get("/labels").text
+    text = shown_text(page)
+    assert "made from the labels that came with it" in text and "2 of 2 rows have a different rank" in text
+    assert "Bold (tree), by Ada 2 1 100.0 100.0 90.0 100.0 94.7 100.0 0 1" in rows_of(page)
+    of_it = f"1 {a_run(contested)} test Success Yes No the shop was closed Mia"
+    assert f"Corrections of {contested.label_version}" in text and of_it in rows_of(page)
+    assert f"In label version {contested.label_version}" in shown_text(client.get("/disputes").text)
+    again_ = client.post("/api/maintain/labels", json=body, headers=headers)
+    assert again_.status_code == 409 and "no accepted correction waits" in again_.json()["detail"]
+
+
+def test_only_maintainers_publish_the_next_version(contested):
+    client = local_client(contested)
+    for headers, status in (({}, 401), (signed_in(contested, "ada"), 403)):
+        assert client.get("/api/maintain/labels", headers=headers).status_code == status
+        assert client.post("/api/maintain/labels", json={}, headers=headers).status_code == status
+    assert published_versions(contested.engine, "small") == []
+
+
+def test_of_corrected_hidden_labels_maintainers_see_numbers_of_disputes_and_others_nothing(contested):
+    private = with_rules(again(contested), is_public=False)
+    name = a_run(private)
+    dev = correct(private, split="dev")
+    client, headers = local_client(private), signed_in(private, MAINTAINER)
+    next_page = client.get("/labels", headers=headers).text
+    found = client.get("/api/maintain/labels", headers=headers).json()["next"]
+    assert found["applied"][0] == {"dispute_id": "1"} and found["applied"][1]["trajectory_id"] == dev
+    client.post("/api/maintain/labels", json={"why": WHY}, headers=headers)
+    rescored(client, private)
+    of_dev = f"2 {dev} dev Success Yes No the shop was closed Mia"
+    for seen in (next_page, client.get("/labels", headers=headers).text):
+        assert "1 of hidden labels: dispute 1." in shown_text(seen) and of_dev in rows_of(seen)
+        assert name not in seen
+    for who in ({}, signed_in(private, "ada")):
+        told = client.get("/labels", headers=who).text + client.get("/disputes", headers=who).text
+        assert of_dev in rows_of(told)
+        for word in (WHY, "hidden labels: dispute", "Bold", "rows have a different rank"):
+            assert word not in told
+        assert f"In label version {private.label_version}" not in shown_text(told)
+
+
+def test_a_correction_is_not_shown_to_whoever_has_yet_to_annotate_its_trajectory(contested):
+    annotations = AnnotationService(contested)
+    annotations.actions.invite("bob", MIA)
+    annotations.actions.assign([a_run(contested)], 0.0, 1, MIA)
+    publish_corrections(contested, MIA)
+    client = local_client(contested)
+    assert a_run(contested) in client.get("/labels").text
+    assert a_run(contested) not in client.get("/labels", headers=signed_in(contested, "bob")).text
+
+
+def test_a_changed_file_a_conflict_and_a_dev_label_are_told_in_words(contested, released, tmp_path):
+    publish_corrections(contested, MIA)
+    version = contested.label_version
+    newer = tmp_path / "newer-labels.csv"
+    newer.write_bytes(corrected(released, 0, trajectory_success="Unsure"))
+    changed = again(contested, labels=f"csv:{newer}")
+    page = local_client(changed).get("/labels", headers=signed_in(changed, MAINTAINER)).text
+    text = shown_text(page)
+    assert f"has changed since version {version} was made from it" in text
+    assert "1 correction was published before, and the labels have a third answer" in text
+    of_it = f"1 {a_run(contested)} test Success Unsure No the shop was closed Mia"
+    assert of_it in rows_of(page) and "Publish version" not in text
+
+
+def a_run(service, place: int = 0) -> str:
+    return service.suite.split("test")[place].trajectory_id
 
 
 def test_before_anything_was_published_the_page_says_so(service):
