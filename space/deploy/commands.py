@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from space.deploy.deployer import Deployed, Deployment
 
 PUBLIC_LABELS = "wheel"
+NO_BOARD = "only on the Space"
 
 
 def deploy(
@@ -33,7 +34,12 @@ def deploy(
             help="Who may moderate (again for more). Default: ARB_MAINTAINERS, else HF_TOKEN's owner."
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be sent, as a summary; ask no Hub.")
+    ] = False,
+    list_files: Annotated[
+        bool, typer.Option("--list-files", help="With --dry-run: also every file's name, and the card.")
+    ] = False,
 ) -> None:
     """Put the Space on the Hub.
 
@@ -68,7 +74,7 @@ def deploy(
             raise PublishError("; ".join(problems))
         files = checked_files(suite or settings.suite, chosen, settings)
         if dry_run:
-            _say_plan(deployment, files)
+            _say_plan(deployment, files, list_files)
             return
         with stopped_like_ctrl_c():
             done = Deployer(hub, version("gradio"), _say).deploy(deployment, files)
@@ -94,21 +100,25 @@ def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, 
     return files
 
 
-def _say_plan(deployment: "Deployment", files: dict[str, Path]) -> None:
+def _say_plan(deployment: "Deployment", files: dict[str, Path], list_files: bool) -> None:
     from space.deploy.deployer import MOUNTED_AT, NEEDED_SECRETS, OTHER_SECRETS, render_card
-    from space.deploy.files import MADE, total_bytes
+    from space.deploy.files import MADE, by_folder, total_bytes
 
+    folders = by_folder(files)
+    width = max(map(len, folders))
+    count = f"{len(files) + len(MADE)} files, {total_bytes(files) / 1e6:.1f} MB"
     lines = [
-        f"Space {deployment.space}: {len(files) + len(MADE)} files, {total_bytes(files) / 1e6:.1f} MB",
-        *(f"  {name}" for name in sorted([*files, *MADE])),
-        f"records: {deployment.private} (private)",
-        f"board: {deployment.board or 'only on the Space'}",
+        f"Space {deployment.space}, made if it is missing. One commit of what it does not have of {count}:",
+        *(f"  {folder:{width}} {n:4} files {size / 1e3:8,.0f} kB" for folder, (n, size) in folders.items()),
+        f"  {'written for it':{width}} {len(MADE):4} files: {', '.join(MADE)}",
+        f"records: {deployment.private} (private; made if it is missing)",
+        f"board: {f'{deployment.board} (public; made if it is missing)' if deployment.board else NO_BOARD}",
         f"mounted at {MOUNTED_AT}: {deployment.data}",
         *(f"variable {name}={value}" for name, value in deployment.variables().items()),
         *(f"secret to set: {name}, {purpose}" for name, purpose in (NEEDED_SECRETS | OTHER_SECRETS).items()),
-        "README.md:",
-        render_card(deployment, version("gradio")),
-        "Nothing was sent (--dry-run).",
+        *(["files:", *(f"  {name}" for name in sorted([*files, *MADE]))] if list_files else []),
+        *(["README.md:", render_card(deployment, version("gradio"))] if list_files else []),
+        "Nothing was sent (--dry-run)." + ("" if list_files else " Every file's name: --list-files."),
     ]
     typer.echo("\n".join(lines))
 

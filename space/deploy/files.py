@@ -78,6 +78,18 @@ def total_bytes(files: Mapping[str, Path]) -> int:
     return sum(path.stat().st_size for path in files.values())
 
 
+def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
+    """How many files and bytes there are by folder: packages, and a suite that is not of the checkout."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, path in sorted(files.items()):
+        is_own = name.startswith("core/suites/") and not path.resolve().is_relative_to(ROOT)
+        parts = name.split("/")[:-1]
+        folder = "/".join([*parts[: 3 if is_own else 1], ""]) or "beside them"
+        n, size = found.get(folder, (0, 0))
+        found[folder] = n + 1, size + path.stat().st_size
+    return found
+
+
 def _is_ignored(path: Path) -> bool:
     return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 

@@ -1,5 +1,7 @@
 """`python -m space deploy`: options, refusals, what it prints."""
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
@@ -33,13 +35,26 @@ def test_it_deploys_names_the_secrets_and_then_has_nothing_to_do(hub, run, monke
     assert f"{SPACE} at {head}: was there already; no commit" in second.stdout
 
 
-def test_a_dry_run_asks_no_hub_and_sends_nothing(hub, run):
-    done = run("--dry-run")
+def test_a_dry_run_asks_no_hub_and_says_how_much_would_be_sent_where(hub, run, tmp_path):
+    suite = write_suite(tmp_path).rename(tmp_path / "our-bench")
+    done = run("--dry-run", "--suite", str(suite), "--labels", "none")
     assert done.exit_code == 0, done.output
     assert hub.seen == []
-    for said in ("space/app.py", "ARB_RECORDS_REPO", "secret to set: ARB_SECRET", "hf_oauth: true"):
+    # suite.toml and trajectories.csv; the labels lie beside the folder
+    assert re.search(r"^  core/suites/our-bench/ +2 files +\d+ kB$", done.stdout, re.MULTILINE)
+    assert re.search(r"^  space/ +\d{3} files", done.stdout, re.MULTILINE)
+    for said in (f"Space {SPACE}, made if", f"records: {RECORDS} (private; made if it is missing)",
+                 "2 files: README.md, app.py", "board: only on the Space",
+                 "variable ARB_RECORDS_REPO=", "secret to set: ARB_SECRET"):  # fmt: skip
+        assert said in done.stdout, done.stdout
+    assert "Nothing was sent" in done.stdout and "space/app.py" not in done.stdout
+    assert len(done.stdout.splitlines()) < 30
+
+
+def test_a_dry_run_lists_every_file_and_the_card_when_asked(run):
+    done = run("--dry-run", "--list-files")
+    for said in ("\n  space/app.py\n", "\n  README.md\n", "hf_oauth: true", "title: AgentRewardBench"):
         assert said in done.stdout
-    assert "Nothing was sent" in done.stdout
 
 
 def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_path, monkeypatch):
