@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,11 +38,27 @@ def test_a_command_that_does_not_exist_is_a_usage_error():
     assert "No such command 'no'" in done.stderr and "Traceback" not in done.stderr
 
 
+def dockerfile(instruction: str) -> list[str]:
+    """What follows an instruction of the Dockerfile, each time."""
+    lines = (REPOSITORY / "Dockerfile").read_text().splitlines()
+    return [line.removeprefix(f"{instruction} ") for line in lines if line.startswith(f"{instruction} ")]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
+    """Made of what gets into the image's build, in a fresh folder."""
     folder = tmp_path_factory.mktemp("wheel")
+    ignored = (REPOSITORY / ".dockerignore").read_text().splitlines()
+    assert ignored[0] == "*" and dockerfile("COPY") == [". /source"]
+    for name in (line[1:] for line in ignored if line.startswith("!")):
+        path = REPOSITORY / name
+        if path.is_dir():
+            shutil.copytree(path, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            (folder / "source").mkdir(exist_ok=True)
+            shutil.copy(path, folder / "source")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), "."]
-    subprocess.run(build, cwd=REPOSITORY, check=True, timeout=300)
+    subprocess.run(build, cwd=folder / "source", check=True, timeout=300)
     (found,) = folder.glob("*.whl")
     return found
 
@@ -107,14 +124,13 @@ def test_the_metric_is_loaded_from_the_path_that_is_printed(home):
 
 
 @pytest.mark.slow
-def test_the_space_is_served_with_its_pages_and_stops_when_told(home):
+def test_the_images_command_serves_the_space_and_its_health_check_passes(home):
     held = hold_port()
-    address = {"ARB_PORT": str(port_of(held)), "ARB_STATE_DIR": str(home / "state")}
-    program = home / "environment" / "bin" / "arb"
+    environment = variables(home) | {"ARB_PORT": str(port_of(held)), "ARB_STATE_DIR": str(home / "state")}
+    environment["PATH"] = f"{home / 'environment' / 'bin'}{os.pathsep}{environment['PATH']}"
+    (command,), (health,) = map(json.loads, dockerfile("CMD")), dockerfile("HEALTHCHECK")
     with (home / "space.log").open("wb") as log:
-        process = subprocess.Popen(
-            [program, "space", "serve"], cwd=home, env=variables(home) | address, stdout=log, stderr=log
-        )
+        process = subprocess.Popen(command, cwd=home, env=environment, stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 180
         while True:
@@ -126,6 +142,8 @@ def test_the_space_is_served_with_its_pages_and_stops_when_told(home):
                 time.sleep(0.2)
         assert page.status_code == 200
         assert "Unreleased" in page.text  # the change log came along
+        check = health.partition("CMD ")[2]
+        assert subprocess.run(check, shell=True, env=environment, timeout=60).returncode == 0
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
