@@ -77,6 +77,9 @@ def assign(
     percent_twice: Annotated[
         float, typer.Option(min=0, max=100, help="How many percent get a second annotation.")
     ] = 10.0,
+    percent_gold: Annotated[
+        float, typer.Option(min=0, max=100, help="How many percent of gold items come on top.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the random assignment.")] = 1,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
@@ -91,7 +94,7 @@ def assign(
         available = _ids_in_dataset(service)
         try:
             added = _annotations(service).assign(
-                split, most, percent_twice / 100, seed, available, _maintainer(maintainer)
+                split, most, percent_twice / 100, seed, available, _maintainer(maintainer), percent_gold / 100
             )
         except SubmissionError as problem:
             stop(str(problem), code=1)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from core.suites.questions import Question
@@ -111,7 +112,7 @@ def write_label_studio(
     ``image_root`` is the address of the folder of pictures, else that of Label Studio's local files. Raises
     OSError.
     """
-    root = image_root or f"{LOCAL_FILES}{out.name}/{IMAGES}"
+    root = image_root or f"{LOCAL_FILES}{quote(out.name)}/{IMAGES}"
     tasks = []
     with _new_folder(out) as folder:
         for item in items:

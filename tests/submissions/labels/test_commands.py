@@ -13,7 +13,7 @@ from submissions.__main__ import app
 from submissions.labels import commands
 from submissions.labels.annotation_service import AnnotationService
 from submissions.service import SubmissionService
-from tests.submissions.labels.conftest import ADA, BOB, queue_of, said
+from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE, queue_of, said
 
 
 @pytest.fixture
@@ -87,6 +87,18 @@ def test_the_status_has_progress_and_every_open_question(run, annotating):
     table = run("status").stdout
     assert "4 trajectories assigned, 1 finished by somebody, 1 with an open question" in table
     assert one in table
+
+
+def test_gold_items_come_on_top_of_what_is_assigned(run, annotating):
+    one = queue_of(annotating, ADA)[0]
+    annotating.actions.save(one, said("yes"), 0, ADA)
+    annotating.actions.mark_gold(one, GRACE)
+    run("invite", "eve")
+    # Of 12 more each of three gets 4 first ones; a quarter of gold items on top is one, which Ada has met,
+    # and Bob, in whose queue it is
+    done = run("assign", "--most", "12", "--percent-twice", "0", "--percent-gold", "25")
+    assert done.stdout == "13 assignments added\n"
+    assert one in queue_of(annotating, EVE)
 
 
 def test_a_question_is_decided_and_then_published_with_the_ranks(run, annotating):
