@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -307,7 +307,7 @@ def import_answers(
         stop("--person: write NAME=ACCOUNT, such as ada@example.org=ada")
     if out is not None and out.exists():
         stop(f"{out} is there already and is not written over; name a new file")
-    with _open(out is None) as service:
+    with records_to_write() if out is None else nullcontext(open_records()) as service:
         try:
             found, left_out = _read_answers(service, file, file_format)
             found = [replace(each, person=names.get(each.person, each.person)) for each in found]
@@ -400,16 +400,6 @@ def _item_key(service: SubmissionService) -> bytes:
         return ServerSecret.of(service.settings).key("annotation-item")
     except SecretUnavailable as problem:
         stop(str(problem), code=1)
-
-
-@contextmanager
-def _open(is_written: bool) -> Iterator[SubmissionService]:
-    """The records of this machine, to write into where that is meant."""
-    if not is_written:
-        yield open_records()
-        return
-    with records_to_write() as service:
-        yield service
 
 
 def _read_answers(
