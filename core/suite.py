@@ -151,6 +151,15 @@ class Suite:
         """Those that the released format does not know."""
         return tuple(question for question in self.questions if question.is_own)
 
+    def question(self, name: str) -> Question | None:
+        """What annotators are asked under a name; None where the suite does not ask it."""
+        return next((question for question in self.questions if question.name == name), None)
+
+    @property
+    def question_titles(self) -> dict[str, str]:
+        """A title for each question, also for those of the paper that the suite does not ask."""
+        return {each.name: each.title for each in (*default_questions(), *self.questions)}
+
     @cached_property
     def guidelines_sha256(self) -> str:
         """Names what annotators are asked and how to decide; another one where that changes."""
@@ -187,6 +196,10 @@ class DevLabels:
     optimality: int | None
     annotator: str | None = None
     own: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def answer(self, question: str) -> bool | int | str | None:
+        """The answer to a question, by its name."""
+        return getattr(self, question) if question in RELEASED_ANSWERS else self.own.get(question)
 
     @property
     def is_primary(self) -> bool:

@@ -27,16 +27,8 @@ import pyarrow.parquet as pq
 from core.ids import TrajectoryId
 from core.suite import DevLabels, Suite, Trajectory
 from core.suites.questions import RELEASED_ANSWERS, UNSURE, Question, default_questions
-from core.vocabulary import LABEL_TITLES, LABELS
+from core.vocabulary import LABELS
 
-QUESTIONS: Final = tuple(RELEASED_ANSWERS)
-QUESTION_TITLES: Final = MappingProxyType({**LABEL_TITLES, "optimality": "Optimality"})
-ANSWERS: Final = MappingProxyType(
-    {**dict.fromkeys(LABELS, ("no", "yes")), "optimality": RELEASED_ANSWERS["optimality"]}
-)
-OPTIMALITY_TITLES: Final = MappingProxyType(
-    {"1": "Complete failure", "2": "Suboptimal", "3": "Somewhat optimal", "4": "Completely optimal"}
-)
 COMMENT_LENGTH: Final = 10_000
 
 
@@ -285,6 +277,14 @@ def write_released(
     if problems:
         raise AnnotationsInvalid(problems)
     return output.getvalue()
+
+
+def with_unsure(annotation: Annotation, questions: Sequence[Question]) -> Annotation:
+    """With Unsure to released questions that the annotator was not asked, since they came to the suite later:
+    the released format has no other word."""
+    asked = {question.name: UNSURE for question in questions if not question.is_own}
+    unasked = {name: unsure for name, unsure in asked.items() if annotation.answer(name) is None}
+    return annotation.with_answers(unasked) if unasked else annotation
 
 
 def _schema(own: Sequence[Question]) -> pa.Schema:

@@ -10,7 +10,6 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.intake.declaration import NAME_LENGTH
@@ -106,7 +105,7 @@ class AnnotationActions(Actions):
         SavedElsewhere where others came between, unless the same client sent them: it did not get our answer.
         Saving what stands already adds nothing; skipping it once more puts it at the end again.
         """
-        body = draft.body()
+        body = draft.body(self.suite.questions)
         with transaction(self.engine) as session:
             state = self._state(session)
             annotator = state.annotator_of(actor.name)
@@ -222,7 +221,8 @@ class AnnotationActions(Actions):
     def _decision(self, state: AnnotationState, decision: Sequence[str], actor: Actor) -> dict[str, str]:
         """The event's body. Raises SubmissionError, PermissionDenied."""
         trajectory_id, question, answer, reason = decision
-        if question not in QUESTIONS or answer not in (UNSURE, *ANSWERS[question]):
+        asked = self.suite.question(question)
+        if asked is None or not answer or not asked.accepts(answer):
             raise SubmissionError("use one of the questions, and one of its answers or unsure")
         why = checked_line(reason, f"give a reason, in up to {REASON_LENGTH:,} characters", REASON_LENGTH)
         annotator = state.annotator_of(actor.name)

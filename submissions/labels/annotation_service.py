@@ -12,7 +12,7 @@ from typing import Final
 
 from core.vocabulary import SPLITS
 from leaderboard.labels.agreement import AgreementReport, agreement_report
-from leaderboard.labels.annotations import Annotation, write_released
+from leaderboard.labels.annotations import Annotation, with_unsure, write_released
 from leaderboard.labels.labels import LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.errors import PermissionDenied, SubmissionError
@@ -36,7 +36,8 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
     """All primary annotations with decisions applied, then the second ones as they were given.
 
     The first row of a trajectory is the one that judges are scored on. ``before`` are the annotations of the
-    label set before, for trajectories without a finished annotation here.
+    label set before, for trajectories without a finished annotation here. What nobody was asked of a
+    released question, since it was not there yet, is Unsure.
     """
     finished = finished_annotations(state)
     annotated = {annotation.trajectory_id for annotation in finished}
@@ -45,8 +46,8 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
     decided = []
     for annotation in primary:
         answers = state.decided(annotation.trajectory_id) if annotation.trajectory_id in annotated else {}
-        decided.append(replace(annotation, **{question: d.answer for question, d in answers.items()}))
-    return (*decided, *others)
+        decided.append(annotation.with_answers({question: d.answer for question, d in answers.items()}))
+    return tuple(with_unsure(annotation, state.questions) for annotation in (*decided, *others))
 
 
 def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
@@ -169,7 +170,8 @@ class AnnotationService:
 
     def agreement(self) -> AgreementReport:
         """How far annotators agree, by the answers they gave and not by what was decided later."""
-        return agreement_report(finished_annotations(self.now()))
+        state = self.now()
+        return agreement_report(finished_annotations(state), state.questions)
 
     def publish(self, actor: Actor, why: str) -> LabelVersion:
         """Publish the label set as it stands as a new version, with the corrections of disputes that nobody
@@ -182,7 +184,7 @@ class AnnotationService:
             raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
         annotations = label_set(state, annotations_before(self.service))
         found = apply_corrections(annotations, self._corrections(state))
-        content = write_released(found.annotations).encode()
+        content = write_released(found.annotations, questions=state.questions).encode()
         return publish(self.service, content, actor, why, self.service.labels.base, found.applied)
 
     def _corrections(self, state: AnnotationState) -> list[Correction]:
@@ -190,7 +192,7 @@ class AnnotationService:
             disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.service.suite.name)
         return [
             each
-            for each in accepted_corrections(disputes.values())
+            for each in accepted_corrections(disputes.values(), self.service.suite)
             if (decided := state.decided(each.trajectory_id).get(each.question)) is None
             or decided.sequence < each.decision
         ]

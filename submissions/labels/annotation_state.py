@@ -5,7 +5,7 @@ Answers are in it, so that no repr of its parts shows one.
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -15,15 +15,9 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from core.suite import Suite
+from core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.labels.agreement import OpenItem, open_items
-from leaderboard.labels.annotations import (
-    ANSWERS,
-    COMMENT_LENGTH,
-    QUESTION_TITLES,
-    QUESTIONS,
-    UNSURE,
-    Annotation,
-)
+from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import is_same_name
 from submissions.moderation.actions import is_utf8
@@ -60,12 +54,16 @@ class Draft:
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # without its answers: it may stand in a log
 
-    def body(self) -> dict[str, Any]:
-        """What an event holds of it. Raises SubmissionError with every problem."""
-        if problems := self._problems():
+    def body(self, questions: Sequence[Question] = ()) -> dict[str, Any]:
+        """What an event holds of it; ``questions`` are the suite's, without any the paper's.
+
+        Raises SubmissionError with every problem.
+        """
+        questions = questions or default_questions()
+        if problems := self._problems(questions):
             raise SubmissionError("; ".join(problems))
         return {
-            "answers": {question: self.answers.get(question) for question in QUESTIONS},
+            "answers": {question.name: self.answers.get(question.name) for question in questions},
             "comment": self.comment.strip(),
             "seconds": round(float(self.seconds), 1),
             "is_done": self.is_done,
@@ -81,14 +79,15 @@ class Draft:
             "client": self.client,
         }
 
-    def _problems(self) -> list[str]:
+    def _problems(self, questions: Sequence[Question]) -> list[str]:
         problems = []
-        if self.answers.keys() - set(QUESTIONS):
-            problems.append(f"there is an unknown question; use {', '.join(QUESTIONS)}")
+        names = [question.name for question in questions]
+        if self.answers.keys() - set(names):
+            problems.append(f"there is an unknown question; use {', '.join(names)}")
         problems += [
-            f"{question}: write {', '.join(ANSWERS[question])}, {UNSURE} or nothing"
-            for question in QUESTIONS
-            if self.answers.get(question) not in (None, UNSURE, *ANSWERS[question])
+            f"{question.name}: write {', '.join(question.values)}, {UNSURE} or nothing"
+            for question in questions
+            if not question.accepts(self.answers.get(question.name))
         ]
         if len(self.comment) > COMMENT_LENGTH:
             problems.append(f"comment: is over {COMMENT_LENGTH:,} characters; shorten it")
@@ -104,7 +103,7 @@ class Draft:
             problems.append(f"client: write up to {CLIENT_LENGTH} letters and digits")
         if self.is_done and self.is_skipped:
             problems.append("is_skipped: a finished trajectory is not skipped")
-        missing = [QUESTION_TITLES[question] for question in QUESTIONS if not self.answers.get(question)]
+        missing = [question.title for question in questions if not self.answers.get(question.name)]
         if self.is_done and missing:
             problems.append(f"not answered yet: {', '.join(missing)}; answer, or choose Unsure")
         return problems
@@ -172,6 +171,7 @@ class AnnotationState:
     ``queues`` has what was ever assigned to an annotator, in that order; ``gold`` the known answers of gold
     items, ``gold_tasks`` who got which of them. ``last_done`` is what an annotator finished last, as long as
     something else of theirs is open: until the next one is done it can be undone, and stays blind.
+    ``questions`` are the suite's.
     """
 
     accounts: Mapping[str, str] = field(default_factory=dict)
@@ -183,6 +183,7 @@ class AnnotationState:
     gold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     gold_tasks: frozenset[tuple[str, str]] = frozenset()
     last_done: Mapping[str, str] = field(default_factory=dict)
+    questions: tuple[Question, ...] = field(default_factory=default_questions)
 
     def __repr__(self) -> str:
         return f"AnnotationState({len(self.active)} annotators, {len(self.assigned)} trajectories)"
@@ -221,7 +222,7 @@ class AnnotationState:
         if self.can_undo(trajectory_id, annotator):
             return False
         others = {who for who, _ in self.finished(trajectory_id)} - {annotator}
-        is_seen = bool(others) or any((trajectory_id, question) in self.decisions for question in QUESTIONS)
+        is_seen = bool(others) or any((trajectory_id, q.name) in self.decisions for q in self.questions)
         return self.is_done(trajectory_id, annotator) and is_seen
 
     def can_undo(self, trajectory_id: str, annotator: str) -> bool:
@@ -257,7 +258,7 @@ class AnnotationState:
 
     def decided(self, trajectory_id: str) -> Mapping[str, Resolution]:
         """The decision that stands for each question of a trajectory that has one."""
-        found = ((question, self.decisions.get((trajectory_id, question))) for question in QUESTIONS)
+        found = ((q.name, self.decisions.get((trajectory_id, q.name))) for q in self.questions)
         return {question: decisions[-1] for question, decisions in found if decisions}
 
     def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
@@ -288,7 +289,7 @@ def fold_annotations(
     last_done = dict(before.last_done)
 
     def state() -> AnnotationState:
-        more = (queues, gold, frozenset(gold_tasks), last_done)
+        more = (queues, gold, frozenset(gold_tasks), last_done, before.questions)
         return AnnotationState(accounts, frozenset(active), assigned, saved, decisions, *more)
 
     for event in events:
@@ -332,7 +333,7 @@ def fold_annotations(
 
 def _saved_answers(event: Event) -> SavedAnswers:
     body = event.body
-    answers = {question: body["answers"][question] for question in QUESTIONS if body["answers"].get(question)}
+    answers = {question: answer for question, answer in body["answers"].items() if answer}
     return SavedAnswers(
         answers=MappingProxyType(answers),
         comment=body["comment"],
@@ -353,7 +354,7 @@ class AnnotationStateCache:
     def __init__(self, engine: Engine, suite: Suite) -> None:
         self._engine, self._suite = engine, suite
         self._lock = threading.Lock()
-        self._known: tuple[int, AnnotationState] = (0, AnnotationState())
+        self._known: tuple[int, AnnotationState] = (0, AnnotationState(questions=suite.questions))
 
     def now(self) -> AnnotationState:
         with snapshot(self._engine) as session:
@@ -393,13 +394,23 @@ class DiscussionItem:
 
 
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
-    """The finished annotations as they were given, first ones before second ones of each trajectory."""
+    """The finished annotations as they were given, first ones before second ones of each trajectory.
+
+    Answers to what the suite no longer asks, or no longer offers, are left out.
+    """
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     return tuple(
-        Annotation(name, who, **saved.answers, comment=saved.comment, at=saved.at, seconds=saved.seconds)
+        Annotation(name, who, comment=saved.comment, at=saved.at, seconds=saved.seconds).with_answers(
+            _still_asked(state.questions, saved.answers)
+        )
         for name in ids
         for who, saved in state.finished(name)
     )
+
+
+def _still_asked(questions: Iterable[Question], answers: Mapping[str, str | None]) -> dict[str, str]:
+    found = {q.name: answers.get(q.name) for q in questions if q.accepts(answers.get(q.name))}
+    return {name: answer for name, answer in found.items() if answer}
 
 
 def discussion_items(
@@ -408,24 +419,25 @@ def discussion_items(
     """The discussion as far as somebody may see it: never answers on what they have yet to answer."""
     return tuple(
         _discussion_item(state, item)
-        for item in open_items(finished_annotations(state))
+        for item in open_items(finished_annotations(state), state.questions)
         if state.may_see_answers(item.trajectory_id, annotator, is_maintainer)
     )
 
 
 def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...]:
     """The questions of a trajectory that wait for a decision."""
-    items = open_items(finished_annotations(state, trajectory_id))
+    items = open_items(finished_annotations(state, trajectory_id), state.questions)
     return _open(state, items[0]) if items else ()
 
 
 def _open(state: AnnotationState, item: OpenItem) -> tuple[str, ...]:
     asked = {*item.disagreeing, *item.unsure} - set(state.decided(item.trajectory_id))
-    return tuple(question for question in QUESTIONS if question in asked)
+    return tuple(question.name for question in state.questions if question.name in asked)
 
 
 def _discussion_item(state: AnnotationState, item: OpenItem) -> DiscussionItem:
     name = item.trajectory_id
     comments = tuple(state.saved[name, who].comment for who in item.annotators if who is not None)
-    decisions = {q: state.decisions[name, q] for q in QUESTIONS if (name, q) in state.decisions}
+    names = [question.name for question in state.questions]
+    decisions = {q: state.decisions[name, q] for q in names if (name, q) in state.decisions}
     return DiscussionItem(item, _open(state, item), comments, decisions)

@@ -8,7 +8,7 @@ lacks waits again, one that the file has already does not, and doing anything tw
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from core.suite import load_dev_labels
+from core.suite import DevLabels, Suite, load_dev_labels
 from leaderboard.labels.annotations import Annotation, AnnotationsInvalid, write_released
 from leaderboard.labels.labels import LabelSet, LabelsInvalid, make_label_set, version_of
 from leaderboard.labels.source import LabelsUnavailable
@@ -23,12 +23,17 @@ from submissions.scoring.rescore import publish
 from submissions.service import SubmissionService
 
 
-def accepted_corrections(disputes: Iterable[Dispute]) -> list[Correction]:
-    """The corrections that count, oldest decision first: of one answer the one that was decided last."""
+def accepted_corrections(disputes: Iterable[Dispute], suite: Suite) -> list[Correction]:
+    """The corrections that count, oldest decision first: of one answer the one that was decided last.
+
+    Those of questions that the suite asks: what it no longer asks is in no later label set.
+    """
     newest: dict[tuple[str, str], Correction] = {}
     for dispute in disputes:
         decided = dispute.decided
         if decided is None or decided.decision != "corrected" or decided.answer is None:
+            continue
+        if suite.question(dispute.question) is None:
             continue
         correction = Correction(
             dispute.dispute_id, decided.sequence, dispute.trajectory_id, dispute.question, dispute.split,
@@ -82,7 +87,7 @@ def apply_corrections(
         if answered_before.get((correction.dispute_id, correction.decision), answer) != answer:
             conflicts.append(found)
             continue
-        rows[place] = replace(rows[place], **{correction.question: correction.answer})
+        rows[place] = rows[place].with_answers({correction.question: correction.answer})
         applied.append(found)
     return CorrectedAnnotations(tuple(rows), tuple(applied), tuple(conflicts), tuple(missing))
 
@@ -124,7 +129,8 @@ def next_labels(service: SubmissionService) -> NextLabels:
     try:
         key, base = store.version_key("test"), store.base
         published = [each for version in versions for each in version.corrections]
-        found = apply_corrections(store.annotations(), accepted_corrections(disputes.values()), published)
+        corrections = accepted_corrections(disputes.values(), service.suite)
+        found = apply_corrections(store.annotations(), corrections, published)
         test = make_label_set(service.suite, "test", found.annotations, key)
     except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
         raise SubmissionError(
@@ -160,7 +166,7 @@ def publish_corrections(
     if not found.applied:
         raise SubmissionError("no accepted correction waits: the labels that are served hold them all")
     try:
-        content = write_released(found.annotations).encode()
+        content = write_released(found.annotations, questions=service.suite.questions).encode()
     except AnnotationsInvalid:
         raise SubmissionError(
             "the labels have questions without an answer, which the released format cannot hold; annotate "
@@ -181,10 +187,10 @@ def outdated_dev_labels(service: SubmissionService) -> list[Correction]:
         return []
     with snapshot(service.engine) as session:
         disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), suite.name)
-    corrections = [each for each in accepted_corrections(disputes.values()) if each.split == "dev"]
+    corrections = [each for each in accepted_corrections(disputes.values(), suite) if each.split == "dev"]
     if not corrections:
         return []
-    first: dict[str, object] = {}
+    first: dict[str, DevLabels] = {}
     for row in load_dev_labels(suite):
         first.setdefault(row.trajectory_id, row)
     known = {True: "yes", False: "no", None: "unsure"}
@@ -192,5 +198,5 @@ def outdated_dev_labels(service: SubmissionService) -> list[Correction]:
         each
         for each in corrections
         if (row := first.get(each.trajectory_id)) is not None
-        and each.answer != known.get(value := getattr(row, each.question), str(value))
+        and each.answer != known.get(value := row.answer(each.question), str(value))
     ]

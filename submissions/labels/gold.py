@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboard.labels.annotations import QUESTIONS
 from submissions.errors import SubmissionError
 from submissions.labels.annotation_state import GOLD, AnnotationState, open_questions
 from submissions.labels.assignment import Assignment
@@ -66,8 +65,10 @@ def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
         ]
         if pairs:
             equal = {
-                question: sum(given.get(question) == known.get(question) for given, known in pairs)
-                for question in QUESTIONS
+                question.name: sum(
+                    given.get(question.name) == known.get(question.name) for given, known in pairs
+                )
+                for question in state.questions
             }
             found.append(GoldAgreement(who, account, len(pairs), equal))
     return found

@@ -20,12 +20,13 @@ from sqlalchemy import Engine
 
 from core.settings import Settings
 from core.suite import Suite
-from leaderboard.labels.annotations import QUESTIONS, Annotation
+from leaderboard.labels.annotations import Annotation
 from leaderboard.labels.labels import (
     LabelSet,
     LabelsInvalid,
     load_annotations,
     load_labels,
+    nothing_of,
     version_of,
 )
 from leaderboard.labels.source import LabelsUnavailable
@@ -72,7 +73,9 @@ class LabelVersion:
 
     ``corrections`` are those that were applied to make it; they hold answers. ``replaces`` is the version
     that was served then. ``base`` names the content of the file that ARB_LABELS named then, where the set was
-    made from that (`version_of`): such a set is served in place of the file.
+    made from that (`version_of`): such a set is served in place of the file. ``guidelines_sha256`` names the
+    questions and guidelines of then (`Suite.guidelines_sha256`), None of versions from before these were
+    recorded; ``questions_changed`` is whether they were others than those of the version before.
     """
 
     version: str
@@ -86,10 +89,12 @@ class LabelVersion:
     replaces: str | None = None
     base: str | None = None
     corrections: tuple[Correction, ...] = field(default=(), repr=False)
+    guidelines_sha256: str | None = None
+    questions_changed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The same without any answer: of corrections only which disputes they decide."""
-        kept = ("version", "file_sha256", "by", "why", "labelled")
+        kept = ("version", "file_sha256", "by", "why", "labelled", "guidelines_sha256", "questions_changed")
         return {
             **{name: getattr(self, name) for name in kept},
             "at": self.at.isoformat(),
@@ -106,6 +111,8 @@ def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
 
 def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
     """The same from the event log."""
+    own = [event for event in events if event.body["suite"] == suite]
+    asked = [event.body.get("guidelines_sha256") for event in own]
     return [
         LabelVersion(
             version=event.body["version"],
@@ -119,10 +126,17 @@ def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
             replaces=event.body.get("replaces"),
             base=event.body.get("base"),
             corrections=tuple(Correction(**each) for each in event.body.get("corrections", ())),
+            guidelines_sha256=now,
+            questions_changed=None not in (before, now) and before != now,
         )
-        for event in events
-        if event.body["suite"] == suite
+        for event, before, now in zip(own, [None, *asked], asked, strict=False)
     ]
+
+
+def have_questions_changed(suite: Suite, versions: Sequence[LabelVersion]) -> bool:
+    """Whether questions or guidelines of a suite have changed since its newest label version."""
+    newest = versions[-1].guidelines_sha256 if versions else None
+    return newest is not None and newest != suite.guidelines_sha256
 
 
 def serves_records(settings: Settings) -> bool:
@@ -193,19 +207,18 @@ def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
     """How many trajectories have another label than before, by question; all that have one where none was."""
     return {
         question: int(np.count_nonzero(after.primary[question] != _column(before, after, question)))
-        for question in QUESTIONS
+        for question in after.primary
     }
 
 
 def _column(before: LabelSet | None, after: LabelSet, question: str) -> np.ndarray:
     if before is not None:
         return before.primary[question]
-    nothing = 0 if question == "optimality" else -1
-    return np.full_like(after.primary[question], nothing)
+    return np.full_like(after.primary[question], nothing_of(question))
 
 
 def publication_body(
-    suite: str,
+    suite: Suite,
     found: LabelSet,
     before: LabelSet | None,
     file_sha256: str,
@@ -217,12 +230,13 @@ def publication_body(
     """The body of the event by which a set is published; see `LabelVersion`."""
     more = {"replaces": replaces, "base": base, "corrections": [asdict(each) for each in corrections]}
     return {
-        "suite": suite,
+        "suite": suite.name,
         "version": found.version,
         "file_sha256": file_sha256,
         "why": why,
         "labelled": int((found.primary["success"] >= 0).sum()),
         "changes": changes_between(before, found),
+        "guidelines_sha256": suite.guidelines_sha256,
         **{name: value for name, value in more.items() if value},
     }
 

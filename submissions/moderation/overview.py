@@ -136,7 +136,15 @@ PUBLIC_FIELDS: Final = MappingProxyType(
         "resolved": ("trajectory_id", "question"),
         "disputed": ("dispute_id", "trajectory_id", "question", "split"),
         "dispute_decided": ("dispute_id",),
-        "labels_published": ("suite", "version", "file_sha256", "why", "labelled", "changes"),
+        "labels_published": (
+            "suite",
+            "version",
+            "file_sha256",
+            "why",
+            "labelled",
+            "changes",
+            "guidelines_sha256",
+        ),
         "error_tagged": ("judge", "trajectory_id"),
         "rescored": ("from", "to", "submissions", "ranks"),
     }

@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.suite import Trajectory
+from core.suites.questions import UNSURE
 from leaderboard.errors import ErrorTag, make_tag, may_see_errors
-from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import DAY, Actor, is_same_name
 from submissions.labels.versions import versions_in
@@ -42,8 +42,9 @@ class ReaderActions(Actions):
     def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Event:
         """Ask for a second look at the answer to a question on a trajectory."""
         trajectory = self._trajectory(trajectory_id)
-        if question not in QUESTIONS:
-            raise SubmissionError(f"question: use one of {', '.join(QUESTIONS)}")
+        if self.suite.question(question) is None:
+            names = ", ".join(each.name for each in self.suite.questions)
+            raise SubmissionError(f"question: use one of {names}")
         text = checked_text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
         with transaction(self.engine) as session:
             self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
@@ -93,7 +94,12 @@ class ReaderActions(Actions):
                     f"{before.by} decided this dispute since you loaded the page ({before.decision}); "
                     "load it again"
                 )
-            answers = (*ANSWERS[found.question], UNSURE)
+            question = self.suite.question(found.question)
+            if decision == "corrected" and question is None:
+                raise SubmissionError(
+                    f"this suite does not ask {found.question} any more, so that there is nothing to correct"
+                )
+            answers = (*question.values, UNSURE) if question else ()
             if decision == "corrected" and answer not in answers:
                 raise SubmissionError(f"answer: name the right one for a correction, of {', '.join(answers)}")
             if decision != "corrected" and answer:

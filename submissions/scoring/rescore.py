@@ -320,7 +320,7 @@ def publish(
         if since is not None:
             _refuse_if_changed(events_after(session, since, ("labels_published", "dispute_decided")))
         body = publication_body(
-            service.suite.name, found, before, sha256, reason, service.label_version, base, corrections
+            service.suite, found, before, sha256, reason, service.label_version, base, corrections
         )
         add_event(session, "labels_published", actor.name, service.clock(), body)
     service.forget_labels()
@@ -339,15 +339,21 @@ def _refuse_if_changed(events: Sequence[Event]) -> None:
 
 
 def publish_file(service: SubmissionService, path: Path, actor: Actor, why: str) -> LabelVersion:
-    """The same of a file on this machine; our Parquet is turned into the released format first."""
-    if path.suffix != ".parquet":
-        return publish(service, path.read_bytes(), actor, why)
+    """The same of a file on this machine, every column of which has to be known.
+
+    Our Parquet is turned into the released format first, and titles of own answers, which may change, into
+    values; else the file stays as it is.
+    """
     from leaderboard.labels.annotations import write_released
     from leaderboard.labels.labels import load_annotations
 
+    suite = service.suite
     try:
-        annotations = load_annotations(service.suite, service.settings, file=path)
-        content = write_released(annotations).encode()
+        annotations = load_annotations(suite, service.settings, file=path, is_strict=True)
+        is_kept = path.suffix != ".parquet" and not suite.own_questions
+        content = (
+            path.read_bytes() if is_kept else write_released(annotations, questions=suite.questions).encode()
+        )
     except (LabelsInvalid, LabelsUnavailable, ValueError) as problem:
         raise SubmissionError(f"the label file cannot be used: {problem}") from None
     return publish(service, content, actor, why)

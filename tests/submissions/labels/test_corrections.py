@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.settings import Settings
+from core.suites.questions import RELEASED_ANSWERS, UNSURE
 from leaderboard.labels import source
-from leaderboard.labels.annotations import ANSWERS, QUESTIONS, UNSURE, Annotation
+from leaderboard.labels.annotations import Annotation
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels import corrections
@@ -299,7 +300,7 @@ def test_hidden_labels_are_corrected_and_neither_log_nor_error_has_one(settings,
     assert "answer" not in json.dumps(version.to_json()) and version.to_json()["disputes"] == ["1"]
     bodies = {event["kind"]: event["body"] for event in log_of(private)}
     assert bodies["labels_published"].keys() == {
-        "suite", "version", "file_sha256", "why", "labelled", "changes",
+        "suite", "version", "file_sha256", "why", "labelled", "changes", "guidelines_sha256",
     }  # fmt: skip
     assert "effects" not in bodies["rescored"] and "answer" not in bodies["dispute_decided"]
     told = repr((version, version.corrections, next_labels(private))) + caplog.text
@@ -309,7 +310,7 @@ def test_hidden_labels_are_corrected_and_neither_log_nor_error_has_one(settings,
     assert event.body["corrections"][0]["answer"] == "no"  # on record
 
 
-answers = st.sampled_from([UNSURE, *ANSWERS["success"]])
+answers = st.sampled_from([UNSURE, *RELEASED_ANSWERS["success"]])
 
 
 @given(
@@ -339,7 +340,7 @@ def test_applying_corrections_changes_primary_answers_alone_and_twice_is_once(ro
 
 
 def test_every_question_can_be_corrected(service):
-    for question in QUESTIONS:
-        correct(service, ANSWERS[question][-1], place=1, question=question)
+    for question, values in RELEASED_ANSWERS.items():
+        correct(service, max(values), place=1, question=question)
     assert next_labels(service).test.primary["optimality"][1] == 4
-    assert len(publish_corrections(service, MIA).corrections) == len(QUESTIONS)
+    assert len(publish_corrections(service, MIA).corrections) == len(RELEASED_ANSWERS)

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from leaderboard.labels.annotations import QUESTIONS
+from core.suites.questions import RELEASED_ANSWERS
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.versions import published_versions
@@ -46,7 +46,7 @@ def test_the_first_set_opens_the_suite_and_counts_all_its_labels(serving, releas
     found = publish(serving, released, MIA, "first round of annotation")
     assert serving.label_version == found.version
     assert (found.by, found.labelled, found.why) == ("Mia", 30, "first round of annotation")
-    assert found.changes == dict.fromkeys(QUESTIONS, 30)
+    assert found.changes == dict.fromkeys(RELEASED_ANSWERS, 30)
     assert send(serving, verdicts(serving.suite)).label_version == found.version
 
 
@@ -114,7 +114,9 @@ def test_the_record_of_a_set_holds_counts_and_neither_a_label_nor_an_id(serving,
     publish(serving, released, MIA, "first")
     with snapshot(serving.engine) as session:
         (record,) = events_after(session, kinds=["labels_published"])
-    assert record.body.keys() == {"suite", "version", "file_sha256", "why", "labelled", "changes"}
+    assert record.body.keys() == {
+        "suite", "version", "file_sha256", "why", "labelled", "changes", "guidelines_sha256",
+    }  # fmt: skip
     assert not any(t.trajectory_id.encode() in record.line() for t in serving.suite.trajectories)
 
 
