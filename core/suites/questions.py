@@ -112,6 +112,11 @@ class Question:
         """An answer for people: a dash where there is none, its value where it is no longer offered."""
         return next((answer.title for answer in self.choices if answer.value == value), value or "–")
 
+    def answer_words(self, value: str | None) -> str:
+        """The same with its number before it where the answers are ordered: "2. Suboptimal"."""
+        title = self.answer_title(value)
+        return f"{self.values.index(value) + 1}. {title}" if self.ordered and value in self.values else title
+
     def accepts(self, value: str | None) -> bool:
         """Whether it may stand in a record: an answer, Unsure, or None for not answered yet."""
         return value in (None, UNSURE) or value in self.values

@@ -286,9 +286,7 @@ def _annotators(report: AgreementReport) -> Table:
 
 def _confusion(result: QuestionAgreement) -> Table:
     question = result.question
-    titles = [question.answer_title(value) for value in question.values]
-    if question.ordered:
-        titles = [f"{place}. {title}" for place, title in enumerate(titles, start=1)]
+    titles = [question.answer_words(value) for value in question.values]
     table = text_table(f"{question.name}: first annotator \\ second", figures=titles)
     for title, row in zip(titles, result.confusion, strict=True):
         table.add_row(title, *(f"{count:,}" for count in row))

@@ -7,13 +7,15 @@ readers then see only that something was decided, and the form is blind, without
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from leaderboard.labels.annotations import ANSWERS, OPTIMALITY_TITLES, QUESTION_TITLES, UNSURE
+from core.suite import Suite
+from core.suites.questions import UNSURE
 from space.auth.auth import Auth
 from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.maintain.api import RescoringJob
@@ -43,7 +45,6 @@ ON_A_PAGE: Final = 25
 MOST_RESCORINGS: Final = 10
 NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
 NO_DISPUTE = "there is no such dispute"
-Question = Literal["success", "side_effect", "repetition", "optimality"]
 
 
 class NewDispute(BaseModel):
@@ -51,7 +52,7 @@ class NewDispute(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
-    question: Question = Field(description="The question whose answer is disputed.")
+    question: str = Field(description="The question whose answer is disputed.")
     text: str = Field(max_length=TEXT_LENGTH, description="What is wrong, and where it can be seen.")
 
 
@@ -63,9 +64,18 @@ class DisputeDecision(BaseModel):
         description="corrected: the label was wrong; kept: it is right; declined: not examined."
     )
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
-    answer: str = Field("", max_length=20, description="The right answer, where it is corrected.")
+    answer: str = Field("", max_length=40, description="The right answer, where it is corrected.")
     seen: int | None = Field(
         None, description="The value of `n_decisions` when the dispute was loaded; 409 where it has grown."
+    )
+
+
+def with_questions(model: type[BaseModel], suite: Suite) -> type[BaseModel]:
+    """A body whose ``question`` is one of the suite's."""
+    names = tuple(question.name for question in suite.questions)
+    field = model.model_fields["question"]
+    return create_model(
+        model.__name__, __base__=model, __doc__=model.__doc__, question=(Literal[names], field)
     )
 
 
@@ -105,6 +115,7 @@ def build_disputes_router(
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]
     Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+    Body = with_questions(NewDispute, service.suite)
 
     @router.post(
         "/api/disputes",
@@ -112,7 +123,7 @@ def build_disputes_router(
         status_code=201,
         responses=REFUSALS,
     )
-    def dispute(actor: Known, body: NewDispute) -> JSONResponse:
+    def dispute(actor: Known, body: Body) -> JSONResponse:
         """For any account, with a daily limit. Where labels are private, only maintainers can read the text
         of a dispute about a test trajectory."""
         require_open(service)
@@ -181,16 +192,15 @@ class DisputeForm:
         return link_to(PATH, trajectory_id=self.trajectory_id)
 
 
-def dispute_form(
-    trajectory_id: str, split: str, labels: Labels | None, labels_are_public: bool
-) -> DisputeForm:
+def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> DisputeForm:
     """The form for a trajectory; labels of a test trajectory are left out, whoever passes them."""
     shown = labels if split == "dev" else None
     questions = [
-        (question, title if shown is None else f"{title} (labelled: {_word(getattr(shown, question))})")
-        for question, title in QUESTION_TITLES.items()
+        (each.name, each.title if shown is None or each.is_own else f"{each.title} (labelled: {word})")
+        for each in suite.questions
+        for word in [_word(getattr(shown, each.name, None))]
     ]
-    return DisputeForm(trajectory_id, questions, split == "dev" or labels_are_public)
+    return DisputeForm(trajectory_id, questions, split == "dev" or suite.labels_are_public)
 
 
 def _word(answer: bool | int | None) -> str:
@@ -199,14 +209,17 @@ def _word(answer: bool | int | None) -> str:
     return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else f"{answer} of 4"
 
 
-def answer_words(question: str, answer: str) -> str:
-    """An answer to a question, as people read it."""
-    return f"{answer}. {OPTIMALITY_TITLES[answer]}" if answer in OPTIMALITY_TITLES else answer.capitalize()
+def answer_words(suite: Suite, question: str, answer: str) -> str:
+    """An answer to a question, as people read it; as it was recorded where the suite no longer asks it."""
+    asked = suite.question(question)
+    return asked.answer_words(answer) if asked else answer
 
 
-def answer_choices(question: str) -> list[tuple[str, str]]:
+def answer_choices(suite: Suite, question: str) -> list[tuple[str, str]]:
     """The answers to a question, as (value, words)."""
-    return [(each, answer_words(question, each)) for each in (*ANSWERS[question], UNSURE)]
+    asked = suite.question(question)
+    values = (*asked.values, UNSURE) if asked else ()
+    return [(value, answer_words(suite, question, value)) for value in values]
 
 
 OUTCOMES = {
@@ -262,13 +275,13 @@ def build_disputes_pages(
             is_unknown=bool(trajectory_id) and known is None,
             in_your_queue=IN_YOUR_QUEUE if known and blind.hides(known.trajectory_id) else "",
             state=state,
-            form=dispute_form(known.trajectory_id if known else "", split, None, public),
+            form=dispute_form(service.suite, known.trajectory_id if known else "", split, None),
             api=API,
-            titles=QUESTION_TITLES,
+            titles=service.suite.question_titles,
             outcomes=OUTCOMES,
             decisions=[(each, DECISION_WORDS[each]) for each in DECISIONS],
-            answers=answer_choices,
-            words_of=answer_words,
+            answers=partial(answer_choices, service.suite),
+            words_of=partial(answer_words, service.suite),
             version_of=_versions_by_dispute(service, actions) if is_maintainer or public else {},
             is_maintainer=is_maintainer,
             is_private=not public,
@@ -375,8 +388,8 @@ def build_label_versions(
             served=service.label_version,
             origin=service.labels.origin if service.label_version else None,
             versions=[(each, visible(each.corrections)) for each in reversed(versions)],
-            titles=QUESTION_TITLES,
-            words_of=answer_words,
+            titles=service.suite.question_titles,
+            words_of=partial(answer_words, service.suite),
             rescorings=[view_rescoring(record) for record in reversed(found)],
             names=_names(service) if sees_all else {},
             sees_all=sees_all,

@@ -36,7 +36,7 @@ class Answers(BaseModel):
     item: str = Field("", max_length=300, description="The item's token, from your queue.")
     trajectory_id: str = Field("", max_length=300, description="Without an item: the trajectory's own id.")
     answers: dict[str, str | None] = Field(
-        default_factory=dict, description="The answer to each question: yes, no, 1 to 4, or unsure."
+        default_factory=dict, description="The answer to each question of the suite, or unsure."
     )
     comment: str = Field("", description="A comment for others.")
     seconds: float = Field(0.0, description="Seconds spent on it so far.")

@@ -1,7 +1,7 @@
 """The discussion of annotations: answers side by side, decisions, agreement, boards before and after."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.agreement import Agreement, QuestionAgreement, agreement_json
 from space.pages.annotate.access import Access, AnnotatorContext
+from space.pages.labels import with_questions
 from space.pages.trajectories.filters import benchmark_title
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from submissions.labels.annotation_actions import REASON_LENGTH
@@ -57,8 +58,8 @@ class DiscussionDecision(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300)
-    question: Literal["success", "side_effect", "repetition", "optimality"]
-    answer: str = Field(max_length=10, description="yes, no, 1 to 4, or unsure.")
+    question: str
+    answer: str = Field(max_length=40, description="One of the answers to the question, or unsure.")
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
@@ -68,6 +69,7 @@ def build_discussion_router(annotations: AnnotationService, access: Access) -> A
     service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
+    Decision = with_questions(DiscussionDecision, service.suite)
 
     @router.get(DISCUSSION_API, summary="The open questions that you may see")
     def discussion(reader: Reader) -> JSONResponse:
@@ -96,7 +98,7 @@ def build_discussion_router(annotations: AnnotationService, access: Access) -> A
         f"{DISCUSSION_API}/decisions",
         summary="Decide a question that annotators answered differently or with Unsure",
     )
-    def decide(reader: Reader, body: DiscussionDecision) -> JSONResponse:
+    def decide(reader: Reader, body: Decision) -> JSONResponse:
         """The latest decision counts; earlier ones stay in the records."""
         require_open(service)
         annotations.actions.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)

@@ -138,7 +138,7 @@ def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) 
     known = suite.find(entry.trajectory_id) if is_served else None
     if known is None:
         return None
-    return dispute_form(known.trajectory_id, known.split, entry.labels, suite.labels_are_public)
+    return dispute_form(suite, known.trajectory_id, known.split, entry.labels)
 
 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
