@@ -8,9 +8,12 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine
 from xdist.scheduler import LoadFileScheduling
@@ -117,28 +120,37 @@ def _logs_are_as_before():
 
 @pytest.fixture(scope="session", autouse=True)
 def _databases_begin_as_copies(tmp_path_factory):
-    """A new SQLite file of records is a copy of one whose tables were made once; then it is migrated."""
+    """A new SQLite file of records is a copy of one whose tables were made once."""
     from submissions.records import database
 
     migrate, empty = database.migrate, tmp_path_factory.mktemp("records") / "empty.sqlite"
 
-    def begin_and_migrate(engine: Engine) -> None:
+    def begin_or_migrate(engine: Engine) -> None:
         path = engine.url.database
-        if engine.dialect.name == "sqlite" and path and path != ":memory:" and not Path(path).exists():
-            if not empty.exists():
-                begun = create_engine(f"sqlite:///{empty}")
-                migrate(begun)
-                begun.dispose()
-            copy = Path(f"{path}-{threading.get_ident()}")
-            shutil.copyfile(empty, copy)
-            with suppress(FileExistsError):  # another thread or process was faster
-                Path(path).hardlink_to(copy)
-            copy.unlink()
-        migrate(engine)
+        if engine.dialect.name != "sqlite" or not path or path == ":memory:" or Path(path).exists():
+            migrate(engine)
+            return
+        if not empty.exists():
+            begun = create_engine(f"sqlite:///{empty}")
+            migrate(begun)
+            begun.dispose()
+        copy = Path(f"{path}-{threading.get_ident()}")
+        shutil.copyfile(empty, copy)
+        with suppress(FileExistsError):  # another thread or process was faster
+            Path(path).hardlink_to(copy)
+        copy.unlink()
 
-    database.migrate = begin_and_migrate
+    database.migrate = begin_or_migrate
     yield
     database.migrate = migrate
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_are_built_once():
+    """Typer makes the commands of a package out of their functions again for every call of its `CliRunner`."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
