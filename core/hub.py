@@ -145,6 +145,9 @@ def is_repo_name(name: str) -> bool:
 BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json")
 """What a build writes outside data/."""
 
+INDEX: Final = "index.parquet"
+"""What a build writes there too, and earlier ones did not."""
+
 
 class PublishError(ValueError):
     """Something that must not be published; the message lists every problem and says what to do."""
@@ -164,7 +167,7 @@ def published_files(folder: Path) -> dict[str, Path]:
             f"{folder}: has no manifest.json that can be read ({type(error).__name__}); "
             "build it with `python -m dataset_script build`"
         ) from error
-    wanted = listed | set(BESIDE_THE_DATA)
+    wanted = listed | set(BESIDE_THE_DATA) | ({INDEX} if (folder / INDEX).is_file() else set())
     found = {
         path.relative_to(folder).as_posix(): path
         for path in folder.rglob("*")
@@ -180,7 +183,7 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 def is_ours(path: str) -> bool:
     """Whether a path in a public repository belongs to a publication; anything else there stays."""
-    return path in BESIDE_THE_DATA or path.startswith("data/")
+    return path in (*BESIDE_THE_DATA, INDEX) or path.startswith("data/")
 
 
 def difference(

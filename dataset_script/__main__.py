@@ -23,6 +23,7 @@ app.command()(commands.split)
 app.command()(commands.new_suite)
 app.command()(hub.fetch)
 app.command()(hub.publish)
+app.command()(hub.show)
 
 
 @app.callback()

@@ -1,11 +1,12 @@
-"""The commands that talk to the Hub: `fetch` the release, `publish` a built folder. Heavy imports wait.
+"""The commands that talk to the Hub: `fetch` the release, `publish` a built folder, `show` a trajectory.
 
-The test labels go beside the folder into a private repository. Each repository gets one commit, or none
-when it holds the same content already (`core.hub.HubRepository`).
+Heavy imports wait. The test labels go beside the folder into a private repository. Each repository gets one
+commit, or none when it holds the same content already (`core.hub.HubRepository`).
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from core.cli import read_settings, read_suite, stop, stopped_like_ctrl_c
+from core.cli import JsonOption, read_settings, read_suite, stop, stopped_like_ctrl_c
 from core.console import printable
 from core.hub import (
     HubError,
     HubRepository,
     Publication,
     PublishError,
+    describe_failure,
     hub_of,
     is_ours,
     is_repo_name,
@@ -36,6 +38,7 @@ from dataset_script.sources.hub import fetch as fetch_released
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
+    from dataset_script.by_id import TrajectoryReader
     from dataset_script.verify.manifest import VerifyReport
 
 LABELS_IN_REPO: Final = "data/annotations.csv"
@@ -230,6 +233,73 @@ def publish(
     for one in done:
         what = f"{len(one.written)} files written, {len(one.removed)} removed"
         typer.echo(f"{one.repo} at {one.commit}: {what if one.committed else 'was there already; no commit'}")
+
+
+def show(
+    what: Annotated[
+        str, typer.Argument(metavar="FOLDER_OR_REPO", help="A folder that `build` wrote, or a repository.")
+    ],
+    trajectory_id: Annotated[str, typer.Argument(help="The trajectory, as the dataset spells it.")],
+    revision: Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Write its screenshots into this folder; they are not read without.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one trajectory of a published dataset.
+
+    Goal, steps and answer; with --json the trees, labels and published judgments too. Of a repository only
+    what is shown is read, 1 to 2 MB in a dataset of a million.
+
+    Exit code 0: shown; 2: there is no such trajectory, or the command cannot run as given.
+    """
+    from huggingface_hub.errors import HTTPError
+
+    from dataset_script.by_id import reader_of_folder, reader_of_repository
+
+    try:
+        if Path(what).is_dir():
+            reader = reader_of_folder(Path(what))
+        elif is_repo_name(what):
+            reader = reader_of_repository(hub_of(read_settings()), what, revision)
+        else:
+            stop(f"{what}: is no folder, and no repository's name (owner/name)", 2)
+        shown = _trajectory(reader, trajectory_id, with_pictures=pictures is not None)
+    except HTTPError as error:
+        stop(f"{what}: {describe_failure(error)}", 2)
+    except (OSError, ValueError, KeyError) as error:
+        stop(f"{what}: is no dataset that can be read ({error})", 2)
+    if shown is None:
+        stop(f"{trajectory_id}: there is no such trajectory in {what}", 2)
+    for step in shown["steps"]:
+        picture = step.pop("screenshot", None)
+        if pictures is not None and picture is not None:
+            kind = {b"\x89": "png", b"R": "webp"}.get(picture["bytes"][:1], "jpg")
+            pictures.mkdir(parents=True, exist_ok=True)
+            (pictures / f"step-{step['num']}.{kind}").write_bytes(picture["bytes"])
+    if as_json:
+        typer.echo(json.dumps(shown, ensure_ascii=False))
+        return
+    run = shown["trajectory"]
+    typer.echo(printable(f"{trajectory_id}: {run['goal'] or 'no goal'}"))
+    for step in shown["steps"]:
+        parts = (f"{step['num']:>3}", step["action"] or "", step["url"] or "")
+        typer.echo(printable("  ".join(part for part in parts if part)))
+    if run.get("answer"):
+        typer.echo(printable(f"answer: {run['answer']}"))
+
+
+def _trajectory(reader: TrajectoryReader, trajectory_id: str, *, with_pictures: bool) -> dict | None:
+    """Everything of a trajectory but its rewards; None where there is none of this id."""
+    from dataset_script.schema import COLUMNS, STEP_COLUMNS
+
+    large = ("steps", "final_axtree", "final_axtree_pruned")  # the last step has the trees
+    rows = reader.rows("trajectories", trajectory_id, [c.name for c in COLUMNS if c.name not in large])
+    if not rows:
+        return None
+    columns = [c.name for c in STEP_COLUMNS if with_pictures or c.name != "screenshot"]
+    of_id = {name: reader.rows(name, trajectory_id) for name in ("judgments", "annotations")}
+    return {"trajectory": rows[0], "steps": reader.rows("steps", trajectory_id, columns), **of_id}
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from dataset_script.build.shards import (
     write_rows,
     write_shard,
 )
+from dataset_script.by_id import write_index
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources import open_source
@@ -251,6 +252,7 @@ class _Job:
             "eval.yaml": render_eval_yaml(name, suite.profile.title, splits),
             MANIFEST: render_manifest(name, source, shards),
         }
+        write_index(self.work.staged, ((s.configuration, s.split, s.name, s.bytes) for s in shards))
         for file, text in texts.items():
             (self.work.staged / file).write_text(text, encoding="utf-8")
 

@@ -163,8 +163,8 @@ def earlier_shards(folder: Path, suite: str) -> dict[tuple[str, str], list[list[
     dataset = PublishedDataset(folder)
     if dataset.suite != suite or dataset.manifest["source"].get("blind"):
         raise SourceError(
-            f"{folder}: is a dataset of {dataset.suite}, which runs of {suite} cannot be added to; build into "
-            "another folder, or without --append"
+            f"{folder}: is a dataset of {dataset.suite}, which runs of {suite} cannot be added to; build into"
+            " another folder, or without --append"
         )
     return {
         (configuration, split): [

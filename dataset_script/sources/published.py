@@ -3,8 +3,7 @@
 `PublishedSource` is such a folder as a source of runs, to build another from it: blind, of one's own suite.
 
 In `steps` a row group holds the rows of one trajectory, and a file's footer names the trajectory of each, so
-only its row groups are read, near or far. On the Hub, open the file with small blocks
-(`HfFileSystem().open(path, block_size=BLOCK)`): reading ahead would fetch the neighbours' screenshots.
+only its row groups are read. `by_id` does so without the manifest, on the Hub too.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from core.vocabulary import LABELS, SPLITS
+from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
     Judgment,
@@ -33,57 +33,6 @@ from dataset_script.sources.base import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
-
-BLOCK: Final = 65_536
-"""Bytes to read at a time from a file on the Hub."""
-
-_ID: Final = "trajectory_id"
-
-
-def rows_of(trajectory_id: str, file: IO[bytes], columns: Sequence[str] | None = None) -> pa.Table | None:
-    """The trajectory's rows in an open Parquet file; None when the file has none of them.
-
-    Of the ``columns`` those that the file has: a dataset may be older than some of them.
-    Raises KeyError for a file without the column trajectory_id, and what pyarrow raises for one that is no
-    Parquet file.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    opened = pq.ParquetFile(file, pre_buffer=False)
-    groups = row_groups_of(trajectory_id, opened.metadata)
-    if not groups:
-        return None
-    wanted = None if columns is None else [_ID, *(name for name in columns if name != _ID)]
-    tables = [opened.read_row_group(group, columns=wanted) for group in groups]
-    found = pa.concat_tables(tables)
-    found = found.filter(pc.equal(found[_ID], trajectory_id))
-    if columns is None:
-        return found
-    return found.select([name for name in columns if name in found.column_names])
-
-
-def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
-    """The row groups that may hold the trajectory, by the least and the greatest id of each.
-
-    A group whose footer does not have them may hold it. Raises KeyError without a column trajectory_id.
-    """
-    return [
-        group
-        for group, ids in enumerate(_id_statistics(metadata))
-        if ids is None or not ids.has_min_max or ids.min <= trajectory_id <= ids.max
-    ]
-
-
-def _id_statistics(metadata: pq.FileMetaData) -> list[pq.Statistics | None]:
-    """What the footer says of the ids in each row group. Raises KeyError without a column trajectory_id."""
-    column = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == _ID), None)
-    if column is None:
-        raise KeyError(_ID)
-    return [metadata.row_group(group).column(column).statistics for group in range(metadata.num_row_groups)]
-
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = 1
@@ -175,6 +124,10 @@ class PublishedDataset:
         return pa.concat_tables(pq.read_table(file, columns=list(columns) or None) for file in files)
 
     @cached_property
+    def _reader(self) -> TrajectoryReader:
+        return reader_of_folder(self.folder)
+
+    @cached_property
     def steps_at(self) -> Mapping[str, tuple[RowGroup, ...]]:
         """Where each trajectory's steps are, from the footers of `steps` alone."""
         found: dict[str, list[RowGroup]] = {}
@@ -210,6 +163,10 @@ class PublishedDataset:
 
         An image is ``{"bytes": …, "path": None}`` or None. Raises KeyError for an id that has no steps.
         """
+        if self._reader.is_indexed:
+            if rows := self._reader.rows("steps", trajectory_id, columns):
+                return rows
+            raise KeyError(trajectory_id)
         groups = self.steps_at[trajectory_id]
         return [row for group in groups for row in read_row_group(self.folder, group, columns).to_pylist()]
 
@@ -220,12 +177,7 @@ class PublishedDataset:
 
         Empty where it has none; a row group of text holds many trajectories, so name the columns.
         """
-        rows: list[dict[str, Any]] = []
-        for path in self.files(configuration):
-            with path.open("rb") as file:
-                found = rows_of(trajectory_id, file, list(columns) or None)
-            rows += [] if found is None else found.to_pylist()
-        return rows
+        return self._reader.rows(configuration, trajectory_id, columns)
 
     def _names(self, configuration: str, split: str | None) -> list[str]:
         return sorted(
@@ -265,24 +217,10 @@ def _ids_of_row_groups(path: Path) -> Iterator[str]:
     """The trajectory of each row group: its least and greatest id, which are one."""
     import pyarrow.parquet as pq
 
-    for number, statistics in enumerate(_id_statistics(pq.read_metadata(path))):
+    for number, statistics in enumerate(id_statistics(pq.read_metadata(path))):
         if statistics is None or statistics.min != statistics.max:
             raise SourceError(f"{path.name}: row group {number} is not one trajectory's; build again")
         yield statistics.min
-
-
-def first_and_last_id(path: Path) -> tuple[str, str] | None:
-    """The least and the greatest id in a file, by its footer; None where that does not say."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        statistics = _id_statistics(pq.read_metadata(path))
-    except (KeyError, OSError, pa.ArrowException):
-        return None
-    if not statistics or not all(ids is not None and ids.has_min_max for ids in statistics):
-        return None
-    return min(ids.min for ids in statistics), max(ids.max for ids in statistics)
 
 
 _OF_A_RUN: Final = ("trajectories", "trajectories_with_screenshot", "rewards")

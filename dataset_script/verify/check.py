@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from core.console import Progress, no_progress
 from core.files import atomic_write
-from core.hub import BESIDE_THE_DATA, HubError, describe_failure
+from core.hub import BESIDE_THE_DATA, INDEX, HubError, describe_failure
 from core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
 from dataset_script.build.output import code_version
+from dataset_script.by_id import IndexEntry, index_table
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import (
     Findings,
@@ -34,7 +35,7 @@ from dataset_script.verify.manifest import (
     check_files,
     read_manifest,
 )
-from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
+from dataset_script.verify.rows import OF_ARROW, Forbidden, check_canaries, check_shard
 from dataset_script.verify.totals import Facts, ShardFacts, check_agreement
 
 if TYPE_CHECKING:
@@ -67,6 +68,23 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
     for (configuration, split), rows in found.items():
         if not rows:
             findings.add("card", CARD, f"lists {configuration}/{split}, which has no rows")
+
+
+def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings) -> None:
+    """The index, where there is one, has just these entries."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not (folder / INDEX).is_file():
+        return
+    try:
+        with pq.ParquetFile(folder / INDEX) as file:
+            extra = (file.metadata.metadata or {}).keys() - OF_ARROW
+            same = file.read().equals(index_table(entries)) and not extra
+    except (pa.ArrowException, OSError):
+        same = False
+    if not same:
+        findings.add("index", INDEX)
 
 
 def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:
@@ -142,6 +160,7 @@ def verify(
             check_bytes(shard, manifest, findings)
             findings.merge(found["findings"])
             facts.add(shard, found["facts"])
+        check_index(folder, facts.index_entries(), findings)
         check_agreement(facts, suite, allowed, findings, is_blind=manifest.is_blind)
     check_card(folder, shards, findings)
     check_own_texts(folder, forbidden, findings)
@@ -260,7 +279,7 @@ class ShardResults:
         """The tasks with the results of the shards of `steps` that may have the same trajectories."""
         if not tasks:
             return []
-        from dataset_script.sources.published import first_and_last_id
+        from dataset_script.by_id import first_and_last_id
 
         steps = {
             shard.name: (shard, first_and_last_id(self._folder / shard.name))

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.hub import BESIDE_THE_DATA
+from core.hub import BESIDE_THE_DATA, INDEX
 from core.predictions.findings import Finding
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import FORMAT, MANIFEST, Shard
@@ -34,6 +34,7 @@ TITLES: Final = MappingProxyType(
         "row_groups": "a row group of `steps` is not one trajectory's",
         "missing_configuration": "the dataset lacks a configuration",
         "card": "README.md does not fit the files",
+        "index": "does not say in which files trajectories are",
         "not_in_suite": "trajectories that the suite does not have",
         "missing_trajectory": "trajectories of the suite that are not here",
         "wrong_split": "in another split than the suite says",
@@ -176,7 +177,7 @@ def lines(report: VerifyReport) -> Iterator[str]:
     yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
 
 
-_NOT_LISTED: Final = frozenset({*BESIDE_THE_DATA, ".gitattributes"})
+_NOT_LISTED: Final = frozenset({*BESIDE_THE_DATA, INDEX, ".gitattributes"})
 _SHARD: Final = re.compile(
     r"data/(?P<configuration>\w+)/(?P<split>\w+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet"
 )

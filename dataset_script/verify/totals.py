@@ -19,6 +19,7 @@ from core.ids import TrajectoryId, reading_key
 from core.suite import OFFICIAL, Suite, Trajectory
 from core.vocabulary import SPLITS
 from dataset_script.build.pictures import image_digest
+from dataset_script.by_id import IndexEntry
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import Findings
 
@@ -187,6 +188,14 @@ class Facts:
                     if (key := reading_key(spelled)) in met:
                         findings.add("duplicate_id", self._shards[shard].name, spelled)
                     met.add(key)
+
+    def index_entries(self) -> Iterator[IndexEntry]:
+        """Each shard with the least and the greatest id in it."""
+        found = self._database.execute("SELECT shard, min(id), max(id) FROM facts GROUP BY shard")
+        ids = {shard: (first, last) for shard, first, last in found}
+        for number, shard in enumerate(self._shards):
+            place = (shard.configuration, shard.split, shard.name, shard.bytes)
+            yield IndexEntry(*place, *ids.get(number, (None, None)))
 
     def trajectories(self) -> Iterator[tuple[str, set[tuple[str, str]], dict[str, dict[str, Any]]]]:
         """By id: each id with three parts, the configurations and splits that have it, and its ends in each

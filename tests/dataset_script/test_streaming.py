@@ -14,8 +14,8 @@ import yaml
 from huggingface_hub import HfFileSystem
 from PIL import Image
 
+from dataset_script.by_id import BLOCK, row_groups_of, rows_of
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
-from dataset_script.sources.published import BLOCK, row_groups_of, rows_of
 from tests.support.hub_server.server import HubServer, running_hub
 
 REPOSITORY = Path(__file__).parents[2]

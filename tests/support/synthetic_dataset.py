@@ -20,6 +20,7 @@ from core.vocabulary import SPLITS
 from dataset_script.build.parts import table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, annotation_row, judgment_row, task_row
 from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard
+from dataset_script.by_id import write_index
 from dataset_script.sources.base import Judgment, Recording, Step
 from dataset_script.sources.published import MANIFEST, Shard
 from dataset_script.task_selection import load_tasks
@@ -98,6 +99,7 @@ def make_dataset(
             chosen = [part for part in parts if part.trajectory.split == split]
             shards += [write_shard(task) for task in plan_shards(out, configuration, split, chosen)]
     shards += _small_tables(out, suite, {t.trajectory_id for t in trajectories}, said)
+    write_index(out, ((s.configuration, s.split, s.name, s.bytes) for s in shards))
     (out / MANIFEST).write_text(render_manifest(suite.name, {"kind": "synthetic"}, shards), encoding="utf-8")
     return out
 

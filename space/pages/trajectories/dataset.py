@@ -96,9 +96,10 @@ class OpenedDataset:
 
     def steps(self, trajectory_id: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
         """The rows of a trajectory in `steps`; none where the dataset has no steps of it."""
-        if trajectory_id not in self.dataset.steps_at:
+        try:
+            return self.dataset.steps_of(trajectory_id, columns)
+        except KeyError:
             return []
-        return self.dataset.steps_of(trajectory_id, columns)
 
 
 class Folder:

@@ -1,0 +1,233 @@
+"""One trajectory of a published dataset by its id, from a folder or from the Hub, without reading the rest.
+
+The build writes ``index.parquet``: for each shard its size, and its first and last id. So a reader fetches
+the index (25 bytes a shard), the footer of a shard, and of its row groups the columns that are wanted. In
+`steps` a row group holds the rows of one trajectory; elsewhere it holds many, so name the columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from core.hub import INDEX
+from dataset_script.schema import CONFIGURATIONS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from huggingface_hub import HfApi
+
+BLOCK: Final = 65_536
+"""Bytes to read at a time from a file on the Hub: reading ahead would fetch the neighbours' screenshots."""
+
+_ID: Final = "trajectory_id"
+_COLUMNS: Final = ("configuration", "split", "file", "bytes", "first", "last")
+
+
+INDEX_OPTIONS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "compression": "zstd",
+        "use_dictionary": ["configuration", "split"],
+        "column_encoding": dict.fromkeys(("file", "first", "last"), "DELTA_BYTE_ARRAY"),
+        "write_statistics": False,
+    }
+)
+"""How the index is written: names and ids that follow each other share their beginnings."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A shard with the least and the greatest id in it; None where that is not known."""
+
+    configuration: str
+    split: str
+    file: str
+    bytes: int
+    first: str | None
+    last: str | None
+
+    def may_have(self, trajectory_id: str) -> bool:
+        return self.first is None or self.last is None or self.first <= trajectory_id <= self.last
+
+
+def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
+    """The index of these shards, without those whose rows have no id of a trajectory."""
+    import pyarrow as pa
+
+    types = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.string(), pa.string())
+    rows = [
+        {name: getattr(entry, name) for name in _COLUMNS}
+        for entry in sorted(entries, key=lambda entry: entry.file)
+        if any(column.name == _ID for column in CONFIGURATIONS[entry.configuration].columns)
+    ]
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(zip(_COLUMNS, types, strict=True))))
+
+
+def write_index(folder: Path, shards: Iterable[tuple[str, str, str, int]]) -> None:
+    """Write the index of a folder: configuration, split, file and size of each shard, ids by its footer."""
+    import pyarrow.parquet as pq
+
+    found = ((*shard, *(first_and_last_id(folder / shard[2]) or (None, None))) for shard in shards)
+    pq.write_table(
+        index_table(IndexEntry(*each) for each in found),
+        folder / INDEX,
+        **INDEX_OPTIONS,
+    )
+
+
+def read_index(file: IO[bytes]) -> tuple[IndexEntry, ...]:
+    """The entries of an index. Raises what pyarrow raises, and TypeError, for another file."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file) as opened:
+        return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
+
+
+class TrajectoryReader:
+    """The rows of single trajectories. ``open_file`` opens a file of the dataset by name and, where it is
+    known, its size; raises FileNotFoundError for one that is not there.
+    """
+
+    def __init__(self, open_file: Callable[[str, int | None], IO[bytes]]):
+        self._open = open_file
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether each id leads to few shards."""
+        return all(entry.first is not None for entry in self.entries)
+
+    @cached_property
+    def entries(self) -> tuple[IndexEntry, ...]:
+        """The index; of a dataset that was built before there was one, the manifest's files without ids."""
+        try:
+            with self._open(INDEX, None) as file:
+                return read_index(file)
+        except FileNotFoundError:
+            with self._open("manifest.json", None) as file:
+                files = json.loads(file.read())["files"]
+            return tuple(
+                IndexEntry(entry["configuration"], entry["split"], name, entry["bytes"], None, None)
+                for name, entry in sorted(files.items())
+            )
+
+    def rows(
+        self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """The rows of one trajectory in a configuration, whole or some columns; empty where it has none."""
+        found = []
+        for entry in self.entries:
+            if entry.configuration == configuration and entry.may_have(trajectory_id):
+                with self._open(entry.file, entry.bytes) as file:
+                    table = rows_of(trajectory_id, file, list(columns) or None)
+                found += [] if table is None else table.to_pylist()
+        return found
+
+
+def reader_of_folder(folder: Path) -> TrajectoryReader:
+    """Reads a dataset that lies on this machine."""
+    return TrajectoryReader(lambda name, _size: (folder / name).open("rb"))
+
+
+def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> TrajectoryReader:
+    """Reads a dataset repository in ranges of bytes, all at the commit that the revision means now.
+
+    Not by `HfFileSystem`, which first lists every file of the repository, twice: at a million trajectories
+    more bytes than are read of the data. Raises HTTPError.
+    """
+    commit: str | None = None
+
+    def open_file(name: str, size: int | None) -> IO[bytes]:
+        from huggingface_hub import hf_hub_url
+        from huggingface_hub.errors import EntryNotFoundError
+
+        nonlocal commit
+        asked = commit or revision
+        url = hf_hub_url(repo, name, repo_type="dataset", revision=asked, endpoint=hub.endpoint)
+        if size is None or commit is None:
+            try:
+                described = hub.get_hf_file_metadata(url=url)
+            except EntryNotFoundError as error:
+                raise FileNotFoundError(name) from error
+            commit, size = described.commit_hash or commit, described.size
+        return _range_file(url, size, hub._build_hf_headers())
+
+    return TrajectoryReader(open_file)
+
+
+def _range_file(url: str, size: int | None, headers: dict[str, str]) -> IO[bytes]:
+    """A file read by ranges of bytes, `BLOCK` at least."""
+    from fsspec.spec import AbstractBufferedFile
+    from huggingface_hub.utils import hf_raise_for_status, http_backoff
+
+    class RangeFile(AbstractBufferedFile):
+        def _fetch_range(self, start: int, end: int) -> bytes:
+            asked = {**headers, "Range": f"bytes={start}-{end - 1}"}
+            response = http_backoff("GET", url, headers=asked, follow_redirects=True)
+            hf_raise_for_status(response)
+            return response.content
+
+    return RangeFile(None, url, mode="rb", block_size=BLOCK, size=size)
+
+
+def rows_of(trajectory_id: str, file: IO[bytes], columns: Sequence[str] | None = None) -> pa.Table | None:
+    """The trajectory's rows in an open Parquet file; None when the file has none of them.
+
+    Of the ``columns`` those that the file has: a dataset may be older than some of them.
+    Raises KeyError for a file without the column trajectory_id, and what pyarrow raises for one that is no
+    Parquet file.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    opened = pq.ParquetFile(file, pre_buffer=False)
+    groups = row_groups_of(trajectory_id, opened.metadata)
+    if not groups:
+        return None
+    wanted = None if columns is None else [_ID, *(name for name in columns if name != _ID)]
+    tables = [opened.read_row_group(group, columns=wanted) for group in groups]
+    found = pa.concat_tables(tables)
+    found = found.filter(pc.equal(found[_ID], trajectory_id))
+    if columns is None:
+        return found
+    return found.select([name for name in columns if name in found.column_names])
+
+
+def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
+    """The row groups that may hold the trajectory, by the least and the greatest id of each.
+
+    A group whose footer does not have them may hold it. Raises KeyError without a column trajectory_id.
+    """
+    return [
+        group
+        for group, ids in enumerate(id_statistics(metadata))
+        if ids is None or not ids.has_min_max or ids.min <= trajectory_id <= ids.max
+    ]
+
+
+def id_statistics(metadata: pq.FileMetaData) -> list[pq.Statistics | None]:
+    """What the footer says of the ids in each row group. Raises KeyError without a column trajectory_id."""
+    column = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == _ID), None)
+    if column is None:
+        raise KeyError(_ID)
+    return [metadata.row_group(group).column(column).statistics for group in range(metadata.num_row_groups)]
+
+
+def first_and_last_id(path: Path) -> tuple[str, str] | None:
+    """The least and the greatest id in a file, by its footer; None where that does not say."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        statistics = id_statistics(pq.read_metadata(path))
+    except (KeyError, OSError, pa.ArrowException):
+        return None
+    if not statistics or not all(ids is not None and ids.has_min_max for ids in statistics):
+        return None
+    return min(ids.min for ids in statistics), max(ids.max for ids in statistics)
