@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.running_space import JudgedSpace, RunningSpace
+from tests.support.running_space import JudgedSpace, RunningSpace, SampleSpace
 
 
 def _running(folder, **environment: str):
@@ -34,6 +34,14 @@ def judged_space(tmp_path_factory, official_settings, shared):
     """A Space on which the three real judges were submitted; Grace maintains it."""
     verdicts = shared / "data" / "agent-reward-bench" / "verdicts"
     running = JudgedSpace(tmp_path_factory.mktemp("judged"), verdicts, ARB_MAINTAINERS="Grace")
+    yield running
+    running.kill()
+
+
+@pytest.fixture(scope="package")
+def sample_space(tmp_path_factory):
+    """A Space of the sample with two judges; Grace maintains it."""
+    running = SampleSpace(tmp_path_factory.mktemp("sample"))
     yield running
     running.kill()
 

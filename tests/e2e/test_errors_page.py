@@ -1,49 +1,16 @@
 """From a figure to its reason: a number of a judge's page, the errors behind it, the step of one of them."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from core.settings import Settings
-from core.suite import load_suite
-from dataset_script import sample
-from submissions.intake.accounts import Actor
-from submissions.intake.declaration import declare
-from submissions.scoring.rescore import publish_file
-from submissions.service import SubmissionService
 from tests.support.browsing import every_form, faults, keep_picture
-from tests.support.running_space import RunningSpace
+from tests.support.running_space import WHY
 
 pytestmark = pytest.mark.browser
-ANNOTATIONS = Path(sample.__file__).parent / "annotations.csv"
-WHY = "The last page looks right to me."
 
 
-@pytest.fixture(scope="module")
-def space(tmp_path_factory):
-    """The sample with its labels, and a judge that says yes to everything and why; ``judge`` is its row."""
-    settings = Settings(
-        suite="sample",
-        labels="records",
-        state_dir=tmp_path_factory.mktemp("errors") / "state",
-        data_dir=tmp_path_factory.mktemp("none"),
-    )
-    service = SubmissionService(settings)
-    publish_file(service, ANNOTATIONS, Actor("grace", is_maintainer=True), "the annotations of the sample")
-    rows = [
-        {"trajectory_id": t.trajectory_id, "success": True, "reasoning": WHY}
-        for t in load_suite("sample").split("test")
-    ]
-    upload = service.check("\n".join(map(json.dumps, rows)).encode(), "yes.jsonl", "test")
-    declared = declare(account="eve", judge="Says yes", kind="Other", inputs="tree", test_labels_used=False)
-    judge = service.submit(upload, declared).receipt.submission_id
-    running = RunningSpace(
-        settings.state_dir, ARB_SUITE="sample", ARB_LABELS="records", ARB_DATA_DIR=str(settings.data_dir)
-    )
-    running.judge = judge
-    yield running
-    running.kill()
+@pytest.fixture
+def space(sample_space):
+    return sample_space
 
 
 def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):

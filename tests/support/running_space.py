@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from core.settings import Settings
+from dataset_script import sample
 from submissions.intake.declaration import declare
 from submissions.service import SubmissionService
 from tests.support import commands
@@ -58,6 +59,40 @@ class RunningSpace:
         """End it as a power cut would."""
         self.process.kill()
         self.process.join()
+
+
+ANNOTATIONS = Path(sample.__file__).parent / "annotations.csv"
+WHY = "The last page looks right to me."
+"""The reasoning of the judge that says yes to everything."""
+
+
+class SampleSpace(RunningSpace):
+    """The sample with its labels in a file. ``judge`` says yes to every run, and why; ``other``, to the first
+    test run alone, which is a success."""
+
+    def __init__(self, folder: Path) -> None:
+        settings = Settings(
+            suite="sample",
+            labels=f"csv:{ANNOTATIONS}",
+            state_dir=folder / "state",
+            data_dir=folder / "none",
+        )
+        service = SubmissionService(settings)
+        self.ids = [trajectory.trajectory_id for trajectory in service.suite.split("test")]
+        yes = [{"trajectory_id": name, "success": True, "reasoning": WHY} for name in self.ids]
+        one = [{"trajectory_id": name, "success": name == self.ids[0]} for name in self.ids]
+        self.judge, self.other = (
+            _submit(service, "\n".join(map(json.dumps, rows)).encode(), judge, "Other", "tree")
+            for judge, rows in (("Says yes", yes), ("Once", one))
+        )
+        service.engine.dispose()
+        super().__init__(
+            settings.state_dir,
+            ARB_SUITE="sample",
+            ARB_LABELS=settings.labels,
+            ARB_DATA_DIR=str(settings.data_dir),
+            ARB_MAINTAINERS="grace",
+        )
 
 
 JUDGES = {
