@@ -164,7 +164,8 @@ class AnnotationActions(Actions):
                 if before is not None and before.is_done:
                     problems.append(f"{name}, {each.person}: was answered otherwise here, which stays")
                 try:
-                    body = {"trajectory_id": name, "annotator": annotator, **each.draft.body()}
+                    answers = each.draft.body(self.suite.questions)
+                    body = {"trajectory_id": name, "annotator": annotator, **answers}
                 except SubmissionError as problem:
                     problems.append(f"{name}, {each.person}: {problem}")
                     continue

@@ -1,13 +1,14 @@
 """`python -m submissions annotate …`: what the page /discuss does, from a terminal."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from core.settings import Settings
-from core.suite import load_suite
+from core.suite import SHIPPED, load_suite
 from dataset_script import sample
 from submissions.__main__ import app
 from submissions.labels import commands
@@ -162,20 +163,45 @@ def test_nothing_to_publish_is_said(run):
 # -- Elsewhere and back
 
 
+OWN_QUESTIONS = """
+[[questions]]
+name = "success"
+text = "Did the agent reach the goal?"
+answers = [{ value = "yes" }, { value = "no" }]
+
+[[questions]]
+name = "tone"
+text = "Was it polite?"
+answers = [{ value = "polite", title = "Very polite" }, { value = "rude" }]
+"""
+
+
 @pytest.fixture
-def on_sample(tmp_path, monkeypatch):
-    """Call a command over the shipped sample, whose dataset is there; Ada is invited."""
+def on_sample(tmp_path, monkeypatch, request):
+    """Call a command over the shipped sample, whose dataset is there; Ada is invited.
+
+    With a parameter the suite has the questions of that TOML instead of the paper's.
+    """
     monkeypatch.chdir(tmp_path)
-    variables = {"ARB_SUITE": "sample", "ARB_LABELS": "records", "ARB_STATE_DIR": str(tmp_path / "state")}
+    suite = "sample"
+    if questions := getattr(request, "param", None):
+        suite = str(shutil.copytree(SHIPPED / "sample", tmp_path / "suites" / "sample"))
+        (tmp_path / "suites" / "sample" / "dev_labels.csv").unlink()  # they answer the paper's
+        with (tmp_path / "suites" / "sample" / "suite.toml").open("a") as file:
+            file.write(questions)
+    variables = {"ARB_SUITE": suite, "ARB_LABELS": "records", "ARB_STATE_DIR": str(tmp_path / "state")}
     call = lambda *words: CliRunner().invoke(app, ["annotate", *words], env=variables)  # noqa: E731
     assert call("invite", "ada").exit_code == 0
     return call
 
 
+PAPERS = {"success": "yes", "side_effect": "no", "repetition": "no", "optimality": "4"}
+
+
 def exported(folder, name, **answers):
     """Writes what Label Studio would give back: the first items of an export, answered by user 5."""
     tasks = json.loads((folder / "tasks.json").read_text())[:2]
-    words = {"success": "yes", "side_effect": "no", "repetition": "no", "optimality": "4", **answers}
+    words = answers if "tone" in answers else {**PAPERS, **answers}
     for task in tasks:
         result = [{"from_name": question, "value": {"choices": [word]}} for question, word in words.items()]
         task["annotations"] = [
@@ -247,3 +273,25 @@ def test_a_secret_of_another_state_folder_names_other_items(on_sample, tmp_path)
     done = on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
     assert done.exit_code == 1 and done.stderr.count("is none of this suite") == 2
     assert not (tmp_path / "labels.csv").exists()
+
+
+@pytest.mark.parametrize("on_sample", [OWN_QUESTIONS], indirect=True)
+def test_a_suites_own_questions_go_out_come_back_are_decided_and_published(on_sample, tmp_path):
+    on_sample("export", "--format", "label-studio", "--split", "test", "--out", "out")
+    assert 'alias="polite"' in (tmp_path / "out" / "config.xml").read_text()
+    exported(tmp_path / "out", "back.json", success="no", tone="Very polite")
+    done = on_sample("import", "back.json", "--format", "label-studio", "--person", "5=ada")
+    assert done.stdout == "2 annotations recorded, 0 were there already\n"
+    exported(tmp_path / "out", "back.json", success="no", tone="rude")
+    on_sample("invite", "bob")
+    on_sample("import", "back.json", "--format", "label-studio", "--person", "5=bob")
+    one, two = json.loads(on_sample("status", "--json").stdout)["open"]
+    assert (one["question"], one["answers"]) == (
+        "tone", {"annotator-1": "polite", "annotator-2": "rude"},
+    )  # fmt: skip
+    assert on_sample("resolve", one["trajectory_id"], "tone", "rude", "--reason", "read it").exit_code == 0
+    found = json.loads(on_sample("publish", "--why", "first", "--json").stdout)
+    assert (found["labelled"], found["changes"]["tone"]) == (2, 2)
+    on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
+    assert (tmp_path / "labels.csv").read_text().splitlines()[0].endswith(",tone")
+    assert two["trajectory_id"] != one["trajectory_id"]
