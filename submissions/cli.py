@@ -95,26 +95,78 @@ def print_rescoring(found: Rescoring) -> None:
 
 
 def publish_labels(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Released CSV, or our Parquet.")],
-    why: Annotated[str, typer.Option(help="What changed and why; kept with the version, and shown.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+            help="Released CSV, or our Parquet; left out, the labels served with the corrections that wait.",
+        ),
+    ] = None,
+    why: Annotated[
+        str, typer.Option(help="What changed and why; kept with the version, and shown. Needed with FILE.")
+    ] = "",
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Without FILE: say what it would do, and publish nothing.")
+    ] = False,
     maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
 ) -> None:
     """Make a file the suite's newest label set; ARB_LABELS=records serves it, `rescore` scores everything.
 
-    Old sets stay: ARB_LABELS=records:VERSION serves one again.
+    Without FILE: publish the accepted corrections of disputes, whatever ARB_LABELS names; they are served and
+    everything is scored at once. Old sets stay: ARB_LABELS=records:VERSION serves one again.
     """
     from submissions.errors import SubmissionError
     from submissions.intake.accounts import Actor
+    from submissions.labels.corrections import publish_corrections
     from submissions.scoring.rescore import publish_file
+    from submissions.scoring.rescore import rescore as score_again
 
+    if file is not None and preview:
+        stop("--preview is of corrections: leave FILE out")
+    actor = Actor(maintainer, is_maintainer=True)
     try:
+        if preview:
+            return _print_next(open_records())
         with records_to_write() as service:
-            found = publish_file(service, file, Actor(maintainer, is_maintainer=True), why)
+            if file is not None:
+                return print_version(publish_file(service, file, actor, why))
+            print_version(publish_corrections(service, actor, why))
+            print_rescoring(score_again(service, actor))
     except SubmissionError as problem:
         stop(str(problem), code=1)
     except OSError as problem:
-        stop(f"{file.name!r} cannot be read: {problem.strerror or type(problem).__name__}")
-    print_version(found)
+        name = "a stored file" if file is None else repr(file.name)
+        stop(f"{name} cannot be read: {problem.strerror or type(problem).__name__}")
+
+
+def _print_next(service: SubmissionService) -> None:
+    """Print which corrections wait and what they would do to every judge. Of hidden labels no answer."""
+    from submissions.labels.corrections import next_labels
+    from submissions.moderation.overview import judge_names
+    from submissions.scoring.rescore import label_effects
+
+    found = next_labels(service)
+    for kind in ("applied", "conflicts", "missing"):
+        for each in getattr(found, kind):
+            said = {"trajectory_id": "a hidden label", **each.to_json(service.suite.labels_are_public)}
+            answers = f" {each.question}: {each.before} -> {each.answer}" if len(said) > 2 else ""
+            typer.echo(f"{kind}: dispute {each.dispute_id}, {said['trajectory_id']}{answers}")
+    if not found.applied:
+        return typer.echo("no accepted correction waits: the labels that are served hold them all")
+    with service.snapshot() as session:
+        names = judge_names(session, service.suite.name)
+    for label, effects in label_effects(service, found.served, found.test).items():
+        columns = ("Place", "Precision", "Recall", "F1", "Now wrong", "Now right")
+        table = text_table(f"Judge, by {label}", "Account", figures=columns)
+        for effect in effects:
+            places = " -> ".join("–" if place is None else str(place) for place in effect.places)
+            pairs = (
+                f"{percent(old)} -> {percent(effect.after[name])}" for name, old in effect.before.items()
+            )
+            table.add_row(*names[effect.id], places, *pairs, str(effect.to_wrong), str(effect.to_right))
+        plain_console().print(table)
 
 
 def label_versions(as_json: JsonOption = False) -> None:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from submissions.__main__ import app
 from submissions.intake.accounts import Actor
+from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish
 from tests.support.submissions import again, send, verdicts
 
@@ -167,6 +168,31 @@ def test_labels_are_published_listed_and_everything_is_scored_again(
         {"id": sent, "judge": "First judge", "account": "Ada", "before": 1, "after": 1}
     ]
     assert "0 submissions scored" in record_commands_run("rescore", ARB_LABELS="records")[1]
+
+
+def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(record_commands_run, service):
+    send(service, verdicts(service.suite, false_alarms=2))
+    name = service.suite.split("test")[0].trajectory_id
+    acts = ReaderActions(service.engine, service.suite, service.clock)
+    acts.dispute(name, "success", "see step 3", Actor("Ada"))
+    code, said = record_commands_run("publish-labels", "--preview")
+    assert (code, said) == (0, "no accepted correction waits: the labels that are served hold them all\n")
+    acts.decide("1", "corrected", "the shop was closed", MIA, "no")
+    code, said = record_commands_run("publish-labels", "--preview")
+    assert said.startswith(f"applied: dispute 1, {name} success: yes -> no\n")
+    # TP 10 of 12 called successful, and of 10; then 9 of 12 and of 9: F1 20/22 and 18/21.
+    cells = ("1 -> 1", "83.3 -> 75.0", "100.0 -> 100.0", "90.9 -> 85.7")
+    assert code == 0 and all(cell in said for cell in cells)
+    assert "no label set was published" in record_commands_run("label-versions")[1]
+    code, said = record_commands_run("publish-labels", "--maintainer", "mia")
+    assert code == 0 and "by mia: Correction of dispute 1 (30 with a success label;" in said
+    assert "1 submissions scored" in said
+    code, said = record_commands_run("publish-labels")
+    assert (code, said) == (
+        1, "error: no accepted correction waits: the labels that are served hold them all\n",
+    )  # fmt: skip
+    (version,) = json.loads(record_commands_run("label-versions", "--json")[1])
+    assert version["disputes"] == ["1"] and "answer" not in str(version)
 
 
 def test_without_labels_nothing_is_scored_again_and_a_bad_file_is_told_in_a_line(
