@@ -121,20 +121,23 @@ def difference_of_shares(
     """The interval of a share of equal answers among some rows less that among the rest, as (low, high).
 
     All are of shape (rows,), bool but ``tasks`` (whole numbers from 0). ``error`` is how often the interval
-    may miss: 0.05 divided by the number of comparisons made. One equal and one unequal row are added to
-    either side, so that few rows all alike are not certain (Agresti and Caffo 2000, The American Statistician
-    54); the variance is over tasks, to first order (Kish and Frankel 1974). Both sides must have rows.
+    may miss: 0.05 divided by the number of comparisons made. An equal and an unequal row, each a task of its
+    own, are added to either side, so that few rows all alike are not certain (Agresti and Caffo 2000, The
+    American Statistician 54); the variance is over tasks, to first order (Kish and Frankel 1974).
     """
-    sides = [(float(side.sum()), side) for side in (is_theirs, is_rest)]
-    shares = [(float((is_equal & side).sum()) + 1) / (n + 2) for n, side in sides]
-    rows = sum(
-        sign * side * (is_equal - share) / n
-        for sign, (n, side), share in zip((1, -1), sides, shares, strict=True)
+    is_equal = np.concatenate([is_equal, [True, False, True, False]])
+    is_theirs = np.concatenate([is_theirs, [True, True, False, False]])
+    is_rest = np.concatenate([is_rest, [False, False, True, True]])
+    tasks = np.concatenate([tasks, np.arange(4) + tasks.max(initial=-1) + 1])
+    shares = [is_equal[side].mean() for side in (is_theirs, is_rest)]
+    theirs, rest = (
+        side * (is_equal - share) / side.sum()
+        for side, share in zip((is_theirs, is_rest), shares, strict=True)
     )
+    squares = (np.bincount(tasks, weights=theirs - rest) ** 2).sum()
     n_tasks = len(np.unique(tasks[is_theirs | is_rest]))
-    squares = float((np.bincount(tasks, weights=rows) ** 2).sum())
-    half = NormalDist().inv_cdf(1 - error / 2) * math.sqrt(squares * n_tasks / max(1, n_tasks - 1))
-    difference = shares[0] - shares[1]
+    half = NormalDist().inv_cdf(1 - error / 2) * math.sqrt(squares * n_tasks / (n_tasks - 1))
+    difference = float(shares[0] - shares[1])
     return difference - half, difference + half
 
 

@@ -9,6 +9,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from core.ids import TrajectoryId
+from leaderboard.judge_precision.intervals import CONFIDENCE
+from leaderboard.labels.agreement import FEWEST_DOUBLES
+from leaderboard.labels.coefficients import difference_of_shares
 from submissions.errors import SubmissionError
 from submissions.labels.annotation_state import GOLD, AnnotationState, open_questions
 from submissions.labels.assignment import Assignment
@@ -46,31 +52,51 @@ def with_gold(
 @dataclass(frozen=True)
 class GoldAgreement:
     """How an annotator answered gold items: how many are done, and how many answers to each question are as
-    known (an Unsure is not, unless it is the known answer)."""
+    known (an Unsure is not, unless it is the known answer).
+
+    ``needs_training`` names the questions on which the share of these is credibly below that of all others:
+    both have at least ``FEWEST_DOUBLES`` items, and the interval of the difference lies below 0, all such
+    intervals together at 95 %.
+    """
 
     annotator: str
     account: str
     done: int
     equal: Mapping[str, int]
+    needs_training: tuple[str, ...]
 
 
 def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
     """Of everybody who has finished a gold item, by id; for maintainers only."""
+    done = [
+        (who, name)
+        for who in state.accounts
+        for name in state.gold
+        if state.is_gold(name, who) and state.is_done(name, who)
+    ]
+    people = np.array([who for who, _ in done])
+    ids = [TrajectoryId.parse(name) for _, name in done]
+    tasks = np.unique([f"{each.benchmark}/{each.task}" for each in ids], return_inverse=True)[1]
+    is_equal = {
+        question.name: np.array(
+            [state.saved[name, who].answers.get(question.name) == state.gold[name].get(question.name)
+             for who, name in done], dtype=bool,
+        )
+        for question in state.questions
+    }  # fmt: skip
+    error = (1 - CONFIDENCE) / max(1, len(set(people.tolist())) * len(is_equal))
     found = []
-    for who, account in state.accounts.items():
-        pairs = [
-            (state.saved[name, who].answers, answers)
-            for name, answers in state.gold.items()
-            if state.is_gold(name, who) and state.is_done(name, who)
-        ]
-        if pairs:
-            equal = {
-                question.name: sum(
-                    given.get(question.name) == known.get(question.name) for given, known in pairs
-                )
-                for question in state.questions
-            }
-            found.append(GoldAgreement(who, account, len(pairs), equal))
+    for who in dict.fromkeys(people.tolist()):
+        theirs = people == who
+        n, m = int(theirs.sum()), int((~theirs).sum())
+        below = tuple(
+            question
+            for question, equal in is_equal.items()
+            if min(n, m) >= FEWEST_DOUBLES
+            and difference_of_shares(equal, theirs, ~theirs, tasks, error)[1] < 0
+        )
+        counts = {question: int(equal[theirs].sum()) for question, equal in is_equal.items()}
+        found.append(GoldAgreement(who, state.accounts[who], n, counts, below))
     return found
 
 

@@ -476,8 +476,8 @@ def test_a_difference_of_shares_by_hand():
     is_theirs = np.arange(20) < 10
     low, high = difference_of_shares(is_equal, is_theirs, ~is_theirs, np.arange(20), 0.05)
     assert (low + high) / 2 == pytest.approx(6 / 12 - 10 / 12)
-    # squares / 10**2: theirs 10 * .5**2; the rest 9 * (1 - 5/6)**2 + (5/6)**2; times 20 / 19 tasks
-    variance = (2.5 + 9 / 36 + 25 / 36) / 100 * 20 / 19
+    # squares / 12**2: theirs 12 * .5**2; the rest 10 * (1 / 6)**2 + 2 * (5 / 6)**2; times 24 / 23 tasks
+    variance = (3 + 10 / 36 + 50 / 36) / 144 * 24 / 23
     assert (high - low) / 2 == pytest.approx(1.959964 * math.sqrt(variance), rel=1e-6)
 
 
@@ -485,6 +485,13 @@ def test_rows_that_are_all_alike_are_not_certain():
     is_equal, is_theirs = np.array([False, False, True, True]), np.array([True, True, False, False])
     low, high = difference_of_shares(is_equal, is_theirs, ~is_theirs, np.arange(4), 0.05)
     assert low < -0.5 < high
+
+
+def test_answers_on_the_same_tasks_that_are_all_right_are_no_certain_difference():
+    # 20 of 20 against 40 of 40 on the same 20 tasks: what little their shares differ is what was added
+    tasks, is_theirs = np.tile(np.arange(20), 3), np.arange(60) < 20
+    low, high = difference_of_shares(np.ones(60, dtype=bool), is_theirs, ~is_theirs, tasks, 0.05)
+    assert low < 0 < high
 
 
 def crew_doubles(errors, doubles_each, seed):

@@ -1,11 +1,17 @@
 """Folding records into where labelling stands."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.labels.annotation_state import AnnotationState, fold_annotations, open_questions
+from submissions.labels.annotation_state import (
+    AnnotationState,
+    SavedAnswers,
+    fold_annotations,
+    open_questions,
+)
 from submissions.labels.gold import gold_agreement
 from submissions.records.event_log import Event
 
@@ -151,6 +157,34 @@ def test_a_gold_item_is_in_its_queue_and_no_second_annotation():
     assert state.may_see_answers(NAMES[1], None, is_maintainer=True)
     ended = fold_annotations(state, [record("gold_marked", {"trajectory_id": NAMES[1], "answers": None})])
     assert (ended.gold, gold_agreement(ended)) == ({}, [])
+
+
+def test_whoever_misses_gold_items_credibly_more_often_than_the_others_needs_training():
+    names = [f"webarena/agent-a/webarena.{number}" for number in range(20)]
+    known = {"success": "yes", "side_effect": "no", "repetition": "no", "optimality": "4"}
+    people = [f"annotator-{number}" for number in (1, 2, 3)]
+
+    def answers(who, number):
+        # The first one errs on success in half of the items, everybody on side effects in a fifth
+        wrong = {"success": "no"} if who == people[0] and number % 2 else {}
+        return {**known, **wrong, **({"side_effect": "yes"} if number % 5 == 0 else {})}
+
+    saved = {
+        (name, who): SavedAnswers(answers(who, number), is_done=True, at=START, sequence=1)
+        for number, name in enumerate(names)
+        for who in people
+    }
+    state = AnnotationState(
+        accounts={who: who for who in people}, saved=saved, gold=dict.fromkeys(names, known),
+        gold_tasks=frozenset(saved),
+    )  # fmt: skip
+    found = gold_agreement(state)
+    assert [(each.annotator, each.done, each.equal["success"]) for each in found] == [
+        (people[0], 20, 10), (people[1], 20, 20), (people[2], 20, 20),
+    ]  # fmt: skip
+    assert [each.needs_training for each in found] == [("success",), (), ()]
+    few = replace(state, gold=dict.fromkeys(names[:9], known))  # of nine items nobody is compared
+    assert [each.needs_training for each in gold_agreement(few)] == [(), (), ()]
 
 
 def test_no_part_of_the_state_shows_an_answer_in_its_repr():
