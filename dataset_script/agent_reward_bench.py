@@ -17,12 +17,19 @@ from typing import Any
 import datasets
 
 from core.suite import load_dev_labels, load_suite
+from core.suites.questions import Question
 from dataset_script.build.parts import PartTask, assign, choose_suite, make_tables, part_tasks
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
-from dataset_script.schema import CONFIGURATIONS, DEFAULT, complete_row, features
+from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, complete_row, features
 from dataset_script.sources import open_source
 from dataset_script.sources.base import JudgmentSource
-from dataset_script.sources.published import PublishedDataset, PublishedSource, RowGroup, read_row_group
+from dataset_script.sources.published import (
+    MANIFEST,
+    PublishedDataset,
+    PublishedSource,
+    RowGroup,
+    read_row_group,
+)
 from dataset_script.task_selection import load_tasks
 
 logger = logging.getLogger(__name__)
@@ -56,7 +63,7 @@ class AgentRewardBench(datasets.GeneratorBasedBuilder):
         configuration = CONFIGURATIONS[self.config.name]
         return datasets.DatasetInfo(
             description=f"Runs of web agents, {self.config.name}: a row is {configuration.row}.",
-            features=features(self.config.name),
+            features=features(self.config.name, _questions(self.config)),
             homepage="https://arxiv.org/abs/2504.08942",
         )
 
@@ -101,6 +108,21 @@ Item = PublishedRows | PartRows | Row
 """What gives rows, read when it is iterated; a list of them can be shared out to processes."""
 
 
+def _questions(config: AgentRewardBenchConfig) -> tuple[Question, ...]:
+    """What the annotations of these runs answer: of a folder that `build` wrote, as it carries it."""
+    if config.name != ANNOTATIONS or config.data_dir is None:
+        return ()
+    folder = Path(config.data_dir)
+    if (folder / MANIFEST).is_file():
+        import pyarrow.parquet as pq
+
+        files = PublishedDataset(folder).files(ANNOTATIONS)
+        known = {column.name for column in CONFIGURATIONS[ANNOTATIONS].columns}
+        names = pq.read_schema(files[0]).names if files else []
+        return tuple(Question(name, name, "", ()) for name in names if name not in known)
+    return load_suite(config.suite).questions if config.suite else ()
+
+
 def _items_by_split(folder: Path, configuration: str, suite_name: str | None) -> Mapping[str, list[Item]]:
     """Raises SourceError and SuiteError."""
     source = open_source(folder)
@@ -124,7 +146,8 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
         item = PartRows(task, configuration)
         if configuration not in ("judgments", *ROWS_OF_A_RUN):
             own = [one for one in labels if one.trajectory_id == task.trajectory.trajectory_id]
-            rows = sorted(map(annotation_row, own), key=lambda row: row["annotation"])
+            given = [annotation_row(one, suite.questions) for one in own]
+            rows = sorted(given, key=lambda row: row["annotation"])
             item = PartRows(task, configuration, tuple(rows))
             if not rows:
                 continue

@@ -9,9 +9,10 @@ from typing import Final
 
 from core.suite import OFFICIAL
 from core.suites.profile import SuiteProfile, default_title
+from core.suites.questions import Question
 from core.vocabulary import BENCHMARK_TITLES, LABELS, SPLITS
 from dataset_script.build.output import MARKER
-from dataset_script.schema import CONFIGURATIONS, DEFAULT, Column
+from dataset_script.schema import CONFIGURATIONS, DEFAULT, Column, columns_of
 
 PAPER_BIBTEX: Final = """@article{lu2025agentrewardbench,
   title         = {AgentRewardBench: Evaluating Automatic Evaluations of Web Agent Trajectories},
@@ -65,7 +66,8 @@ submits verdicts is asked whether test labels were used."""
 @dataclass(frozen=True, slots=True)
 class CardFacts:
     """What a card says of a build: trajectories by split and reporting benchmark, and rows by configuration
-    and split, without those that have none. ``about`` is what the suite says of its data, in Markdown.
+    and split, without those that have none. ``about`` is what the suite says of its data, in Markdown;
+    ``questions`` are the suite's.
     """
 
     suite: str
@@ -74,6 +76,7 @@ class CardFacts:
     is_blind: bool = False
     about: str = ""
     profile: SuiteProfile = field(default_factory=SuiteProfile)
+    questions: tuple[Question, ...] = ()
 
 
 def render_card(facts: CardFacts) -> str:
@@ -177,7 +180,7 @@ def _column_tables(facts: CardFacts) -> Iterable[str]:
     default = CONFIGURATIONS[DEFAULT].columns
     for name in facts.rows:
         yield f"### {name}"
-        columns = CONFIGURATIONS[name].columns
+        columns = columns_of(name, facts.questions)
         if name != DEFAULT and columns[: len(default)] == default:
             yield _IN_COMMON.format(name=DEFAULT)
             columns = columns[len(default) :]

@@ -6,11 +6,13 @@ no name of an annotator, no path of the machine that recorded, and no reward out
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from core.console import markdown_text
+from core.suites.questions import Question
 from core.vocabulary import SPLITS, STATES
 
 if TYPE_CHECKING:
@@ -243,6 +245,7 @@ TASK_COLUMNS: Final = (
 )
 
 DEFAULT: Final = "trajectories"
+ANNOTATIONS: Final = "annotations"
 
 CONFIGURATIONS: Final = MappingProxyType(
     {
@@ -263,7 +266,7 @@ CONFIGURATIONS: Final = MappingProxyType(
                 groups_by_trajectory=True,
             ),
             Configuration(
-                "annotations",
+                ANNOTATIONS,
                 "an annotation of a dev trajectory, second annotators included",
                 "agreement, training",
                 ANNOTATION_COLUMNS,
@@ -288,17 +291,32 @@ CONFIGURATIONS: Final = MappingProxyType(
 """Every configuration by name, the default one first."""
 
 
-def features(configuration: str = DEFAULT) -> "Features":
+def columns_of(configuration: str, questions: Sequence[Question] = ()) -> tuple[Column, ...]:
+    """The columns of a configuration of a suite with these questions: own ones are in `annotations` alone."""
+    own = questions if configuration == ANNOTATIONS else ()
+    return (*CONFIGURATIONS[configuration].columns, *(_own_column(each) for each in own if each.is_own))
+
+
+def _own_column(question: Question) -> Column:
+    words = ", ".join(f"{answer.value} ({answer.title})" for answer in question.answers)
+    sentence = f"The expert's answer: {question.text} One of {words}. Null where the expert was unsure."
+    return Column(question.name, "string", markdown_text(sentence))
+
+
+def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -> "Features":
     """The columns of a configuration as `datasets` knows them, in any of its versions from 2.
 
     A label is stored as its index: 1 is the positive class, so that the metric takes the column as it is.
+    ``questions`` are the suite's.
     """
     from datasets import Features
 
-    return Features.from_dict(described(CONFIGURATIONS[configuration].columns))
+    return Features.from_dict(described(columns_of(configuration, questions)))
 
 
-def arrow_schema(configuration: str = DEFAULT, *, is_older: bool = False) -> "pa.Schema":
+def arrow_schema(
+    configuration: str = DEFAULT, *, is_older: bool = False, questions: Sequence[Question] = ()
+) -> "pa.Schema":
     """The Parquet schema of a configuration; equal to ``features(…).arrow_schema`` but for the metadata.
 
     The metadata carries the features in the words that every version of `datasets` since 2 reads. Types are
@@ -307,7 +325,7 @@ def arrow_schema(configuration: str = DEFAULT, *, is_older: bool = False) -> "pa
     """
     import pyarrow as pa
 
-    columns = CONFIGURATIONS[configuration].columns
+    columns = columns_of(configuration, questions)
     columns = _as_before(columns) if is_older else columns
     carried = json.dumps({"info": {"features": described(columns)}})
     return pa.schema([(c.name, arrow_type(c)) for c in columns], metadata={"huggingface": carried})

@@ -219,14 +219,15 @@ class _Job:
     def _small_tables(self, built: Iterable[Trajectory]) -> list[Shard]:
         """The tables that come from the suite: annotations of what was built, and the tasks."""
         ids = {trajectory.trajectory_id for trajectory in built}
-        annotations = [annotation_row(label) for label in self.labels if label.trajectory_id in ids]
+        asked = self.suite.questions
+        annotations = [annotation_row(label, asked) for label in self.labels if label.trajectory_id in ids]
         annotations.sort(key=lambda row: (self._published_id(row["trajectory_id"]), row["annotation"]))
         tasks = load_tasks(self.suite)
         rows: dict[tuple[str, str], list[Row]] = {("annotations", "dev"): annotations}
         for split in SPLITS:
             rows["tasks", split] = [task_row(task) for task in tasks if task.split == split]
         todo = [
-            RowsTask(self.work.staged, configuration, split, tuple(found), self.options.blinding)
+            RowsTask(self.work.staged, configuration, split, tuple(found), self.options.blinding, asked)
             for (configuration, split), found in rows.items()
             if found
         ]
@@ -247,7 +248,9 @@ class _Job:
         splits = report.rows["trajectories"]
         texts = {
             "README.md": render_card(
-                CardFacts(suite.name, report.counts, report.rows, blind, suite.about, suite.profile)
+                CardFacts(
+                    suite.name, report.counts, report.rows, blind, suite.about, suite.profile, suite.questions
+                )
             ),
             "eval.yaml": render_eval_yaml(name, suite.profile.title, splits),
             MANIFEST: render_manifest(name, source, shards),

@@ -28,11 +28,12 @@ import pyarrow as pa
 
 from core.predictions.findings import Finding
 from core.suite import DevLabels, Suite, SuiteError, Trajectory, load_suite, shipped_suites
+from core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
 from dataset_script.build.report import finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
-from dataset_script.schema import CONFIGURATIONS, arrow_schema
+from dataset_script.schema import arrow_schema, columns_of
 from dataset_script.sources.base import (
     Judgment,
     SourceFile,
@@ -246,12 +247,17 @@ def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
         raise UnusableFileError("reader_failed", f"{type(error).__name__}: {error}"[:200]) from error
 
 
-def table_of(configuration: str, rows: Iterable[Mapping[str, Any]], blinding: Blinding | None) -> pa.Table:
+def table_of(
+    configuration: str,
+    rows: Iterable[Mapping[str, Any]],
+    blinding: Blinding | None,
+    questions: Sequence[Question] = (),
+) -> pa.Table:
     """The rows as a table of one chunk. Raises UnusableFileError for a value that the column cannot hold."""
-    columns = CONFIGURATIONS[configuration].columns
+    columns = columns_of(configuration, questions)
     if blinding is not None:
         rows = (blinding.row(row, columns) for row in rows)
-    schema = arrow_schema(configuration).remove_metadata()
+    schema = arrow_schema(configuration, questions=questions).remove_metadata()
     try:
         return pa.Table.from_pylist(list(rows), schema=schema).combine_chunks()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

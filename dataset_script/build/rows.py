@@ -4,7 +4,7 @@ Pure, but that `with_images` reads the pictures: whole ones only, since files ar
 full or a copy was stopped.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from core.ids import TrajectoryId
 from core.suite import DevLabels, Trajectory
+from core.suites.questions import Question
 from core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, image_bytes
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
@@ -139,12 +140,15 @@ def judgment_row(trajectory: Trajectory, judgment: Judgment) -> Row:
     }
 
 
-def annotation_row(labels: DevLabels) -> Row:
+def annotation_row(labels: DevLabels, questions: Iterable[Question] = ()) -> Row:
+    """The row of `annotations`; ``questions`` are the suite's."""
+    own = {question.name: labels.own.get(question.name) for question in questions if question.is_own}
     return {
         "trajectory_id": labels.trajectory_id,
         "annotation": labels.annotation,
         "annotator": labels.annotator,
         **_label_cells(labels),
+        **own,
     }
 
 

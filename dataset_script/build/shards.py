@@ -20,6 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import Part, table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row
@@ -146,11 +147,13 @@ class RowsTask:
     split: str
     rows: tuple[Row, ...]
     blinding: Blinding | None
+    questions: tuple[Question, ...] = ()
 
 
 def write_rows(task: RowsTask) -> Shard:
-    table = table_of(task.configuration, task.rows, task.blinding)
-    return _write(ShardTask(task.folder, task.configuration, task.split, 0, 1, ()), iter((table,)))
+    table = table_of(task.configuration, task.rows, task.blinding, task.questions)
+    shard = ShardTask(task.folder, task.configuration, task.split, 0, 1, ())
+    return _write(shard, iter((table,)), task.questions)
 
 
 def earlier_shards(folder: Path, suite: str) -> dict[tuple[str, str], list[list[str]]]:
@@ -177,10 +180,10 @@ def earlier_shards(folder: Path, suite: str) -> dict[tuple[str, str], list[list[
     }
 
 
-def _write(task: ShardTask, tables: Iterator[pa.Table]) -> Shard:
+def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Question] = ()) -> Shard:
     path = task.folder / task.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    schema = arrow_schema(task.configuration)
+    schema = arrow_schema(task.configuration, questions=questions)
     rows = 0
     with pq.ParquetWriter(
         path,

@@ -143,13 +143,14 @@ def verify(
     and the next one checks only what changed. Raises ValueError for a canary too short to mean anything, for
     what cannot be accepted, and for an id that is none of the suite's; WorkerError.
     """
-    forbidden, findings = Forbidden(check_canaries(canaries)), Findings()
+    canaries, findings = check_canaries(canaries), Findings()
     accept = check_acceptances(accept)
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     manifest = read_manifest(folder, findings)
     if manifest is None:
         return VerifyReport(0, {}, findings.listed())
     suite = suite or _suite_of(manifest)
+    forbidden = Forbidden(canaries, suite.questions if suite else ())
     allowed = trajectories_of(suite, allow_missing)
     shards = check_files(folder, manifest, findings)
     with tempfile.TemporaryDirectory(prefix="verify-") as temporary, Facts() as facts:
@@ -186,7 +187,7 @@ class CheckTask:
     def result(self, sha256: str) -> Path:
         """Where the result lies for the bytes of this hash."""
         shard = replace(self.shard, sha256=sha256)
-        parts = (self.version, self.forbidden.canaries, self.is_blind, shard)
+        parts = (self.version, self.forbidden, self.is_blind, shard)
         return self.cache / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.json"
 
 

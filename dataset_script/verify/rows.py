@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.ids import TrajectoryId
+from core.suites.questions import Question
 from dataset_script.build.pictures import image_digest, why_undecodable
-from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, arrow_schema
+from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, LABEL_COLUMNS, arrow_schema
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import WORDS, Findings
 from dataset_script.verify.totals import ShardFacts
@@ -69,9 +70,17 @@ OWN_REWARDS: Final = frozenset({REPLY, "text"})
 
 @dataclass(frozen=True)
 class Forbidden:
-    """What to look for; ``canaries`` are texts that somebody planted in what must stay private."""
+    """What to look for; ``canaries`` are texts that somebody planted in what must stay private.
+
+    ``questions`` are the suite's: what they are about is a label too.
+    """
 
     canaries: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
+
+    @property
+    def own_questions(self) -> tuple[Question, ...]:
+        return tuple(question for question in self.questions if question.is_own)
 
     @cached_property
     def _canaries(self) -> tuple[bytes, ...]:
@@ -190,12 +199,10 @@ def _check(
     if shard.bytes > most and file.num_row_groups > 1:  # one row group alone may be one long trajectory
         findings.add("large_shard", shard.name, f"{shard.bytes:,} bytes; at most {most:,}")
     _check_metadata(file, shard, forbidden, findings)
-    schemas = (arrow_schema(configuration.name, is_older=is_older) for is_older in (False, True))
+    schemas = _schemas(shard, forbidden)
     if not any(file.schema_arrow.equals(schema) for schema in schemas):
-        findings.add(
-            "other_schema", shard.name, _difference(file.schema_arrow, arrow_schema(configuration.name))
-        )
-        _check_columns(file.schema_arrow, shard, findings)
+        findings.add("other_schema", shard.name, _difference(file.schema_arrow, schemas[0]))
+        _check_columns(file.schema_arrow, shard, forbidden, findings)
         return file.metadata.num_rows
     if configuration.groups_by_trajectory:
         _check_row_groups(file, shard, findings)
@@ -203,10 +210,17 @@ def _check(
         for batch in file.iter_batches(ROWS_AT_A_TIME, row_groups=[group], use_threads=False):
             _check_texts(batch, shard, forbidden, findings)
             _check_labels(batch, shard, findings)
+            _check_own_answers(batch, shard, forbidden, findings)
             if is_blind:
                 check_blind(batch, _texts(batch), shard, findings)
             facts.take(batch, dict(_check_images(batch, shard, whole, findings)), findings)
     return file.metadata.num_rows
+
+
+def _schemas(shard: Shard, forbidden: Forbidden) -> list[pa.Schema]:
+    """The schema of a shard, and that of one from before some columns came."""
+    name, questions = shard.configuration, forbidden.questions
+    return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
@@ -239,10 +253,13 @@ _COLUMNS: Final = {
 }
 
 
-def _check_columns(schema: pa.Schema, shard: Shard, findings: Findings) -> None:
+def _check_columns(schema: pa.Schema, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
     """Say what a column that does not belong to the configuration holds by its name."""
-    expected = dict(_columns_in(arrow_schema(shard.configuration)))
+    expected = dict(_columns_in(_schemas(shard, forbidden)[0]))
+    own = {question.name for question in forbidden.own_questions}
     for name, _ in _columns_in(schema):
+        if name not in expected and name in own and shard.split == "test":
+            findings.add("test_label", shard.name, f"the column {name}")
         for code, pattern in _COLUMNS.items() if name not in expected else ():
             if pattern.fullmatch(name.rsplit(".", 1)[-1]) and (code != "test_label" or shard.split == "test"):
                 findings.add(code, shard.name, f"the column {name}")
@@ -254,8 +271,7 @@ OF_ARROW: Final = frozenset({b"ARROW:schema", b"PARQUET:field_id"})
 
 def _check_metadata(file: pq.ParquetFile, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
     """The metadata of the file and of every column, but for what the builder and Arrow write, is empty."""
-    schemas = (arrow_schema(shard.configuration, is_older=is_older) for is_older in (False, True))
-    known = {pair for schema in schemas for pair in (schema.metadata or {}).items()}
+    known = {pair for schema in _schemas(shard, forbidden) for pair in (schema.metadata or {}).items()}
     metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if (k, v) not in known}
     places = [("the file's metadata", metadata)]
     places += [(f"the metadata of {name}", f.metadata or {}) for name, f in _columns_in(file.schema_arrow)]
@@ -355,6 +371,16 @@ def _check_labels(batch: pa.RecordBatch, shard: Shard, findings: Findings) -> No
     for name in LABEL_COLUMNS:
         if name in batch.schema.names and (count := len(batch) - batch.column(name).null_count):
             findings.add("test_label", shard.name, name, count)
+
+
+def _check_own_answers(batch: pa.RecordBatch, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
+    """Nothing but answers in the columns of own questions: they hold text, and are published."""
+    for question in forbidden.own_questions if shard.configuration == ANNOTATIONS else ():
+        answers = batch.column(question.name).to_pylist()
+        if others := sum(answer is not None and answer not in question.values for answer in answers):
+            findings.add(
+                "other_schema", shard.name, f"{question.name}: not an answer to the question", others
+            )
 
 
 def _check_images(

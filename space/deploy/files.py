@@ -6,7 +6,7 @@ No test label leaves with the Space: every table among the files is read for one
 import csv
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,22 +128,26 @@ def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: P
 
     ``labels`` is the configured file of labels on this machine, where there is one.
     """
+    suites = tuple(suites)
     hidden = {reading_key(t.trajectory_id) for suite in suites for t in suite.split("test")}
+    asked = ANSWERS | {question.name for suite in suites for question in suite.own_questions}
     own = _digest(labels) if labels is not None and labels.is_file() else None
     problems = []
     for name, path in files.items():
         if own is not None and _digest(path) == own:
             problems.append(f"{name}: is the file of labels; move it out of the code")
-        elif path.suffix in TABLES and (count := sum(1 for row in _rows(path) if _is_label(row, hidden))):
+        elif path.suffix in TABLES and (
+            count := sum(1 for row in _rows(path, asked) if _is_label(row, hidden, asked))
+        ):
             problems.append(
                 f"{name}: {count} rows hold labels of test trajectories; move the file out of the code"
             )
     return problems
 
 
-def _is_label(row: Row, hidden: set[str]) -> bool:
+def _is_label(row: Row, hidden: set[str], asked: Collection[str]) -> bool:
     named = {str(column).strip().lower(): value for column, value in row.items()}
-    if not any(value not in (None, "") and _is_answer(column) for column, value in named.items()):
+    if not any(value not in (None, "") and _is_answer(column, asked) for column, value in named.items()):
         return False
     return any(
         reading_key("/".join(str(named[column]) for column in columns)) in hidden
@@ -152,14 +156,14 @@ def _is_label(row: Row, hidden: set[str]) -> bool:
     )
 
 
-def _is_answer(column: str) -> bool:
-    return column.removeprefix("trajectory_") in ANSWERS
+def _is_answer(column: str, asked: Collection[str]) -> bool:
+    return column.removeprefix("trajectory_") in asked
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
     """The rows of a table in any of the forms; none where it is no table."""
     if path.suffix == ".parquet":
-        yield from _parquet_rows(path)
+        yield from _parquet_rows(path, asked)
         return
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     if path.suffix in (".json", ".jsonl"):
@@ -172,13 +176,13 @@ def _rows(path: Path) -> Iterator[Row]:
         return
 
 
-def _parquet_rows(path: Path) -> Iterator[Row]:
+def _parquet_rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
         places = {column for columns in PLACES for column in columns}
         names = file.schema_arrow.names
-        columns = [name for name in names if name.lower() in places or _is_answer(name.lower())]
+        columns = [name for name in names if name.lower() in places or _is_answer(name.lower(), asked)]
         for batch in file.iter_batches(columns=columns):
             yield from batch.to_pylist()
 

@@ -3,6 +3,7 @@
 No form of a test label gets past the guard, and nothing else is stopped by it.
 """
 
+import dataclasses
 import json
 import shutil
 
@@ -13,6 +14,7 @@ from pyarrow import parquet
 from core.hub import PublishError
 from core.suite import load_suite
 from space.deploy.files import BESIDE, PACKAGES, ROOT, is_ours, label_problems, space_files
+from tests.support.annotations import OWN_QUESTIONS
 from tests.support.submissions import write_suite
 
 
@@ -134,6 +136,20 @@ def test_a_label_in_parquet_is_found(guard, suite, tmp_path):
     assert len(guard("a.parquet", written(trajectory_id=[test], success=[True], goal=["x"]))) == 1
     nulls = pyarrow.array([None], pyarrow.bool_())
     assert guard("a.parquet", written(trajectory_id=[test], success=nulls)) == []
+
+
+def test_an_answer_to_a_question_of_the_suites_own_is_a_label(suite, tmp_path):
+    asked = dataclasses.replace(suite, questions=OWN_QUESTIONS)
+    test = first(suite, "test")
+    table = tmp_path / "notes.csv"
+    table.write_text(f"trajectory_id,Tone\n{test},rude\n")
+    made = tmp_path / "made.parquet"
+    parquet.write_table(pyarrow.table({"trajectory_id": [test], "tone": ["rude"]}), made)
+    for path in (table, made):
+        assert len(label_problems({path.name: path}, [asked], None)) == 1
+        assert label_problems({path.name: path}, [suite], None) == []
+    table.write_text(f"trajectory_id,tone\n{test},\n")
+    assert label_problems({"notes.csv": table}, [asked], None) == []
 
 
 def test_the_configured_file_of_labels_is_found_whatever_it_is_called(guard, tmp_path):
