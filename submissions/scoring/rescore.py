@@ -198,9 +198,11 @@ def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
 def finish(service: SubmissionService) -> None:
     """What a stop left undone: scores, and after publishing labels the record of what they changed."""
     service.finish_scoring()
-    newest = published_versions(service.engine, service.suite.name)[-1:]
-    if newest and newest[0].replaces and newest[0].version == service.label_version:
-        rescore(service, Actor(newest[0].by, is_maintainer=True))
+    for newest in published_versions(service.engine, service.suite.name)[-1:]:
+        before, after = newest.replaces, newest.version
+        is_new = before not in (None, after) and after == service.label_version
+        if is_new and not _is_recorded(service, before, after):
+            rescore(service, Actor(newest.by, is_maintainer=True))
 
 
 def _effects_of(service: SubmissionService, before: str) -> dict[str, list[dict[str, Any]]] | None:
