@@ -109,10 +109,11 @@ def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
     found = []
     for annotator, account in state.accounts.items():
         tasks = state.queue(annotator)
-        took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
+        done = [task.saved for task in tasks if task.saved and task.is_done]
+        took = [saved.seconds for saved in done if saved.seconds]  # 0 where answers came from a file
         found.append(
             AnnotatorProgress(
-                annotator, account, annotator in state.active, len(took), len(tasks),
+                annotator, account, annotator in state.active, len(done), len(tasks),
                 median(took) if took else None,
             )
         )  # fmt: skip

@@ -23,6 +23,7 @@ from space.web.frame import PageFrame
 from space.web.responses import StaticAssets
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_state import Draft
+from submissions.labels.exchange import ImportedAnswers
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
@@ -428,3 +429,36 @@ def test_maintainers_invite_assign_decide_and_publish_on_the_page(tmp_path):
     page = client.get("/discuss").text
     assert answer.json()["version"] in page
     assert "the first annotations" in page
+
+
+def test_maintainers_see_who_needs_training_and_on_what(tmp_path):
+    suite = load_suite(write_suite(tmp_path))
+    settings = settings_for(tmp_path, tmp_path / "state", maintainers="grace")
+    service = SubmissionService(settings)
+    services = Services(service, Explorer(settings, service))
+    people = ("ada", "bob", "eve")
+    for who in people:
+        services.annotations.actions.invite(who, GRACE)
+    answers = {"success": "yes", "side_effect": "no", "repetition": "no", "optimality": "4"}
+    wrong = {**answers, "success": "no"}
+    # Three by three, ten trajectories a pair; Eve never agrees on success
+    services.annotations.actions.import_answers(
+        [
+            ImportedAnswers(
+                trajectory.trajectory_id, who, Draft(wrong if who == "eve" else answers, is_done=True)
+            )
+            for number, trajectory in enumerate(suite.split("test"))
+            for who in people
+            if who != people[number % 3]
+        ],
+        GRACE,
+    )
+    app = rest_app(service)
+    add_routes(app, services, PageFrame(StaticAssets()))
+    client = TestClient(app, base_url=ORIGIN, headers={"sec-fetch-site": "same-origin"})
+    client.post("/sign-in", data={"name": "grace"}, follow_redirects=False)
+    page = client.get("/discuss").text
+    assert re.findall(r'data-training="([^"]*)"', page) == ["annotator-3"]
+    assert "equal to others in 0.0 % of 20 pairs, the others to each other in 100.0 % of 10." in page
+    found = client.get("/api/discuss/agreement").json()["questions"]["success"]["by_annotator"]
+    assert [each["needs_training"] for each in found] == [False, False, True]
