@@ -13,8 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -233,13 +233,19 @@ class Publication:
 
 @dataclass(frozen=True)
 class HubRepository:
-    """A repository of a kind, and how to wait for the Hub; ``say`` gets a line for every pause."""
+    """A repository of a kind, and how to wait for the Hub; ``say`` gets a line for every pause.
+
+    ``revision`` is the branch that is read and written: ``main``, or that of a pull request. ``sha256s`` are
+    the hashes that local files had when they were looked at: others are not committed.
+    """
 
     hub: HfApi
     repo: str
     repo_type: RepoType = "dataset"
     say: Callable[[str], None] = lambda _line: None
     sleep: Callable[[float], None] = time.sleep
+    revision: str | None = None
+    sha256s: Mapping[str, str] = field(default_factory=dict)
 
     def put(
         self, files: Mapping[str, Path], owned: Callable[[str], bool], verb: str = "Publish"
@@ -256,7 +262,7 @@ class HubRepository:
             nonlocal before, perhaps_made
             from huggingface_hub.errors import HTTPError
 
-            head, now = self._read()
+            head, now = self.read()
             changes = write, remove = difference(files, now, owned)
             touched = (*write, *remove)
             if not touched:
@@ -279,12 +285,12 @@ class HubRepository:
             attempt, self.repo, self.sleep, self.say, retries_all=True, advice="; run again later"
         )
 
-    def _read(self) -> tuple[str, dict[str, RepoFile]]:
+    def read(self) -> tuple[str, dict[str, RepoFile]]:
         """The head and its files by path."""
         from huggingface_hub import RepoFile
 
         def read() -> tuple[str, dict[str, RepoFile]]:
-            head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha
+            head = self.hub.repo_info(self.repo, repo_type=self.repo_type, revision=self.revision).sha
             listed = self.hub.list_repo_tree(
                 self.repo, repo_type=self.repo_type, revision=head, recursive=True
             )
@@ -301,10 +307,20 @@ class HubRepository:
             *(CommitOperationAdd(path, local) for path, local in write.items()),
             *(CommitOperationDelete(path, is_folder=False) for path in remove),
         ]
+        for one in operations:
+            if isinstance(one, CommitOperationAdd):
+                known = self.sha256s.get(one.path_in_repo)
+                if known is not None and one.upload_info.sha256.hex() != known:
+                    raise PublishError(f"{one.path_in_repo}: changed while it was published; run again")
         message = f"{verb}: {len(write)} files written, {len(remove)} removed"
         try:
             made = self.hub.create_commit(
-                self.repo, operations, commit_message=message, repo_type=self.repo_type, parent_commit=head
+                self.repo,
+                operations,
+                commit_message=message,
+                repo_type=self.repo_type,
+                revision=self.revision,
+                parent_commit=head,
             )
         except HTTPError as error:
             if status_of(error) == 412 or passes(error):
@@ -321,3 +337,48 @@ class HubRepository:
     def patiently(self, call: Callable[[], Any], what: str | None = None) -> Any:
         """What the call gives; tried again after failures that pass. Raises HubError."""
         return patiently(call, what or self.repo, self.sleep, self.say)
+
+
+MAX_PER_HOUR: Final = 100
+"""The Hub allows about 128 commits an hour for a repository."""
+BURST: Final = 40
+"""So many go at once after a quiet time; with the rate that follows an hour never has more than 100."""
+HOUR: Final = 3600.0
+
+
+class CommitRateLimiter:
+    """At most ``most_an_hour`` commits in any 3600 seconds, the first ``burst`` of them without a pause.
+
+    A bucket of ``burst`` that fills by one every 3600 / (most_an_hour - burst) seconds: an hour, wherever it
+    begins, has at most burst + 3600 / that = most_an_hour. ``clock`` gives seconds. Not safe for threads.
+    """
+
+    def __init__(
+        self,
+        most_an_hour: int = MAX_PER_HOUR,
+        burst: int = BURST,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if not 0 < burst < most_an_hour:
+            raise ValueError("a burst is a part of what an hour may have")
+        self._seconds_each = HOUR / (most_an_hour - burst)
+        self._slack = (burst - 1) * self._seconds_each
+        self._clock = clock
+        self._full_again_at = float("-inf")
+
+    def seconds_to_wait(self) -> float:
+        """How long until the next commit may be made; 0 for at once."""
+        return max(0.0, self._full_again_at - self._slack - self._clock())
+
+    def note(self) -> None:
+        """Count a commit made now."""
+        self._count(self._clock())
+
+    def remember(self, moments: Iterable[float]) -> None:
+        """Forget what was counted; count the commits of the last hour, made at these moments by whomever."""
+        self._full_again_at = float("-inf")
+        for moment in sorted(moments):
+            self._count(moment)
+
+    def _count(self, moment: float) -> None:
+        self._full_again_at = max(moment, self._full_again_at) + self._seconds_each

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from core.hub import HubRepository, hub_of, is_repo_name
+from core.hub import CommitRateLimiter, HubRepository, hub_of, is_repo_name
 from core.settings import Settings, variable_of
 from submissions.hub.board_copy import BoardCopy
 from submissions.hub.lease import open_lease
 from submissions.hub.mirror import Committer, HubSync
-from submissions.hub.repository import CommitRateLimiter, RecordsRepository
+from submissions.hub.repository import RecordsRepository
 from submissions.hub.restore import Restorer, Stopping
 from submissions.intake.receipts import SecretChanged, SecretUnavailable
 from submissions.records.database import snapshot, transaction

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from core.files import atomic_write
-from core.hub import HubError, HubRepository, PublishError
+from core.hub import HOUR, CommitRateLimiter, HubError, HubRepository, PublishError
 from leaderboard.board.board import Board
 from leaderboard.board.export import board_to_csv
 from submissions.hub.lease import CommitLease
-from submissions.hub.repository import HOUR, CommitRateLimiter, commits_since
+from submissions.hub.repository import commits_since
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_CHECKS: Final = 5.0

@@ -21,12 +21,10 @@ from tenacity import (
     stop_when_event_set,
 )
 
-from core.hub import HubError
+from core.hub import HOUR, CommitRateLimiter, HubError
 from submissions.hub.layout import WRITER, EventFilesDamaged, Span, file_path, to_lines, writer_file
 from submissions.hub.lease import CommitLease
 from submissions.hub.repository import (
-    HOUR,
-    CommitRateLimiter,
     Head,
     HeadMoved,
     RecordsRepository,

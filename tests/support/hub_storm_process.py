@@ -13,9 +13,9 @@ from functools import partial
 from types import SimpleNamespace
 
 from core import hub
+from core.hub import CommitRateLimiter
 from submissions import startup
 from submissions.hub import mirror, repository
-from submissions.hub.repository import CommitRateLimiter
 from tests.support import libraries  # noqa: F401
 
 

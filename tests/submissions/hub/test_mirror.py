@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from core.hub import CommitRateLimiter
 from submissions.hub.layout import WRITER, Span, file_path, span_of
 from submissions.hub.mirror import STARTS, WAIT_FOR_A_FILE, Committer, next_batch
-from submissions.hub.repository import CommitRateLimiter, Head
+from submissions.hub.repository import Head
 from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
 from tests.submissions.hub.conftest import RECORDS

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.hub import HubError
-from submissions.hub.repository import HOUR, CommitRateLimiter, HeadMoved, seconds_until_retry
+from core.hub import HOUR, CommitRateLimiter, HubError
+from submissions.hub.repository import HeadMoved, seconds_until_retry
 
 
 class Clock:

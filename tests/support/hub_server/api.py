@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote
 
 import yaml
 
-from tests.support.hub_server import openid, spaces
+from tests.support.hub_server import discussions, openid, spaces
 from tests.support.hub_server.answers import Account, Answer, Refused, Request, as_json, front_matter, refusal
 from tests.support.hub_server.repository import (
     Commit,
@@ -39,6 +39,7 @@ class HubApi:
         self._committing = threading.Lock()
         self.openid = openid.OpenId()
         self.page_size = 1_000
+        self.most_files = 25_000
         self.hub_url = self.cdn_url = ""
 
     def answer(self, request: Request) -> Answer:
@@ -210,7 +211,7 @@ class HubApi:
         answers = []
         for file in request.json()["files"]:
             path, size = file["path"], file["size"]
-            there = found.head.files.get(path)
+            there = found.at(revision).files.get(path)
             mode = "lfs" if is_lfs(path, size) else "regular"
             known = {"oid": there.etag} if there else {}
             answers.append({"path": path, "uploadMode": mode, "shouldIgnore": False, **known})
@@ -262,14 +263,22 @@ class HubApi:
                     raise refusal(400, f"{value['path']}: its LFS object was not uploaded")
                 changes[value["path"]] = content_of(value["path"], self.objects[value["oid"]], lfs=True)
             elif key == "deletedFile":
-                if value["path"] not in found.head.files:
+                if value["path"] not in found.at(revision).files:
                     raise refusal(404, "A file with this name doesn't exist", "EntryNotFound")
                 changes[value["path"]] = None
             else:
                 raise refusal(400, f"an operation this server does not know: {key}")
+        if len(changes) > self.most_files:
+            raise refusal(413, f"a commit has at most {self.most_files} files")
         try:
             with self._committing:
-                made = found.commit(changes, header["summary"], account.name, header.get("parentCommit"))
+                made = found.commit(
+                    changes,
+                    header["summary"],
+                    account.name,
+                    header.get("parentCommit"),
+                    found.pull(revision),
+                )
         except MovedHead as moved:
             raise refusal(
                 412, f"A commit has happened since. Please refresh and try again. Head: {moved}"
@@ -305,6 +314,7 @@ REVISION = r"(?P<revision>refs/[\w.-]+/[\w.-]+|[^/]+)"
 _ROUTES = (
     *openid.ROUTES,
     *spaces.ROUTES,
+    *discussions.ROUTES,
     (("GET",), "/api/whoami-v2", HubApi.whoami),
     (("POST",), "/api/repos/create", HubApi.create),
     (("POST",), "/api/validate-yaml", HubApi.validate_yaml),
