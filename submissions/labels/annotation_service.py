@@ -125,6 +125,7 @@ class AnnotationService:
 
     def __init__(self, service: SubmissionService) -> None:
         self.service = service
+        self._agreement: tuple[AnnotationState, AgreementReport] | None = None
 
     @cached_property
     def _state_cache(self) -> AnnotationStateCache:
@@ -171,8 +172,12 @@ class AnnotationService:
 
     def agreement(self) -> AgreementReport:
         """How far annotators agree, by the answers they gave and not by what was decided later."""
-        state = self.now()
-        return agreement_report(finished_annotations(state), state.questions)
+        state, known = self.now(), self._agreement
+        if known is None or known[0] is not state:  # it takes a second where there are many annotators
+            known = self._agreement = (
+                state, agreement_report(finished_annotations(state), state.questions)
+            )  # fmt: skip
+        return known[1]
 
     def publish(self, actor: Actor, why: str) -> LabelVersion:
         """Publish the label set as it stands as a new version, with the corrections of disputes that nobody
