@@ -15,6 +15,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from core.suites.profile import OPTIONAL_PAGES
+from tests.space.test_another_suite import NAME, cut_citation
+from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import HubServer
 from tests.support.ports import hold_port, port_of
 
@@ -28,15 +31,26 @@ SERVE = "python -m space serve"
 SECONDS = 300
 
 
-def lines_of_the_guide() -> list[str]:
-    """Every command of the guide in its order, continued lines joined, without comments."""
+def commands_of_the_guide() -> list[str]:
+    """Every command of the guide in its order, as it stands there, with its continued lines or its text."""
     blocks = re.findall(r"^```bash\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    lines = iter("".join(blocks).splitlines())
+    found = []
+    for line in lines:
+        if not line.strip() or line.startswith("#"):
+            continue
+        command = line
+        while command.endswith("\\"):
+            command += f"\n{next(lines)}"
+        if end := re.search(r"<<'(\w+)'$", line):  # a text up to the line with this word
+            command += "".join(f"\n{each}" for each in iter(lambda: next(lines), end[1])) + f"\n{end[1]}"
+        found.append(command)
+    return found
 
 
 class Follower:
-    """Types the lines of the guide in a fresh checkout, with the local Hub and a free port for theirs."""
+    """Types the commands of the guide in a fresh checkout, letter by letter. Environment variables alone say
+    that the Hub is the local one, and the Space at a free port."""
 
     def __init__(self, folder: Path, hub: HubServer) -> None:
         self.checkout, self.ours = folder / "checkout", folder / "ours"
@@ -58,7 +72,7 @@ class Follower:
     def type(self, line: str) -> None:
         """One line of the guide; an export holds for the lines after it."""
         if line.startswith("export "):
-            self.exports.append(self._here(line))
+            self.exports.append(line)
             return
         done = subprocess.run(
             self._shell(line), cwd=self.checkout, env=self._environment(), capture_output=True, text=True,
@@ -92,16 +106,7 @@ class Follower:
         raise AssertionError(f"the Space does not answer:\n{(self.home / 'space.log').read_text()}")
 
     def _shell(self, line: str) -> list[str]:
-        return ["bash", "-c", "\n".join(["set -eu", *self.exports, self._here(line)])]
-
-    def _here(self, line: str) -> str:
-        """The line with this test's addresses, and with the reader's names as the local Hub has them."""
-        for theirs, ours in {
-            "submissions submit": f"submissions submit --space {self.address}",
-            "hf_your_token": "hf_maintainer",
-        }.items():
-            line = line.replace(theirs, ours)
-        return re.sub(r"\byou(?=/|$)", "maintainer", line)
+        return ["bash", "-c", "\n".join(["set -eu -o pipefail", *self.exports, line])]
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
@@ -119,10 +124,11 @@ class Follower:
 
 
 def test_the_guide_line_by_line_ends_with_a_leaderboard_of_ones_own(tmp_path):
-    lines = lines_of_the_guide()
+    lines = commands_of_the_guide()
     assert lines.count(SERVE) == 1
     before, after = lines[: lines.index(SERVE)], lines[lines.index(SERVE) + 1 :]
     with HubServer() as hub:
+        hub.api.accounts["hf_your_token"] = Account("you")
         follower = Follower(tmp_path, hub)
         for line in before:
             follower.type(line)
@@ -130,16 +136,19 @@ def test_the_guide_line_by_line_ends_with_a_leaderboard_of_ones_own(tmp_path):
             for line in after:
                 follower.type(line)
             check_leaderboard(space, follower)
+            check_name(space)
         check_hub(hub, follower)
+        check_dry_run(follower.said[lines[-1]])
+        assert not NAME.search((follower.home / "space.log").read_text())
 
 
 def check_leaderboard(space: httpx.Client, follower: Follower) -> None:
     """The Space serves the new suite, and its submitter finds the receipt."""
     health = space.get("/healthz").json()
-    assert (health["status"], health["suite"], health["submissions"]) == ("ok", "our-suite", "open")
-    (versions,) = (said for line, said in follower.said.items() if "label-versions" in line)
+    assert (health["status"], health["suite"], health["submissions"]) == ("ok", "our-bench", "open")
+    versions = follower.said["python -m submissions label-versions"]
     assert versions.startswith(health["label_version"])
-    assert space.get("/api/board.json").json()["suite"] == "our-suite"
+    assert space.get("/api/board.json").json()["suite"] == "our-bench"
     (said,) = (said for line, said in follower.said.items() if "submissions submit" in line)
     submission = re.search(r"^predictions.jsonl submitted: (\S+), SHA-256 ", said, re.MULTILINE)[1]
     assert space.get(f"/mine/{submission}").status_code != 200  # not for everybody
@@ -150,7 +159,7 @@ def check_leaderboard(space: httpx.Client, follower: Follower) -> None:
     assert (receipt["judge"], receipt["account"], receipt["suite"]) == (
         "Our rules",
         "ada",
-        "our-suite",
+        "our-bench",
     )
     assert receipt["label_version"] == health["label_version"] and receipt["signature"]
     assert receipt["report"]["labels"]["success"]["overall"]["n"] == 52
@@ -160,19 +169,57 @@ def check_hub(hub: HubServer, follower: Follower) -> None:
     """The data and the Space are public without a label of test; the labels lie in the private repository."""
     repositories = hub.api.repositories
     private = {name for name, repository in repositories.items() if repository.private}
-    assert private == {"maintainer/our-suite-labels", "maintainer/our-suite-records"}
+    assert private == {"you/our-bench-labels", "you/our-bench-records"}
     labels = (follower.ours / "labels.csv").read_bytes()
-    kept = repositories["maintainer/our-suite-labels"].head.files["data/annotations.csv"]
+    kept = repositories["you/our-bench-labels"].head.files["data/annotations.csv"]
     assert bytes_of(kept.data) == labels
-    data, space = repositories["maintainer/our-suite"], repositories["spaces/maintainer/our-leaderboard"]
+    data, space = repositories["you/our-bench"], repositories["spaces/you/our-leaderboard"]
     for public in (data, space):
         assert labels not in [bytes_of(file.data) for file in public.head.files.values()]
     card = bytes_of(data.head.files["README.md"].data).decode()
+    for text in (card.partition("## Citation")[0], bytes_of(space.head.files["README.md"].data).decode()):
+        assert "# Our Bench\n" in text and not NAME.search(text)
     assert "72 runs of four agents. Licence: CC BY 4.0." in card
-    published = bytes_of(space.head.files["core/suites/our-suite/dev_labels.csv"].data).decode()
+    published = bytes_of(space.head.files["core/suites/our-bench/dev_labels.csv"].data).decode()
     assert published.count("\n") == 1 + 26  # a header; 20 dev trajectories, six of them annotated twice
-    assert space.variables["ARB_LABELS"] == "hub:maintainer/our-suite-labels"
-    assert json.loads(bytes_of(data.head.files["manifest.json"].data))["suite"] == "our-suite"
+    assert published.splitlines()[0].endswith(",annotator,report,care")
+    for decided in (
+        "forum/ScriptedAgent-careful/sample-forum.4,1,true,",
+        "map/ScriptedAgent-hasty/sample-map.3,1,false,",
+    ):
+        assert f"\nsample-{decided}" in published
+    assert space.variables["ARB_LABELS"] == "hub:you/our-bench-labels"
+    assert json.loads(bytes_of(data.head.files["manifest.json"].data))["suite"] == "our-bench"
+
+
+def check_name(space: httpx.Client) -> None:
+    """Every page of the menu is that of Our Bench, and asks nobody about anything else."""
+    paths = set(re.findall(r'<li><a href="(/[a-z]*)"', space.get("/").text))
+    assert paths == {
+        "/",
+        "/about",
+        *(f"/{name}" for name in OPTIONAL_PAGES if name not in ("paper", "submit")),
+    }
+    for path in (
+        *paths,
+        "/submit",
+        "/annotate",
+        "/discuss",
+        "/mine",
+        "/maintain",
+        "/api",
+        "/api/openapi.json",
+    ):
+        text = space.get(path).text
+        assert "Our Bench" in text and not NAME.search(cut_citation(text)[0] if path == "/about" else text), (
+            path
+        )
+
+
+def check_dry_run(said: str) -> None:
+    """It says how much goes where, and no file by its name."""
+    assert re.search(r"^  core/suites/our-bench/ +5 files", said, re.MULTILINE), said
+    assert len(said.splitlines()) < 35 and ".py" not in said.replace("app.py", "")
 
 
 def bytes_of(data: bytes | Path) -> bytes:
