@@ -135,7 +135,7 @@ PAGE_COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "rates": "How often agents succeed, by experts and by judges.",
         "trajectories": "Goals, steps and screenshots; errors and disputes need it.",
         "errors": "A judge's errors, read and tagged.",
-        "labels": "The label versions.",
+        "labels": "The label versions; disputes need it.",
         "disputes": "Where readers report a wrong label.",
         "paper": "The result tables of the paper behind this software: not about your suite.",
         "submit": "The page that takes files; the REST API and the MCP server take them without it too.",

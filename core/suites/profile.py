@@ -42,7 +42,8 @@ _LONGEST: Final = MappingProxyType({"title": 80, "description": 600, "citation":
 _MOST_LINKS: Final = 12
 _LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
 _ADDRESS: Final = re.compile(r"(https?://|mailto:)[^\s<>\"]{1,500}")
-_NEED_TRAJECTORIES: Final = ("errors", "disputes")
+_NEEDS: Final = MappingProxyType({"errors": ("trajectories",), "disputes": ("trajectories", "labels")})
+"""The pages without which a page makes no sense: its entries lead there."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
         elif not isinstance(is_on, bool):
             yield f"pages.{name}: write true or false"
     served = _served(pages)
-    for name in _NEED_TRAJECTORIES:
-        if name in served and "trajectories" not in served:
-            yield f"pages.{name}: leads to the page trajectories; write {name} = false too"
+    for name, needed in _NEEDS.items():
+        for page in needed if name in served else ():
+            if page not in served:
+                yield f"pages.{name}: leads to the page {page}; write {name} = false too"

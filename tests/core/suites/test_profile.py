@@ -42,6 +42,12 @@ def test_what_is_left_out_comes_from_the_folders_name_and_the_defaults():
     assert found.pages == set(OPTIONAL_PAGES) - {"paper"}
 
 
+def test_disputes_are_published_on_the_page_of_label_versions():
+    with pytest.raises(ValueError) as refused:
+        read_profile({"pages": {"labels": False}}, "ours")
+    assert str(refused.value) == "pages.disputes: leads to the page labels; write disputes = false too"
+
+
 @pytest.mark.parametrize(
     ("name", "title"),
     [("our-bench", "Our bench"), ("WebShop_v2", "WebShop v2"), ("x", "X"), ("-", "-"), ("a--b", "A b")],

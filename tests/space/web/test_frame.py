@@ -85,6 +85,29 @@ def test_no_page_leads_to_one_that_is_switched_off():
     assert not links & {f"/{name}" for name in OPTIONAL_PAGES}
 
 
+OWN_PAGES = {
+    "compare": {"compare"}, "trajectories": {"trajectories"}, "submit": {"submit"},
+    "labels/disputes.html": {"disputes", "trajectories", "labels"}, "labels/versions.html": {"labels"},
+    "pages/errors.html": {"errors", "trajectories"}, "pages/paper.html": {"paper"},
+    "pages/success_rates.html": {"rates"},
+}  # fmt: skip
+"""Where a template leads to a page that is there as the template's own page is: by its path."""
+TO_A_PAGE = re.compile(r"""(?:href|action)="/([a-z]+)[^a-z/]|link_to\('/([a-z]+)'""")
+
+
+def test_a_template_leads_to_a_page_that_may_be_off_only_where_it_is_served():
+    found = []
+    for path in FOLDER.rglob("*.html"):
+        name = path.relative_to(FOLDER).as_posix()
+        own = next((pages for start, pages in OWN_PAGES.items() if name.startswith(start)), set())
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            for target in {first or second for first, second in TO_A_PAGE.findall(line)}:
+                is_checked = f"serves('/{target}')" in line or f"page.path == '/{target}'" in line
+                if target in set(OPTIONAL_PAGES) - own and not is_checked:
+                    found.append(f"{name}:{number} leads to /{target}")
+    assert found == []
+
+
 def test_a_page_is_made_once_for_each_content(client, content):
     first = client.get("/about").text
     client.get("/about")
