@@ -30,7 +30,7 @@ from submissions.moderation.actions import Decision, SubmissionActions
 from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import LeakBudget, quota_of
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import salt_event_log
+from submissions.records.event_log import events_after, salt_event_log
 from submissions.records.files import FileStore, open_files
 from submissions.records.queries import (
     RecordedSubmission,
@@ -369,6 +369,8 @@ class SubmissionService:
         return 0 if self.suite.labels_are_public else self.disclosure_policy.round(self.clock())
 
     def _state_of_board(self, session: Session) -> tuple:
+        if self.labels.is_older_than(events_after(session, kinds=["labels_published"])):
+            self.forget_labels()  # another replica, or a command, published a set
         version = self.label_version or fullest_label_version(session, self.suite.name, POLICY)
         return version, state_of_board(session), self._round()
 

@@ -8,9 +8,15 @@ lacks waits again, one that the file has already does not, and doing anything tw
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from core.suite import DevLabels, Suite, load_dev_labels
+from core.suite import Suite
 from leaderboard.labels.annotations import Annotation, AnnotationsInvalid, write_released
-from leaderboard.labels.labels import LabelSet, LabelsInvalid, make_label_set, version_of
+from leaderboard.labels.labels import (
+    LabelSet,
+    LabelsInvalid,
+    load_annotations,
+    make_label_set,
+    version_of,
+)
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
@@ -109,12 +115,8 @@ class NextLabels(CorrectedAnnotations):
     @property
     def why(self) -> str:
         """The reason that is recorded where nobody gives another one."""
-        numbers = ", ".join(each.dispute_id for each in self.applied)
-        return (
-            f"Corrections of the disputes {numbers}"
-            if len(self.applied) > 1
-            else (f"Correction of dispute {numbers}")
-        )
+        what = "Corrections of the disputes" if len(self.applied) > 1 else "Correction of dispute"
+        return f"{what} {', '.join(each.dispute_id for each in self.applied)}"
 
 
 def next_labels(service: SubmissionService) -> NextLabels:
@@ -190,13 +192,14 @@ def outdated_dev_labels(service: SubmissionService) -> list[Correction]:
     corrections = [each for each in accepted_corrections(disputes.values(), suite) if each.split == "dev"]
     if not corrections:
         return []
-    first: dict[str, DevLabels] = {}
-    for row in load_dev_labels(suite):
-        first.setdefault(row.trajectory_id, row)
-    known = {True: "yes", False: "no", None: "unsure"}
+    first: dict[str, Annotation] = {}
+    try:
+        for annotation in load_annotations(suite, service.settings, "dev"):
+            first.setdefault(annotation.trajectory_id, annotation)
+    except LabelsInvalid:
+        return []  # nothing of this suite can be read then; its other pages say so
     return [
         each
         for each in corrections
-        if (row := first.get(each.trajectory_id)) is not None
-        and each.answer != known.get(value := row.answer(each.question), str(value))
+        if (row := first.get(each.trajectory_id)) is not None and row.answer(each.question) != each.answer
     ]

@@ -149,13 +149,15 @@ class LabelOrigin:
 
     ``version`` is the published set, None where it is the file that ARB_LABELS names. ``base`` names what
     that file holds (`version_of`), None for ``records`` and where nothing was made from a file yet.
-    ``outdated`` is the newest set that was made from the file when it held something else.
+    ``outdated`` is the newest set that was made from the file when it held something else. ``through`` is the
+    sequence of the newest set that was looked at.
     """
 
     settings: Settings
     version: LabelVersion | None = None
     base: str | None = None
     outdated: LabelVersion | None = None
+    through: int = 0
 
 
 def label_origin(
@@ -170,10 +172,9 @@ def label_origin(
     A set that was made from the file that ARB_LABELS names is served in its place, for as long as the file
     holds what it held then: whoever changes the file wants that one served.
     """
-    if settings.labels == "none":
-        return LabelOrigin(settings)
     _, _, wanted = settings.labels.partition(":")
     known = published_versions(engine, suite.name)
+    through = known[-1].sequence if known else 0
     if serves_records(settings):
         found = [each for each in known if wanted in ("", each.version)]
         if not found:
@@ -182,15 +183,16 @@ def label_origin(
                 f"no label set {wanted or 'at all'} was published for {suite.name}{others}: publish one with "
                 "`python -m submissions publish-labels FILE --why …`"
             )
-        return LabelOrigin(_naming(settings, files.path(found[-1].file_sha256)), found[-1])
+        file = files.path(found[-1].file_sha256)
+        return LabelOrigin(_naming(settings, file), found[-1], through=through)
     made = [each for each in known if each.base is not None]
-    if not made:
-        return LabelOrigin(settings)
+    if settings.labels == "none" or not made:
+        return LabelOrigin(settings, through=through)
     base = version_of(suite, load_annotations(suite, settings), version_key())
     version = next((each for each in reversed(made) if each.base == base), None)
     if version is None:
-        return LabelOrigin(settings, None, base, made[-1])
-    return LabelOrigin(_naming(settings, files.path(version.file_sha256)), version, base)
+        return LabelOrigin(settings, None, base, made[-1], through)
+    return LabelOrigin(_naming(settings, files.path(version.file_sha256)), version, base, through=through)
 
 
 def load_set(suite: Suite, settings: Settings, path: Path, version_key: bytes | None) -> LabelSet:
@@ -270,6 +272,13 @@ class LabelStore:
         """Where the labels come from. Raises what `label_origin` does."""
         with self._reading:
             return self._find_origin()
+
+    def is_older_than(self, events: Sequence[Event]) -> bool:
+        """Whether a set was published, by this process or another one, since the labels were read."""
+        known, newest = self.__dict__.get("origin"), versions_in(events, self._suite.name)
+        if known is None:  # not read yet, or there was no set
+            return "_test" in self.__dict__ and serves_records(self._settings) and bool(newest)
+        return bool(newest) and newest[-1].sequence > known.through
 
     @property
     def base(self) -> str | None:

@@ -7,6 +7,7 @@ from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import annotations_before, label_set
 from submissions.labels.annotation_state import discussion_items, finished_annotations
 from submissions.labels.versions import published_versions
+from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
 from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
 from tests.support.submissions import SECRET_ANNOTATOR, log_of, settings_for
@@ -81,6 +82,26 @@ def test_publishing_makes_a_version_and_the_next_one_builds_upon_it(suite_folder
         first.version,
         second.version,
     ]
+
+
+def test_a_set_of_annotations_takes_corrections_up_unless_the_discussion_decided_later(annotating):
+    service = annotating.service
+    one, two = queue_of(annotating, ADA)[:2]
+    for name in (one, two):
+        annotating.actions.save(name, said("yes"), 0, ADA)
+    acts = ReaderActions(service.engine, service.suite, service.clock)
+    for number, name in enumerate((one, two), start=1):
+        acts.dispute(name, "success", "see step 3", ADA)
+        acts.decide(str(number), "corrected", "it failed", GRACE, "no")
+    annotating.actions.resolve(two, "success", "yes", "the step before it did it", GRACE)
+    version = annotating.publish(GRACE, "two annotated")
+    assert [(each.dispute_id, each.before, each.answer) for each in version.corrections] == [
+        ("1", "yes", "no")
+    ]
+    # Made from the labels of a file, it is served in its place.
+    assert service.label_version == version.version
+    success = {a.trajectory_id: a.success for a in reversed(service.labels.annotations())}
+    assert (success[one], success[two]) == ("no", "yes")
 
 
 def test_a_label_set_that_cannot_be_read_is_not_replaced_by_less(annotating, monkeypatch, tmp_path):

@@ -202,6 +202,7 @@ def test_a_dev_correction_is_in_the_version_and_the_shipped_file_is_named_until_
     assert (held.split, held.before) == ("dev", "yes")
     assert publish_corrections(service, MIA).version == before  # which names the test labels alone
     assert next_labels(service).applied == ()
+    correct(service, "2", split="dev", question="optimality")  # which is what the file says
     assert [each.dispute_id for each in outdated_dev_labels(service)] == ["1"]
     write_dev_labels(service, success_of_first="false")
     assert outdated_dev_labels(again(service)) == []
@@ -214,6 +215,24 @@ def write_dev_labels(service, success_of_first: str = "true") -> None:
         for place, trajectory in enumerate(service.suite.split("dev")):
             success = success_of_first if place == 0 else "false"
             writer.writerow((trajectory.trajectory_id, 1, success, "false", "false", 2))
+
+
+def test_another_process_takes_a_published_version_up_with_its_next_board(service):
+    send(service, verdicts(service.suite))
+    other = again(service)
+    assert other.board().label_version == service.label_version
+    correct(service, "no")
+    version = publish_corrections(service, MIA).version
+    rescore(service, MIA)
+    assert other.board().label_version == version == other.label_version
+    assert other.board().to_bytes() == service.board().to_bytes()
+
+
+def test_another_process_takes_the_first_set_of_all_up(service, released):
+    serving, other = (again(service, labels="records") for _ in range(2))
+    assert other.board().label_version is None
+    version = publish(serving, released, MIA, "first round").version
+    assert other.board().label_version == version
 
 
 def test_of_two_maintainers_who_publish_at_once_one_wins_and_the_other_is_told(service, monkeypatch):
