@@ -156,7 +156,7 @@ def test_the_paper_tables_read_no_private_labels_of_a_suite_by_the_official_name
 
 def test_what_is_taken_along_says_the_noise(private):
     board = private.board()
-    assert "± 3 true positives" in eval_results_yaml(board, board.rows[0])
+    assert "± 3 true positives" in eval_results_yaml(board, board.rows[0], private.suite.profile)
     figures = judges_response(board)["judges"][0]["figures"]["success"]
     assert figures["noise"] == {"tp_sd": 3.0, "positives_sd": 3.0}
 

@@ -1,7 +1,10 @@
 """REST for maintainers: only they decide, each decision is an event, and the log shows nothing of labels."""
 
+import threading
+
 import pytest
 
+from space.pages.maintain import api
 from space.pages.maintain.api import RescoringJob
 from submissions.intake.accounts import Actor
 from tests.support.space_app import local_client, signed_in
@@ -167,3 +170,21 @@ def test_the_log_comes_in_pages_newest_first_and_holds_nothing_of_labels(service
     for word in ("counts_by_task", '"tp"', "precision", "digests", SECRET_ANNOTATOR):
         assert word not in whole
     assert client.get("/api/maintain/log?most=0", headers=headers).status_code == 422
+
+
+def test_a_re_scoring_that_is_asked_for_while_one_runs_follows_it(service, monkeypatch):
+    """Labels that were published after the first one began are not left out."""
+    begun, may_end, actors = threading.Event(), threading.Event(), []
+
+    def slow(service, actor):
+        actors.append(actor.name)
+        begun.set()
+        assert may_end.wait(60)
+
+    monkeypatch.setattr(api, "rescore", slow)
+    job = RescoringJob(service)
+    assert job.begin(Actor("Grace")) and begun.wait(60)
+    assert not job.begin(Actor("Zoe"))
+    may_end.set()
+    assert job.wait(60).state == "done"
+    assert actors == ["Grace", "Zoe"]
