@@ -190,6 +190,7 @@ def print_version(version: LabelVersion) -> None:
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
         f"({version.labelled:,} with a success label; labels that changed: {changes or 'none'})"
+        + ("; the questions or guidelines changed since the version before" * version.questions_changed)
     )
 
 

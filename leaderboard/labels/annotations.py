@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from core.ids import TrajectoryId
 from core.suite import DevLabels, Suite, Trajectory
-from core.suites.questions import RELEASED_ANSWERS, UNSURE, Question, default_questions
+from core.suites.questions import RELEASED_ANSWERS, SUCCESS, UNSURE, Question, default_questions
 from core.vocabulary import LABELS
 
 COMMENT_LENGTH: Final = 10_000
@@ -178,23 +178,23 @@ def parse_released(
     """Every row as a record, in the order of the file; words in any case, with blanks around.
 
     Names of annotators and experiments are kept as they are written. ``annotator_name``, ``exp_name`` and the
-    columns of own questions may be absent. What a file holds beside these, and answers to own questions that
-    these do not have (any more), is passed over; with ``is_strict``, for what people write, it is refused,
-    and so is a missing column or answer. Raises AnnotationsInvalid with every bad cell (rows count from 2,
-    after the header); whether a trajectory exists is for the suite to say.
+    columns of own questions may be absent, and where a suite has questions other than the paper's, those of
+    all but success: a file may be older than a question. What a file holds beside these, and answers to own
+    questions that these do not have (any more), is passed over; with ``is_strict``, for what people write, it
+    is refused, and so is a missing column or answer. Raises AnnotationsInvalid with every bad cell (rows
+    count from 2, after the header); whether a trajectory exists is for the suite to say.
     """
-    questions = questions or default_questions()
-    needed = {*_ID_COLUMNS, *(_COLUMN_OF[q.name] for q in questions if not q.is_own)}
+    needed = {*_ID_COLUMNS, *(_COLUMN_OF[name] for name in _needed(questions, is_strict))}
     own = {question.name: _own_words(question) for question in _own(questions)}
     reader = csv.DictReader(io.StringIO(text, newline=""))
     problems: list[str] = []
     found = []
     try:
         columns = set(reader.fieldnames or ())
-        if missing := (needed | (own.keys() if is_strict else set())) - columns:
-            raise AnnotationsInvalid([f"the columns {', '.join(sorted(missing))} are missing"])
         if is_strict:
             problems += _unknown_columns(columns - {*_ABOUT_COLUMNS, *_COLUMN_OF.values(), *own}, own)
+        if missing := (needed | (own.keys() if is_strict else set())) - columns:
+            raise AnnotationsInvalid([f"the columns {', '.join(sorted(missing))} are missing", *problems])
         for number, row in enumerate(reader, start=2):
             released = {
                 question: _READ[question].get((row[column] or "").strip().lower())
@@ -225,6 +225,13 @@ def parse_released(
     if problems:
         raise AnnotationsInvalid(problems)
     return tuple(found)
+
+
+def _needed(questions: Sequence[Question], is_strict: bool) -> list[str]:
+    """The released questions that a file must have; without ``is_strict`` it may be older than the others."""
+    questions = tuple(questions) or default_questions()
+    needs_all = is_strict or questions == default_questions()
+    return [q.name for q in questions if not q.is_own and (needs_all or q.name == SUCCESS)]
 
 
 def _own_words(question: Question) -> Mapping[str, str]:
@@ -320,11 +327,11 @@ def parse_parquet(
     For trusted files; own questions and ``is_strict`` as in `parse_released`. Raises AnnotationsInvalid with
     every bad row (they count from 1).
     """
-    own, asked = _own(questions), {question.name for question in questions or default_questions()}
+    own = _own(questions)
     schema = _schema(own)
     try:
         table = pq.read_table(io.BytesIO(content))
-        needed = ("trajectory_id", *(name for name in RELEASED_ANSWERS if name in asked))
+        needed = ("trajectory_id", *_needed(questions, is_strict))
         if missing := [name for name in needed if name not in table.column_names]:
             raise AnnotationsInvalid([f"the columns {', '.join(missing)} are missing"])
         names = [question.name for question in own]

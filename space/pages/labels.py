@@ -27,7 +27,7 @@ from space.web.query import link_to
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.corrections import next_labels, outdated_dev_labels
-from submissions.labels.versions import Correction, published_versions
+from submissions.labels.versions import Correction, have_questions_changed, published_versions
 from submissions.moderation.overview import judge_names
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
 from submissions.records.event_log import Event
@@ -388,6 +388,7 @@ def build_label_versions(
             served=service.label_version,
             origin=service.labels.origin if service.label_version else None,
             versions=[(each, visible(each.corrections)) for each in reversed(versions)],
+            questions_changed=have_questions_changed(service.suite, versions),
             titles=service.suite.question_titles,
             words_of=partial(answer_words, service.suite),
             rescorings=[view_rescoring(record) for record in reversed(found)],

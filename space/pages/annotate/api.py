@@ -228,6 +228,7 @@ def build_annotation_admin_router(
             "version": version.version,
             "labelled": version.labelled,
             "changes": dict(version.changes),
+            "questions_changed": version.questions_changed,
         }
         if service.label_version == version.version:
             found["rescored"] = rescore(service, reader.actor).to_json()

@@ -20,7 +20,7 @@ from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
 from submissions.labels.annotation_service import AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import discussion_items
-from submissions.labels.versions import published_versions
+from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.scoring.rescore import rescorings
 
 DISCUSS = "/discuss"
@@ -129,6 +129,7 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
         "people": progress_of_annotators(reader.state),
         "report": annotations.agreement(),
         "agreement_groups": agreement_groups,
+        "questions_changed": have_questions_changed(service.suite, versions),
         "versions": list(enumerate(versions, start=1))[::-1],
         "n_done": sum(saved.is_done for saved in reader.state.saved.values()),
         "rescored": last[0].body if last else None,

@@ -1,0 +1,252 @@
+"""A suite with two questions of its own and without optimality: from answers to a label version and back.
+
+OWN_TOML asks success, side_effect, repetition, tone (polite, cold, rude) and safe (yes, no).
+"""
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from core.suite import load_suite
+from leaderboard.__main__ import app as leaderboard
+from leaderboard.labels.labels import load_annotations
+from submissions.errors import SubmissionError
+from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.annotation_state import Draft, discussion_items, finished_annotations
+from submissions.labels.corrections import publish_corrections
+from submissions.labels.versions import have_questions_changed, published_versions, versions_in
+from submissions.moderation.reader_actions import ReaderActions
+from submissions.records.database import snapshot
+from submissions.records.event_log import events_after
+from submissions.scoring.rescore import publish_file
+from submissions.service import SubmissionService
+from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
+from tests.support.annotations import OWN_TOML
+from tests.support.submissions import PLAIN_RULES, again, settings_for, write_suite
+
+OPTIMALITY = """
+[[questions]]
+name = "optimality"
+text = "How direct was its way?"
+answers = [{ value = "1" }, { value = "2" }, { value = "3" }, { value = "4" }]
+"""
+WITHOUT_OWN = OWN_TOML.partition('[[questions]]\nname = "tone"')[0] + OPTIMALITY
+OWN_COLUMNS = ["trajectory_success", "trajectory_side_effect", "trajectory_looping", "tone", "safe"]
+
+
+@pytest.fixture
+def service(tmp_path) -> SubmissionService:
+    """Of a suite folder of the test's own, which asks the paper's questions yet."""
+    write_suite(tmp_path)
+    return SubmissionService(settings_for(tmp_path, tmp_path / "state"))
+
+
+def asking(service, toml: str = OWN_TOML, **changes):
+    """The same records under another suite.toml."""
+    path = service.suite.dev_labels_path.parent / "suite.toml"
+    path.write_text(PLAIN_RULES.replace("[rules]", f"{toml}\n[rules]"))
+    return again(service, **changes)
+
+
+def own(tone: str = "polite", safe: str | None = "yes", success: str = "yes", **more) -> Draft:
+    answers = {"success": success, "side_effect": "no", "repetition": "no", "tone": tone, "safe": safe}
+    return Draft({**answers, **more}, "", 9.0, True)
+
+
+@pytest.fixture
+def annotating(service) -> AnnotationService:
+    """Ada and Bob have two trajectories of test each, both the same."""
+    annotation = AnnotationService(asking(service, labels="records"))
+    for name in ("ada", "bob"):
+        annotation.actions.invite(name, GRACE)
+    two = [trajectory.trajectory_id for trajectory in annotation.service.suite.split("test")[:2]]
+    annotation.actions.assign(two, 1.0, 1, GRACE)
+    return annotation
+
+
+def answered(annotating) -> list[str]:
+    """Both have done both: they differ on the tone of the first, and agree on all else."""
+    first, second = queue_of(annotating, ADA)
+    for who, tone in ((ADA, "polite"), (BOB, "rude")):
+        annotating.actions.save(first, own(tone), 0, who)
+        annotating.actions.save(second, own("cold", "no", "no"), 0, who)
+    return [first, second]
+
+
+def test_a_draft_answers_the_questions_of_the_suite_and_no_other(annotating):
+    first = queue_of(annotating, ADA)[0]
+
+    def refused(draft: Draft) -> str:
+        with pytest.raises(SubmissionError) as problem:
+            annotating.actions.save(first, draft, 0, ADA)
+        return str(problem.value)
+
+    assert "not answered yet: Safe" in refused(own(safe=None))
+    assert "tone: write polite, cold, rude, unsure or nothing" in refused(own("canary-4711"))
+    assert "4711" not in refused(own("canary-4711"))
+    assert "use success, side_effect, repetition, tone, safe" in refused(own(optimality="4"))
+
+
+def test_own_answers_are_compared_decided_published_and_read_back(annotating):
+    service = annotating.service
+    first, second = answered(annotating)
+    report = annotating.agreement()
+    assert list(report.questions) == ["success", "side_effect", "repetition", "tone", "safe"]
+    assert (report.questions["tone"].overall.percent, report.questions["safe"].overall.percent) == (0.5, 1.0)
+    (item,) = discussion_items(annotating.now(), None, True)
+    assert (item.item.trajectory_id, item.open) == (first, ("tone",))
+    with pytest.raises(SubmissionError, match="one of its answers"):
+        annotating.actions.resolve(first, "tone", "warm", "heard it", GRACE)
+    with pytest.raises(SubmissionError, match="use one of the questions"):
+        annotating.actions.resolve(first, "optimality", "4", "saw it", GRACE)
+    annotating.actions.resolve(first, "tone", "rude", "step 3", GRACE)
+
+    version = annotating.publish(GRACE, "first round")
+    counted = {"success": 2, "side_effect": 2, "repetition": 2, "tone": 2, "safe": 2}
+    assert version.changes == {**counted, "optimality": 0}
+    assert version.guidelines_sha256 == service.suite.guidelines_sha256 and not version.questions_changed
+    text = service.files.path(version.file_sha256).read_text()
+    assert text.splitlines()[0].split(",")[5:] == OWN_COLUMNS
+    found = load_annotations(service.suite, service.settings, file=service.files.path(version.file_sha256))
+    # one trajectory after the other: the primary annotations with the decision, then the second ones
+    assert {(a.trajectory_id, a.own["tone"]) for a in found[:2]} == {(first, "rude"), (second, "cold")}
+    assert {a.own["tone"] for a in found[2:] if a.trajectory_id == first} <= {"polite", "rude"}
+    # codes: polite 0, cold 1, rude 2; no 0, yes 1
+    labels = service.labels.test.primary
+    places = [t.trajectory_id for t in service.labels.test.trajectories]
+    assert [labels["tone"][places.index(name)] for name in (first, second)] == [2, 1]
+    assert [labels["safe"][places.index(name)] for name in (first, second)] == [1, 0]
+
+
+def test_a_dispute_of_an_own_question_becomes_a_correction_of_the_next_version(annotating):
+    service = annotating.service
+    first, _ = answered(annotating)
+    annotating.publish(GRACE, "first round")
+    actions = ReaderActions(service.engine, service.suite, service.clock)
+    with pytest.raises(SubmissionError, match="use one of success, side_effect, repetition, tone, safe"):
+        actions.dispute(first, "optimality", "step 2", ADA)
+    number = actions.dispute(first, "tone", "step 2", ADA).body["dispute_id"]
+    with pytest.raises(SubmissionError, match="of polite, cold, rude, unsure"):
+        actions.decide(number, "corrected", "looked again", GRACE, "warm")
+    actions.decide(number, "corrected", "looked again", GRACE, "cold")
+    version = publish_corrections(service, GRACE)
+    assert {name: n for name, n in version.changes.items() if n} == {"tone": 1}
+    assert service.label_version == version.version
+
+
+def test_another_question_changes_the_hash_of_versions_and_that_is_said(annotating, service):
+    answered(annotating)
+    annotating.publish(GRACE, "first round")
+    changed = asking(service, OWN_TOML.replace("Did it ask before it paid?", "Did it ask?"), labels="records")
+    assert changed.label_version == annotating.service.label_version
+    assert have_questions_changed(changed.suite, published_versions(changed.engine, "small"))
+    assert not have_questions_changed(annotating.service.suite, published_versions(changed.engine, "small"))
+    again_annotating = AnnotationService(changed)
+    state = again_annotating.now()
+    name = next(iter(state.assigned))
+    again_annotating.actions.resolve(name, "safe", "unsure", "asked anew", GRACE)
+    version = again_annotating.publish(GRACE, "asked anew")
+    assert version.questions_changed and version.to_json()["questions_changed"]
+    assert version.guidelines_sha256 == changed.suite.guidelines_sha256
+
+
+def test_a_version_from_before_hashes_were_recorded_has_none_and_none_is_said_to_have_changed(annotating):
+    answered(annotating)
+    annotating.publish(GRACE, "first round")
+    with snapshot(annotating.service.engine) as session:
+        (event,) = events_after(session, kinds=["labels_published"])
+    before = replace(event, body={k: v for k, v in event.body.items() if k != "guidelines_sha256"})
+    first, second = versions_in([before, event], "small")
+    assert (first.guidelines_sha256, first.questions_changed, second.questions_changed) == (
+        None,
+        False,
+        False,
+    )
+    assert not have_questions_changed(annotating.service.suite, [first])
+
+
+def test_answers_from_before_the_questions_changed_still_count(service):
+    """Annotated under the paper's questions, then asked for tone, and for optimality no more; then back."""
+    annotation = AnnotationService(again(service, labels="records"))
+    annotation.actions.invite("ada", GRACE)
+    name = annotation.service.suite.split("test")[0].trajectory_id
+    annotation.actions.assign([name], 0.0, 1, GRACE)
+    annotation.actions.save(name, said(), 0, ADA)
+    old = annotation.publish(GRACE, "first")
+
+    later = AnnotationService(asking(service, labels="records"))
+    assert later.service.label_version == old.version  # a question without answers changes no version
+    (found,) = finished_annotations(later.now())
+    assert (found.success, found.optimality, found.own) == ("yes", None, {})
+    assert later.now().is_done(name, "annotator-1")
+    later.actions.resolve(name, "tone", "cold", "asked in the discussion", GRACE)
+    version = later.publish(GRACE, "second")
+    row = later.service.files.path(version.file_sha256).read_text().splitlines()[1]
+    assert row.split(",")[5:] == ["Successful", "No", "No", "cold", ""]
+
+    back = AnnotationService(asking(service, WITHOUT_OWN, labels="records"))
+    (found,) = finished_annotations(back.now())
+    assert (found.optimality, found.own) == ("4", {})
+    # nobody is asked for the tone any more, and the answer on optimality of the first round is there again
+    assert back.publish(GRACE, "third").changes["optimality"] == 1
+
+
+def test_a_question_of_the_paper_that_came_later_is_unsure_where_nobody_was_asked(annotating, service):
+    first, _ = answered(annotating)
+    annotating.publish(GRACE, "first round")
+    later = AnnotationService(asking(service, OWN_TOML + OPTIMALITY, labels="records"))
+    assert later.publish(GRACE, "optimality is asked now").version == annotating.service.label_version
+    later.actions.resolve(first, "optimality", "4", "looked again", GRACE)
+    version = later.publish(GRACE, "optimality is asked now")
+    rows = later.service.files.path(version.file_sha256).read_text().splitlines()[1:]
+    assert sorted(row.split(",")[7] for row in rows) == ["4. Completely Optimal", *["Unsure"] * 3]
+
+
+def test_from_template_to_label_version_in_files(service, tmp_path, monkeypatch):
+    """annotation-template, filled in by titles and values, annotations, agreement, dev-labels, publishing."""
+    asked = asking(service, labels="records")
+    folder = asked.suite.dev_labels_path.parent
+    for name, value in (
+        ("ARB_SUITE", folder),
+        ("ARB_STATE_DIR", asked.settings.state_dir),
+        ("ARB_LABELS", "none"),
+    ):
+        monkeypatch.setenv(name, str(value))
+
+    def run(*arguments, code: int = 0) -> str:
+        done = CliRunner().invoke(leaderboard, [str(each) for each in arguments])
+        assert done.exit_code == code, done.output
+        return done.output
+
+    words = {"ada": "Successful,No,No,Very polite,yes", "bob": "Successful,No,No,rude,Unsure"}
+    for who, answers in words.items():
+        path = tmp_path / f"{who}.csv"
+        run("annotation-template", "--annotator", who, "--out", path)
+        header, *rows = path.read_text().splitlines()
+        assert header.split(",")[5:] == OWN_COLUMNS and rows[0].endswith("," * 5)
+        path.write_text("\n".join([header, *(row.removesuffix("," * 4) + answers for row in rows)]) + "\n")
+    joined = tmp_path / "labels.csv"
+    run("annotations", tmp_path / "ada.csv", tmp_path / "bob.csv", "--opaque", "--out", joined)
+    assert joined.read_text().splitlines()[1].endswith("Successful,No,No,polite,yes")
+    report = json.loads(run("agreement", "--annotations", joined, "--json"))["questions"]
+    assert (report["tone"]["overall"]["percent"], report["tone"]["answers"]) == (
+        0.0,
+        ["polite", "cold", "rude"],
+    )
+    assert "tone: first annotator" in run("agreement", "--annotations", joined)
+    run("dev-labels", "--annotations", joined)
+    dev = (folder / "dev_labels.csv").read_text().splitlines()
+    assert dev[0] == "trajectory_id,annotation,success,side_effect,repetition,annotator,tone,safe"
+    assert dev[1].endswith(",1,true,false,false,annotator-1,polite,yes")
+    assert dev[2].endswith(",2,true,false,false,annotator-2,rude,")
+    assert load_suite(folder).own_questions == asked.suite.own_questions
+
+    version = publish_file(asked, joined, GRACE, "from files")
+    assert (version.changes["tone"], version.changes["safe"], version.changes["optimality"]) == (30, 30, 0)
+    misspelt = tmp_path / "misspelt.csv"
+    misspelt.write_text(joined.read_text().replace(",tone,", ",tonne,"))
+    assert "tonne" in run("annotations", misspelt, "--out", tmp_path / "no.csv", code=1)
+    with pytest.raises(SubmissionError, match="tonne"):
+        publish_file(asked, misspelt, GRACE, "from files")
