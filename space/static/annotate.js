@@ -1,30 +1,76 @@
-// Annotating by keyboard. Every change is sent to REST a moment later; what is sent and not yet kept is said.
+// Annotating by keyboard. Every change is kept in this browser at once and sent to REST a moment later; what
+// the server has not acknowledged is sent again, after a reload and a restart of either too.
 (() => {
-  const form = document.querySelector("form[data-annotate]");
-  const next_link = document.querySelector("a[data-annotate-next]");
-  const is_bare = (event) => !(event.metaKey || event.ctrlKey || event.altKey || event.shiftKey);
-  if (next_link) {
-    document.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && is_bare(event) && event.target === document.body) next_link.click();
-    });
-  }
-  if (!form) return;
-
   const ADDRESS = "/api/annotate/answers";
   const IDLE_MS = 60_000; // whoever does nothing for a minute has left
+  const KEPT = "arb-draft:"; // before the item's token, in localStorage
+  const is_bare = (event) => !(event.metaKey || event.ctrlKey || event.altKey || event.shiftKey);
+  const form = document.querySelector("form[data-annotate]");
+
+  // Gives the server's answer and its status; 0 where there is none.
+  async function put(body) {
+    try {
+      const answer = await fetch(ADDRESS, {
+        method: "PUT", credentials: "same-origin", keepalive: true,
+        headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+      });
+      return { status: answer.status, found: await answer.json().catch(() => ({})) };
+    } catch {
+      return { status: 0, found: {} };
+    }
+  }
+
+  function kept(token) {
+    try { return JSON.parse(localStorage.getItem(KEPT + token)); } catch { return null; }
+  }
+
+  // What was left unsent on another item's page when the browser or the server ended.
+  async function send_others() {
+    let keys = [];
+    try { keys = Object.keys(localStorage); } catch { /* without storage nothing is kept */ }
+    for (const key of keys) {
+      const token = key.slice(KEPT.length);
+      if (!key.startsWith(KEPT) || token === form?.dataset.annotate) continue;
+      const body = kept(token);
+      if (body && (await put(body)).status === 200) localStorage.removeItem(key);
+    }
+  }
+
+  const next_link = document.querySelector("a[data-annotate-next]");
+  const undo_link = document.querySelector("a[data-annotate-undo]");
+  if (!form) {
+    document.addEventListener("keydown", (event) => {
+      if (!is_bare(event) || event.target !== document.body) return;
+      if (event.key === "Enter") next_link?.click();
+      if (event.key === "u") undo_link?.click();
+    });
+    send_others();
+    return;
+  }
+
   const questions = [...form.querySelectorAll(".question")];
   const told = form.querySelector(".saved-told");
   const comment = form.elements.comment;
+  const flag = form.elements.flag;
+  const story = document.querySelector(".story");
   const is_closed = form.hasAttribute("data-closed");
+  const token = form.dataset.annotate;
+  const number = (text) => (text ? Number(text) : null);
+  let client = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   let seen = Number(form.dataset.seen);
   let was_done = form.dataset.done === "true";
   let seconds = Number(form.dataset.seconds);
+  let step = number(form.dataset.step); // the number of the deciding step
   let active_at = performance.now();
   let changed = false; // since the last answer of the server
+  let is_kept = false; // in this browser
+  let leaving = null; // "done" or "skipped": on to the next item once it is saved
   let sending = null; // the request under way
   let soon = 0;
   let stopped = false; // another window has saved: nothing is sent any more
   let current = -1;
+  let confirmed = ""; // contradictions that were asked back
+  const changes = []; // what `u` takes back: [element's question or "step", value before]
 
   // Time: while the page is looked at ----------------------------------------------------------------------
 
@@ -43,11 +89,24 @@
 
   const answer_of = (question) => question.querySelector("input:checked")?.value ?? null;
   const missing = () => questions.filter((question) => answer_of(question) === null);
+  const answers_before = Object.fromEntries(questions.map((question) => [question.dataset.question, answer_of(question)]));
 
-  function draft(is_done) {
+  function draft() {
     tick();
     const answers = Object.fromEntries(questions.map((question) => [question.dataset.question, answer_of(question)]));
-    return { item: form.dataset.annotate, answers, comment: comment.value, seconds, is_done, seen };
+    const is_done = leaving === "done" || (leaving === null && was_done && !missing().length);
+    return {
+      item: token, answers, comment: comment.value, flag: flag.value, step, seconds, is_done,
+      is_skipped: leaving === "skipped", client, seen,
+    };
+  }
+
+  function keep() {
+    try { localStorage.setItem(KEPT + token, JSON.stringify(draft())); is_kept = true; } catch { is_kept = false; }
+  }
+
+  function forget() {
+    try { localStorage.removeItem(KEPT + token); } catch { /* nothing was kept */ }
   }
 
   function say(text, is_bad = false) {
@@ -57,50 +116,90 @@
 
   function change(wait) {
     if (is_closed || stopped) return;
+    leaving = null;
     changed = true;
+    keep();
     say("Not saved yet");
     clearTimeout(soon);
-    soon = setTimeout(() => send(), wait);
+    soon = setTimeout(send, wait);
   }
 
-  // One request at a time, so that they come in order; gives the server's answer, or null.
-  async function send(is_done = was_done && !missing().length) {
-    if (is_closed || stopped) return null;
+  // One request at a time, so that they come in order; again and again until the server takes it.
+  async function send() {
+    if (is_closed || stopped) return;
     clearTimeout(soon);
     while (sending) await sending; // two that wait for the same request go one after the other
+    if (stopped) return;
     changed = false;
+    const body = draft();
+    keep();
     say("Saving …");
-    sending = put(draft(is_done));
-    const found = await sending;
+    sending = put(body);
+    const { status, found } = await sending;
     sending = null;
-    if (found) {
+    if (status === 200) {
       seen = found.saved;
-      was_done = is_done;
-      if (!changed) say(found.lasts ? "Saved" : "Saved; it waits to be stored permanently");
-    } else if (!stopped) {
-      changed = true;
-      soon = setTimeout(() => send(is_done), 2_000);
+      was_done = body.is_done;
+      if (changed) return;
+      forget();
+      say(found.lasts ? "Saved" : "Saved; it waits to be stored permanently");
+      if (leaving) window.location.assign(found.next === token ? "/annotate" : found.next_address ?? "/annotate");
+      return;
     }
-    return found;
+    stopped = status >= 400 && status < 500 && status !== 429;
+    const why = found.detail ?? (status ? `the server answered ${status}` : "the server does not answer");
+    say(stopped ? `Not saved, but kept in this browser: ${why}` : `Not saved yet: ${why}. Trying again …`, true);
+    if (stopped) return;
+    changed = true;
+    soon = setTimeout(send, 2_000);
   }
 
-  async function put(body) {
-    try {
-      const answer = await fetch(ADDRESS, {
-        method: "PUT", credentials: "same-origin", keepalive: true,
-        headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-      });
-      if (answer.ok) return await answer.json();
-      const problem = (await answer.json().catch(() => ({}))).detail ?? `the server answered ${answer.status}`;
-      stopped = answer.status < 500 && answer.status !== 429;
-      say(`Not saved: ${problem}`, true);
-    } catch {
-      say("Not saved: the server does not answer. Trying again …", true);
-    }
-    return null;
+  function leave(how) {
+    leaving = how;
+    return send();
   }
 
-  async function finish() {
+  // What this browser kept is newer than what the server has, unless another page has saved meanwhile.
+  function restore() {
+    const before = kept(token);
+    if (!before || is_closed) return;
+    if (before.seen === seen || before.client === form.dataset.client) { use(before); return; }
+    const notice = form.querySelector(".unsent");
+    notice.hidden = false;
+    notice.querySelector("button").addEventListener("click", () => { notice.hidden = true; use(before); });
+  }
+
+  function use(before) {
+    for (const question of questions) {
+      for (const input of question.querySelectorAll("input")) input.checked = input.value === before.answers[question.dataset.question];
+    }
+    comment.value = before.comment;
+    flag.value = before.flag;
+    form.querySelector(".flagging").open ||= Boolean(flag.value);
+    step = before.step;
+    seconds = Math.max(seconds, before.seconds);
+    client = before.client;
+    show_step();
+    change(0);
+    if (before.is_done || before.is_skipped) leave(before.is_done ? "done" : "skipped");
+  }
+
+  // Finishing, skipping, taking back -----------------------------------------------------------------------
+
+  // The pairs of answers that do not fit together, as sentences.
+  function contradictions() {
+    const words = (name, value) => {
+      const question = questions.find((each) => each.dataset.question === name);
+      const choice = question.querySelector("input:checked");
+      return choice?.value === value ? `“${question.dataset.title}: ${choice.closest("label").querySelector("span").textContent}”` : null;
+    };
+    return JSON.parse(form.dataset.contradictions)
+      .map((pair) => pair.map(([name, value]) => words(name, value)))
+      .filter((pair) => pair.every(Boolean))
+      .map((pair) => pair.join(" and "));
+  }
+
+  function finish() {
     if (is_closed || stopped) return;
     const left = missing();
     for (const question of questions) question.classList.toggle("is-missing", left.includes(question));
@@ -109,9 +208,63 @@
       say(`Answer this first: ${left[0].querySelector("legend").textContent}`, true);
       return;
     }
-    const found = await send(true);
-    if (found) window.location.assign(found.next_address ?? "/annotate");
+    const found = contradictions();
+    const asked = form.querySelector(".contradiction");
+    asked.hidden = !found.length || confirmed === found.join();
+    if (!asked.hidden) {
+      asked.textContent = `${found.join("; ")} contradict each other. Change one, or press Enter (or the button) again to keep them.`;
+      confirmed = found.join();
+      return;
+    }
+    leave("done");
   }
+
+  function take_back() {
+    if (is_closed || stopped) return;
+    if (!changes.length) {
+      if (form.dataset.undo) window.location.assign(form.dataset.undo);
+      else say("There is nothing to undo");
+      return;
+    }
+    const [name, before] = changes.pop();
+    const question = questions.find((each) => each.dataset.question === name);
+    if (question) {
+      for (const input of question.querySelectorAll("input")) input.checked = input.value === before;
+      answers_before[name] = before;
+      confirmed = "";
+      go_to(questions.indexOf(question));
+    } else {
+      step = before;
+      show_step();
+    }
+    change(150);
+  }
+
+  // The deciding step --------------------------------------------------------------------------------------
+
+  const sections = () => [...story.querySelectorAll(".step")];
+  const place_of = (num) => sections().find((each) => Number(each.dataset.num) === num)?.dataset.place;
+
+  function show_step() {
+    const button = form.querySelector("[data-decide]");
+    if (!button) return;
+    const place = story.dataset.place;
+    const decided = step === null ? null : place_of(step);
+    button.setAttribute("aria-pressed", String(decided === place));
+    button.querySelector("span").textContent = decided === place ? `Step ${place} decided it` : `Mark step ${place} as deciding`;
+    form.querySelector(".decided").textContent = decided && decided !== place ? `Deciding step: ${decided}` : "";
+    for (const link of story.querySelectorAll(".strip [data-step]")) link.classList.toggle("is-deciding", link.dataset.step === decided);
+  }
+
+  function decide() {
+    if (is_closed || stopped || !sections().length) return;
+    const shown = number(story.querySelector(`.step[data-place="${story.dataset.place}"]`).dataset.num);
+    changes.push(["step", step]);
+    step = step === shown ? null : shown;
+    show_step();
+    change(150);
+  }
+  new MutationObserver(show_step).observe(story, { attributes: true, attributeFilter: ["data-place"] });
 
   // Questions ----------------------------------------------------------------------------------------------
 
@@ -133,19 +286,32 @@
 
   const choice_of = (key) => questions[current].querySelector(`input[data-key="${CSS.escape(key)}"]`);
 
+  function answered(question) {
+    const name = question.dataset.question;
+    if (answers_before[name] === answer_of(question)) return;
+    changes.push([name, answers_before[name]]);
+    answers_before[name] = answer_of(question);
+    confirmed = "";
+    question.classList.remove("is-missing");
+    form.querySelector(".contradiction").hidden = true;
+    change(150);
+  }
+
   function choose(choice) {
     if (is_closed || stopped) return;
     choice.checked = true;
-    questions[current].classList.remove("is-missing");
-    change(150);
+    answered(questions[current]);
     if (current < questions.length - 1) go_to(current + 1);
+  }
+
+  function open_flag() {
+    form.querySelector(".flagging").open = true;
+    flag.focus();
   }
 
   form.addEventListener("change", (event) => {
     const question = event.target.closest(".question");
-    if (!question) return;
-    question.classList.remove("is-missing");
-    change(150);
+    if (question) answered(question);
   });
   form.addEventListener("focusin", (event) => {
     const place = questions.indexOf(event.target.closest(".question"));
@@ -158,11 +324,14 @@
     const radio = document.activeElement;
     if (radio?.matches(".question input")) radio.closest(".question").focus({ preventScroll: true });
   }));
-  comment.addEventListener("input", () => change(700));
+  for (const text of [comment, flag]) text.addEventListener("input", () => change(700));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     finish();
   });
+  form.querySelector("[data-skip]").addEventListener("click", () => leave("skipped"));
+  form.querySelector("[data-take-back]").addEventListener("click", take_back);
+  form.querySelector("[data-decide]")?.addEventListener("click", decide);
   function toggle_guides() {
     const is_shown = form.classList.toggle("shows-guides");
     form.querySelector(".guides-all").setAttribute("aria-pressed", String(is_shown));
@@ -173,14 +342,21 @@
     ArrowUp: () => go_to(current - 1),
     ArrowDown: () => go_to(current + 1),
     c: () => comment.focus(),
+    d: decide,
+    f: open_flag,
     g: toggle_guides,
+    s: () => leave("skipped"),
+    u: take_back,
     Enter: finish,
   };
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented) return;
-    if (event.target === comment) {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); finish(); }
-      if (event.key === "Escape") { event.preventDefault(); event.stopImmediatePropagation(); go_to(current); }
+    if (event.target === comment || event.target === flag) {
+      const is_end = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+      if (is_end) { event.preventDefault(); finish(); }
+      else if (event.key === "Escape" || (event.key === "Enter" && event.target === flag)) {
+        event.preventDefault(); event.stopImmediatePropagation(); go_to(current);
+      }
       return;
     }
     if (!is_bare(event) || event.target.closest("input:not([type=radio]), textarea, select")) return;
@@ -190,11 +366,18 @@
     if (event.target.matches("input[type=radio]") && event.key.startsWith("Arrow")) return;
     const choice = choice_of(event.key);
     const act = choice ? () => choose(choice) : keys[event.key];
-    if (!act) return;
+    if (!act || event.repeat && choice) return;
     event.preventDefault();
     act();
   }, true);
-  window.addEventListener("beforeunload", (event) => { if (changed && !is_closed && !stopped) { send(); event.preventDefault(); } });
+  window.addEventListener("beforeunload", (event) => {
+    if (!changed || is_closed || stopped) return;
+    send();
+    if (!is_kept) event.preventDefault(); // without storage the browser asks whether to leave
+  });
 
   go_to(Math.max(0, questions.indexOf(missing()[0])));
+  show_step();
+  restore();
+  send_others();
 })();

@@ -16,7 +16,7 @@ from leaderboard.judge_precision.intervals import CONFIDENCE
 from leaderboard.labels.agreement import FEWEST_DOUBLES
 from leaderboard.labels.coefficients import difference_of_shares
 from submissions.errors import SubmissionError
-from submissions.labels.annotation_state import GOLD, AnnotationState, open_questions
+from submissions.labels.annotation_state import GOLD, AnnotationState, discussion_items, open_questions
 from submissions.labels.assignment import Assignment
 
 
@@ -29,6 +29,14 @@ def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
         raise SubmissionError("a question of this trajectory is open: decide it first")
     decided = {question: found.answer for question, found in state.decided(trajectory_id).items()}
     return {**finished[0][1].answers, **decided}
+
+
+def gold_candidates(state: AnnotationState) -> list[str]:
+    """The trajectories that can be marked, by id: finished, with no open question, and not gold yet."""
+    items = discussion_items(state, None, is_maintainer=True)
+    open_ids = {each.item.trajectory_id for each in items if each.open}
+    names = {name for name, who in state.saved if state.is_done(name, who) and not state.is_gold(name, who)}
+    return sorted(names - open_ids - set(state.gold))
 
 
 def with_gold(

@@ -1,6 +1,7 @@
 """The discussion of annotations: answers side by side, decisions, agreement, boards before and after."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -15,7 +16,7 @@ from space.pages.trajectories.filters import benchmark_title
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from submissions.labels.annotation_actions import REASON_LENGTH
 from submissions.labels.annotation_service import AnnotationService
-from submissions.labels.annotation_state import DiscussionItem, discussion_items
+from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
 
 
 def discussions_in_order(
@@ -34,6 +35,26 @@ def agreement_groups(found: QuestionAgreement) -> list[tuple[str, list[tuple[str
         ("Week", [(period.name, period.agreement) for period in found.over_time]),
     )
     return [group for group in groups if group[1]]
+
+
+@dataclass(frozen=True)
+class FlaggedItem:
+    """A trajectory that an annotator wants maintainers to look at, and why."""
+
+    trajectory_id: str
+    annotator: str
+    reason: str
+    is_done: bool
+
+
+def flagged(state: AnnotationState, blind: Collection[str]) -> list[FlaggedItem]:
+    """What annotators flagged, the newest first; nothing that the reader has yet to answer (``blind``)."""
+    found = [
+        (saved.sequence, FlaggedItem(name, who, saved.flag, saved.is_done))
+        for (name, who), saved in state.saved.items()
+        if saved.flag and name not in blind
+    ]
+    return [item for _, item in sorted(found, key=lambda each: -each[0])]
 
 
 LabelFigures = Mapping[str, Any]

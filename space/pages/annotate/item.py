@@ -1,8 +1,10 @@
 """An annotator's queue, and one trajectory with its questions, as the pages show them. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from types import MappingProxyType
+from typing import Final
 
 from core.ids import TrajectoryId
 from core.suite import Suite
@@ -30,11 +32,16 @@ class QueueItem:
 
 @dataclass(frozen=True)
 class QueueView:
-    """Somebody's queue. ``next`` is the address of the first trajectory that is not done; None at the end."""
+    """Somebody's queue. ``next`` is the address of the first trajectory that is not done; None at the end.
+
+    ``undo`` is that of what was saved last; ``time`` says how long it took and may yet take.
+    """
 
     lines: tuple[QueueItem, ...]
     n_done: int
     next: str | None
+    undo: str | None
+    time: str
 
     @property
     def n_all(self) -> int:
@@ -42,18 +49,74 @@ class QueueView:
         return len(self.lines)
 
 
-def view_queue(tasks: Sequence[AssignedTask], address_of: Callable[[str], str]) -> QueueView:
-    """The queue in its order."""
+def view_queue(reader: AnnotatorContext) -> QueueView:
+    """The queue in its order; empty for a maintainer who is no annotator."""
+    address_of, tasks = reader.address_of, own_tasks(reader)
     lines = []
     for number, task in enumerate(tasks, start=1):
         parts = TrajectoryId.parse(task.trajectory_id)
-        status = "done" if task.is_done else "begun" if task.saved else "to do"
+        status = _status(task)
         address = address_of(task.trajectory_id)
         lines.append(QueueItem(number, address, benchmark_title(parts.benchmark), parts.task, status))
     waiting = next_of(tasks)
+    undo = undo_of(reader)
     return QueueView(
-        tuple(lines), sum(task.is_done for task in tasks), address_of(waiting) if waiting else None
+        lines=tuple(lines),
+        n_done=sum(task.is_done for task in tasks),
+        next=address_of(waiting) if waiting else None,
+        undo=address_of(undo) if undo else None,
+        time=describe_time(tasks),
     )
+
+
+def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
+    return reader.state.queue(reader.annotator) if reader.annotator else ()
+
+
+def _status(task: AssignedTask) -> str:
+    if task.saved is None:
+        return "to do"
+    word = "done" if task.is_done else "skipped" if task.saved.is_skipped else "begun"
+    return f"{word}, flagged" if task.saved.flag else word
+
+
+def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
+    """The trajectory that was saved last and may yet change, besides ``but``; None where there is none."""
+    saved = [
+        (task.saved.sequence, task.trajectory_id)
+        for task in own_tasks(reader)
+        if task.saved and not reader.state.is_closed(task.trajectory_id, reader.annotator or "")
+    ]
+    return max((each for each in saved if each[1] != but), default=(0, None))[1]
+
+
+def describe_time(tasks: Sequence[AssignedTask]) -> str:
+    """Minutes spent, and those that the rest takes at the median of what is done; empty before that."""
+    took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
+    if not took:
+        return ""
+    left = (len(tasks) - len(took)) * median(took)
+    spent = f"{_minutes(sum(took))} spent"
+    return f"{spent}, about {_minutes(left)} left" if len(took) < len(tasks) else spent
+
+
+def _minutes(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
+
+
+CONTRADICTIONS: Final = (
+    (("success", "yes"), ("optimality", "1")),
+    (("success", "no"), ("optimality", "4")),
+    (("repetition", "yes"), ("optimality", "4")),
+)
+"""Answers to the released questions that do not fit together: asked back before they are saved as done."""
+
+
+def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
+    """Those whose answers the suite's questions have, unless a question is the suite's own."""
+    known = {(each.name, value) for each in suite.questions if not each.is_own for value in each.values}
+    return [pair for pair in CONTRADICTIONS if known.issuperset(pair)]
 
 
 def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
@@ -80,6 +143,13 @@ class ItemView:
     is_closed: bool
     n_done: int
     n_all: int
+    time: str
+    undo: str | None
+
+    @property
+    def contradictions(self) -> list[tuple[tuple[str, str], ...]]:
+        """Pairs of (question, answer) that do not fit together."""
+        return contradictions_of(self.suite)
 
     @property
     def title(self) -> str:
@@ -129,7 +199,7 @@ class ItemView:
 def view_item(suite: Suite, story: BlindStory, reader: AnnotatorContext, step: str) -> ItemView:
     """A story for its reader, at the step that an address asks for (the first where it is none)."""
     state, annotator = reader.state, reader.annotator
-    tasks = state.queue(annotator) if annotator else ()
+    tasks, undo = own_tasks(reader), undo_of(reader, but=story.trajectory_id)
     task = next((task for task in tasks if task.trajectory_id == story.trajectory_id), None)
     wished = int(step) if step.isascii() and step.isdigit() and len(step) < 6 else 1
     return ItemView(
@@ -141,4 +211,6 @@ def view_item(suite: Suite, story: BlindStory, reader: AnnotatorContext, step: s
         is_closed=bool(task and annotator and state.is_closed(story.trajectory_id, annotator)),
         n_done=sum(task.is_done for task in tasks),
         n_all=len(tasks),
+        time=describe_time(tasks),
+        undo=reader.address_of(undo) if undo else None,
     )

@@ -13,6 +13,7 @@ from space.pages.annotate.discuss import (
     agreement_groups,
     compare_boards,
     discussions_in_order,
+    flagged,
 )
 from space.pages.annotate.item import view_item, view_queue
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
@@ -20,6 +21,7 @@ from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
 from submissions.labels.annotation_service import AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import discussion_items
+from submissions.labels.gold import gold_agreement, gold_candidates
 from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.scoring.rescore import rescorings
 
@@ -74,13 +76,12 @@ def build_annotating_pages(
 
 
 def _queue_page(pages: PageFrame, suite: Suite, reader: AnnotatorContext) -> HTMLResponse:
-    tasks = reader.state.queue(reader.annotator) if reader.annotator else ()
     items = discussion_items(reader.state, reader.annotator, False)
     return pages.answer(
         "annotate/queue.html",
         "Annotate",
         PATH,
-        view=view_queue(tasks, reader.address_of),
+        view=view_queue(reader),
         questions=suite.questions,
         reader=reader,
         n_open=sum(bool(item.open) for item in items),
@@ -121,17 +122,22 @@ def _goal(explorer: Explorer, trajectory_id: str) -> str:
 
 def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -> dict[str, Any]:
     """What only maintainers see below the discussion."""
-    service = annotations.service
+    service, state = annotations.service, reader.state
+    blind = state.blind_items(reader.annotator) if reader.annotator else frozenset()
     versions = published_versions(service.engine, service.suite.name)
     last = rescorings(service)[-1:]
     boards = [service.board_under(event.body[name]) for event in last for name in ("from", "to")]
     return {
-        "people": progress_of_annotators(reader.state),
+        "people": progress_of_annotators(state),
         "report": annotations.agreement(),
         "agreement_groups": agreement_groups,
         "questions_changed": have_questions_changed(service.suite, versions),
         "versions": list(enumerate(versions, start=1))[::-1],
-        "n_done": sum(saved.is_done for saved in reader.state.saved.values()),
+        "n_done": sum(len(state.finished(name)) for name in {name for name, _ in state.saved}),
+        "flags": flagged(state, blind),
+        "gold": gold_agreement(state),
+        "gold_items": sorted(set(state.gold) - blind),
+        "gold_candidates": [name for name in gold_candidates(state) if name not in blind],
         "rescored": last[0].body if last else None,
         "boards": compare_boards(*boards) if boards else (),
     }

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
@@ -17,12 +18,13 @@ from fastapi.testclient import TestClient
 
 from core.suite import DevLabels, load_suite
 from space.app import add_routes
+from space.pages.annotate.item import contradictions_of, describe_time
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.responses import StaticAssets
 from submissions.intake.accounts import Actor
-from submissions.labels.annotation_state import Draft
+from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
 from submissions.labels.exchange import ImportedAnswers
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
@@ -376,6 +378,62 @@ def test_answers_are_saved_as_one_goes_shown_again_and_lead_to_the_next_run(tmp_
     assert "another window" in again.json()["detail"]
     world.services.annotations.actions.save(second, world.said(), 0, Actor("ada"))
     assert "&lt;b&gt;ü&lt;/b&gt;" in client.get("/discuss").text
+
+
+def test_maintainers_see_flags_and_gold_and_annotators_see_no_difference(tmp_path):
+    world = World(tmp_path, True)
+    grace, actions = world.client("grace"), world.services.annotations.actions
+    flagged, *rest = world.queue("ada")
+    draft = {"item": world.item("ada", flagged), "flag": "<i>no pictures</i>", "is_skipped": True, "step": 2}
+    assert world.client("ada").put("/api/annotate/answers", json=draft).status_code == 200
+    assert world.queue("ada") == [*rest, flagged]  # it comes again at the end
+    assert "skipped, flagged" in world.client("ada").get("/annotate").text
+    assert "&lt;i&gt;no pictures&lt;/i&gt;" in grace.get("/discuss").text
+    assert "no pictures" not in world.client("bob").get("/discuss").text
+    for trajectory_id in rest:
+        actions.save(trajectory_id, world.said(), 0, Actor("ada"))
+    actions.invite("cleo", GRACE)
+    known = world.queue("bob")[0]
+    assert grace.post("/api/discuss/gold", json={"trajectory_id": known}).status_code == 409  # open questions
+    for question in ("success", "side_effect", "repetition", "optimality"):
+        actions.resolve(known, question, "4" if question == "optimality" else "yes", "seen", GRACE)
+    assert grace.post("/api/discuss/gold", json={"trajectory_id": known}).status_code == 200
+    said = {"split": "test", "most": "9", "percent_twice": "0", "percent_gold": "25", "seed": "1"}
+    assert grace.post("/api/discuss/assign", json=said).status_code == 200
+    cleo = world.client("cleo")
+    assert known in world.queue("cleo")
+    for trajectory_id in world.queue("cleo"):
+        answer = cleo.get(world.address("cleo", trajectory_id))
+        assert "gold" not in (answer.text.partition("<main")[2] + cleo.get("/api/annotate").text).lower()
+        actions.save(trajectory_id, world.said(), 0, Actor("cleo"))
+    assert "gold" not in cleo.get("/discuss").text.partition("<main")[2].lower()
+    row = grace.get("/discuss").text.partition('<tr data-gold="annotator-3">')[2].partition("</tr>")[0]
+    # As known but for the side effect: decided yes, answered Unsure.
+    assert re.findall(r">(\d of \d)<", row) == ["1 of 1", "0 of 1", "1 of 1", "1 of 1"]
+    ended = grace.post("/api/discuss/gold", json={"trajectory_id": known, "gold": "no"})
+    assert ended.status_code == 200
+
+
+def test_answers_that_contradict_each_other_are_known_for_released_questions_only():
+    suite = load_suite("sample")
+    pairs = contradictions_of(suite)
+    assert (("success", "yes"), ("optimality", "1")) in pairs
+    assert len(pairs) == 3
+    without = replace(suite, questions=[each for each in suite.questions if each.name != "optimality"])
+    assert contradictions_of(without) == []
+
+
+def test_the_time_that_the_rest_takes_follows_from_the_median():
+    def task(seconds: float | None) -> AssignedTask:
+        saved = seconds and SavedAnswers(seconds=seconds, is_done=True, at=datetime.now(UTC), sequence=1)
+        return AssignedTask("webarena/a/1", 1, saved or None)
+
+    assert describe_time([task(None)]) == ""
+    # 60 + 120 + 600 seconds are 13 minutes; two more at a median of two minutes are four.
+    took = [task(60), task(120), task(600)]
+    assert describe_time([*took, task(None), task(None)]) == "13 min spent, about 4 min left"
+    assert describe_time(took) == "13 min spent"
+    assert describe_time([task(9_000)]) == "2.5 h spent"
 
 
 def test_a_page_of_another_site_saves_and_decides_nothing(worlds):
