@@ -148,14 +148,11 @@ class SubmissionService:
 
     @cached_property
     def labels(self) -> LabelStore:
-        store = LabelStore(
+        return LabelStore(
             self.suite,
             self.settings,
-            lambda: label_origin(
-                self.suite, self.settings, self.engine, self.files, lambda: store.version_key("test")
-            ),
+            lambda: label_origin(self.suite, self.settings, self.engine, self.files),
         )
-        return store
 
     def snapshot(self) -> AbstractContextManager[Session]:
         """A session of one moment of the records, for the lists of `submissions.moderation.overview`."""

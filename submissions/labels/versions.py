@@ -160,14 +160,8 @@ class LabelOrigin:
     through: int = 0
 
 
-def label_origin(
-    suite: Suite,
-    settings: Settings,
-    engine: Engine,
-    files: FileStore,
-    version_key: Callable[[], bytes | None],
-) -> LabelOrigin:
-    """Which labels these settings serve. Raises LabelsUnavailable, LabelsInvalid, SecretUnavailable.
+def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileStore) -> LabelOrigin:
+    """Which labels these settings serve. Raises LabelsUnavailable, LabelsInvalid.
 
     A set that was made from the file that ARB_LABELS names is served in its place, for as long as the file
     holds what it held then: whoever changes the file wants that one served.
@@ -188,7 +182,7 @@ def label_origin(
     made = [each for each in known if each.base is not None]
     if settings.labels == "none" or not made:
         return LabelOrigin(settings, through=through)
-    base = version_of(suite, load_annotations(suite, settings), version_key())
+    base = version_of(suite, load_annotations(suite, settings))
     version = next((each for each in reversed(made) if each.base == base), None)
     if version is None:
         return LabelOrigin(settings, None, base, made[-1], through)
@@ -285,9 +279,8 @@ class LabelStore:
         """What names the content of the file in ARB_LABELS; None where that is none. Raises as `origin`."""
         if self._settings.labels == "none" or serves_records(self._settings):
             return None
-        return self.origin.base or version_of(
-            self._suite, load_annotations(self._suite, self._settings), self.version_key("test")
-        )
+        # Without a key, since a changed ARB_SECRET changes no file: it stays in the records, as labels do.
+        return self.origin.base or version_of(self._suite, load_annotations(self._suite, self._settings))
 
     def annotations(self) -> tuple[Annotation, ...]:
         """All annotations of the labels that are served, with the suite's dev labels where these lack them.

@@ -7,6 +7,7 @@ import zipfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from core.settings import Settings
 from core.suites.questions import RELEASED_ANSWERS, UNSURE
@@ -327,6 +328,15 @@ def test_hidden_labels_are_corrected_and_neither_log_nor_error_has_one(settings,
     with snapshot(private.engine) as session:
         (event,) = events_after(session, kinds=["labels_published"])
     assert event.body["corrections"][0]["answer"] == "no"  # on record
+
+
+def test_under_another_secret_the_file_is_the_same_and_the_correction_still_served(settings):
+    private = with_rules(SubmissionService(settings), is_public=False)
+    correct(private, "no")
+    publish_corrections(private, MIA)
+    moved = with_rules(again(private, secret=SecretStr("another one")), is_public=False)
+    assert labels_of(moved)[0] == 0 and next_labels(moved).applied == ()
+    assert moved.label_version != private.label_version
 
 
 answers = st.sampled_from([UNSURE, *RELEASED_ANSWERS["success"]])
