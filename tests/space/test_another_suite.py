@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from core.settings import Settings
@@ -15,13 +14,12 @@ from core.suites.profile import OPTIONAL_PAGES
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from leaderboard.board.every_eval_ever import every_eval_ever
 from space.app import create_app
-from space.auth.auth import Auth
 from space.deploy.deployer import Deployment
 from space.deploy.deployer import render_card as render_space_card
 from submissions.hub.board_copy import board_files
 from submissions.service import SubmissionService
-from tests.space.auth.conftest import session_cookie
-from tests.support.space_app import HOST, MAINTAINER
+from tests.space.test_permissions import routes_of
+from tests.support.space_app import HOST, MAINTAINER, signed_in
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 
 NAME = re.compile(r"agent.?reward.?bench", re.IGNORECASE)
@@ -31,6 +29,18 @@ citation = "@misc{ours2026, title = {Our Bench}}"
 labels = "LABELS"
 [links]
 data = "https://huggingface.co/datasets/our-lab/our-bench"
+[[questions]]
+name = "success"
+text = "Did the agent reach the goal?"
+answers = [{ value = "yes" }, { value = "no" }]
+[[questions]]
+name = "report"
+text = "Is what it reported at the end what it had done?"
+answers = [{ value = "true" }, { value = "false" }, { value = "none", title = "No report" }]
+[[questions]]
+name = "care"
+text = "Did it check its work before it stopped?"
+answers = [{ value = "checked" }, { value = "unchecked" }]
 [rules]
 files_a_day = 99
 fewest_positives = 1
@@ -74,8 +84,7 @@ def ours(request, tmp_path_factory):
         service = SubmissionService(settings)
         receipt = send(service, verdicts(service.suite, misses=2, false_alarms=4), account=MAINTAINER)
         app = create_app(settings)
-        cookie = session_cookie(Auth(settings), MAINTAINER)
-        headers = {"cookie": cookie, "sec-fetch-site": "same-origin", "accept": "text/html"}
+        headers = {**signed_in(service, MAINTAINER), "accept": "text/html"}
         with TestClient(app, base_url=f"http://{HOST}", headers=headers) as client:
             yield Ours(settings, client, app, receipt.submission_id)
 
@@ -83,10 +92,11 @@ def ours(request, tmp_path_factory):
 def addresses(ours: Ours) -> list[str]:
     """Every address without a parameter in its path, and some with parameters."""
     plain = {
-        route.path
-        for route in ours.app.routes
-        if isinstance(route, APIRoute) and "GET" in route.methods and "{" not in route.path
+        line.removeprefix("GET ")
+        for line in routes_of(ours.app.routes)
+        if line.startswith("GET /") and "{" not in line
     }
+    assert {"/", "/about", "/api/board.json", "/annotate", "/maintain"} < plain
     sample = load_suite("sample").split("dev")[0].trajectory_id
     chosen = (
         f"/judge?id={ours.submission}",
@@ -115,9 +125,9 @@ def test_no_page_and_no_answer_names_another_benchmark_but_to_cite_the_software(
             assert "@misc{ours2026" in citation and "Made with the software of AgentRewardBench" in citation
         found += [f"{address}: …{text[m.start() - 60 : m.end() + 60]}…" for m in NAME.finditer(text)]
         found += [f"{address}: {name}: {each}" for name, each in answer.headers.items() if NAME.search(each)]
-        titles.update(re.findall(r"<title>.*?([^·]*)</title>", text))
+        titles.update(re.findall(r"<title>[^<]* · ([^<]*)</title>\s*<meta", text))
     assert found == []
-    assert {title.strip() for title in titles} == {"Our Bench"}
+    assert titles == {"Our Bench"}
 
 
 def cut_citation(html: str) -> tuple[str, str]:
@@ -129,6 +139,16 @@ def cut_citation(html: str) -> tuple[str, str]:
 
 
 def test_what_is_only_true_of_the_paper_is_not_written(ours):
+    for path in (
+        "/",
+        "/rates",
+        "/errors",
+        "/compare",
+        "/submit",
+        "/annotate",
+        f"/judge?id={ours.submission}",
+    ):
+        assert not re.search(r"\bpapers?\b", ours.client.get(path).text), path
     text = cut_citation(ours.client.get("/about").text)[0].partition('<h2 id="changes">')[0]
     assert not re.search(r"\bpaper|Lù et al|WebArena|wheel", text)
     assert "Runs of two agents on the shops of our lab." in text
@@ -182,7 +202,7 @@ def test_a_page_that_is_switched_off_is_not_found_and_nothing_leads_to_it(tmp_pa
     service = SubmissionService(settings)
     submission = send(service, verdicts(service.suite, misses=2, false_alarms=4)).submission_id
     closed = {f"/{name}" for name in OPTIONAL_PAGES}
-    headers = {"accept": "text/html", "cookie": session_cookie(Auth(settings), MAINTAINER)}
+    headers = {**signed_in(service, MAINTAINER), "accept": "text/html"}
     with TestClient(create_app(settings), base_url=f"http://{HOST}", headers=headers) as client:
         for path in (*sorted(closed), "/trajectories?id=x", "/trajectories/reasoning", "/submit/"):
             answer = client.get(path)

@@ -216,6 +216,7 @@ def table_values(
         "errors_behind": errors_behind,
         "errors_can_be_opened": any(errors_behind(row, choice.figure) for row in board.rows),
         "choice": choice,
+        "has_papers": any(row.provenance in ("published", "self-reported") for row in board.rows),
         "view": view_board(board, choice, after),
         "marks": MARKS,
         "address": lambda **changes: address_of_choice(choice, **changes),

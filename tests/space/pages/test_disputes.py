@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from core.settings import Settings
+from core.suite import load_suite
 from space.pages.labels import dispute_form
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.index import Labels
@@ -156,14 +157,15 @@ def test_hostile_texts_stay_text(client, service, hostile):
 
 
 def test_the_form_shows_labels_on_dev_and_none_on_test():
-    dev = dict(dispute_form("w/a/w.1", "dev", FAILED, labels_are_public=False).questions)
+    suite = load_suite("sample")
+    dev = dict(dispute_form(suite, "w/a/w.1", "dev", FAILED).questions)
     assert dev == {
         "success": "Success (labelled: no)",
         "side_effect": "Side effect (labelled: unsure)",
         "repetition": "Repetition (labelled: yes)",
         "optimality": "Optimality (labelled: 2 of 4)",
     }
-    test = dispute_form("w/a/w.1", "test", FAILED, labels_are_public=True)
+    test = dispute_form(suite, "w/a/w.1", "test", FAILED)
     assert [words for _, words in test.questions] == ["Success", "Side effect", "Repetition", "Optimality"]
 
 
