@@ -183,37 +183,25 @@ def check_hub(hub: HubServer, follower: Follower) -> None:
     published = bytes_of(space.head.files["core/suites/our-bench/dev_labels.csv"].data).decode()
     assert published.count("\n") == 1 + 26  # a header; 20 dev trajectories, six of them annotated twice
     assert published.splitlines()[0].endswith(",annotator,report,care")
-    for decided in (
-        "forum/ScriptedAgent-careful/sample-forum.4,1,true,",
-        "map/ScriptedAgent-hasty/sample-map.3,1,false,",
-    ):
-        assert f"\nsample-{decided}" in published
+    for decided in ("careful/sample-forum.4,1,true,", "hasty/sample-map.3,1,false,"):
+        assert f"/ScriptedAgent-{decided}" in published
     assert space.variables["ARB_LABELS"] == "hub:you/our-bench-labels"
     assert json.loads(bytes_of(data.head.files["manifest.json"].data))["suite"] == "our-bench"
 
 
 def check_name(space: httpx.Client) -> None:
-    """Every page of the menu is that of Our Bench, and asks nobody about anything else."""
+    """Every page of the menu is that of Our Bench, and annotators answer its own questions."""
     paths = set(re.findall(r'<li><a href="(/[a-z]*)"', space.get("/").text))
-    assert paths == {
-        "/",
-        "/about",
-        *(f"/{name}" for name in OPTIONAL_PAGES if name not in ("paper", "submit")),
-    }
-    for path in (
-        *paths,
-        "/submit",
-        "/annotate",
-        "/discuss",
-        "/mine",
-        "/maintain",
-        "/api",
-        "/api/openapi.json",
-    ):
+    served = set(OPTIONAL_PAGES) - {"paper", "submit"}
+    assert paths == {"/", "/about", *(f"/{name}" for name in served)}
+    others = ("/submit", "/annotate", "/discuss", "/mine", "/maintain", "/api", "/api/openapi.json")
+    for path in (*sorted(paths), *others):
         text = space.get(path).text
-        assert "Our Bench" in text and not NAME.search(cut_citation(text)[0] if path == "/about" else text), (
-            path
-        )
+        text = cut_citation(text)[0] if path == "/about" else text
+        assert "Our Bench" in text and not NAME.search(text), path
+    space.post("/sign-in", data={"name": "cleo"}, headers={"Sec-Fetch-Site": "same-origin"})
+    item = space.get("/annotate", params={"item": space.get("/api/annotate").json()["next"]}).text
+    assert "Did it check its work before it stopped?" in item and not NAME.search(item)
 
 
 def check_dry_run(said: str) -> None:
