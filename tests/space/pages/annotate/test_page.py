@@ -17,15 +17,17 @@ import pytest
 from fastapi.testclient import TestClient
 
 from core.suite import DevLabels, load_suite
+from core.suites.questions import default_questions
 from space.app import add_routes
 from space.pages.annotate.item import contradictions_of, describe_time
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
-from space.web.frame import PageFrame
+from space.web.frame import PageFrame, render
 from space.web.responses import StaticAssets
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
 from submissions.labels.exchange import ImportedAnswers
+from submissions.labels.gold import GoldAgreement
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
@@ -520,3 +522,14 @@ def test_maintainers_see_who_needs_training_and_on_what(tmp_path):
     assert "equal to others in 0.0 % of 20 pairs, the others to each other in 100.0 % of 10." in page
     found = client.get("/api/discuss/agreement").json()["questions"]["success"]["by_annotator"]
     assert [each["needs_training"] for each in found] == [False, False, True]
+
+
+def test_who_misses_gold_items_is_named_at_the_question():
+    found = GoldAgreement("annotator-1", "ada", 20, {"success": 10}, ("success",))
+    questions = [question for question in default_questions() if question.name in ("success", "side_effect")]
+    page = render(
+        "annotate/discuss_items.html", questions=questions, gold=[found], flags=(), gold_items=(),
+        gold_candidates=(),
+    )  # fmt: skip
+    cells = re.findall(r'<td class="number">(.*?)</td>', page)
+    assert cells == ["20", "<strong>needs training</strong> 10 of 20", "0 of 20"]
