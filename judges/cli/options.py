@@ -170,6 +170,10 @@ class RunOptions:
     cache: Annotated[
         Path | None, _option("--cache", help="Where replies are kept; ARB_CACHE_DIR/calls if left out.")
     ] = None
+    answers: Annotated[
+        str | None,
+        _option("--answers", help="Where a cluster keeps answers: folder, s3://, gs://; in the cache else."),
+    ] = None
 
 
 RetryOption = Annotated[

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,7 +16,9 @@ from judges.types import OptionsError
 
 if TYPE_CHECKING:
     from judges.run.folder import OtherConfigurationError
-    from judges.run.runner import Engine, Outcome, Wrap
+    from judges.run.runner import Outcome, Wrap
+
+    Run = Callable[..., Outcome]
 
 EXIT_CODES = {"finished": 0, "waiting": 0, "failing": 1, "budget": 3, "limited": 4, "interrupted": 130}
 """How the command ends, by how the run did; a run that finished with errors ends with 1."""
@@ -46,14 +49,13 @@ def run(
     or the judge's file have changed since, it starts anew in a folder beside (OUT-2), and says so.
     """
     from judges.run.folder import OtherConfigurationError
-    from judges.run.runner import run_judge
 
-    made, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
+    judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
     try:
-        outcome = run_judge(options, out, made, retried)
+        outcome = judge(options, out, retry=retried)
     except OtherConfigurationError as other:
         out = _folder_beside(out, other)
-        outcome = run_judge(options, out, made, retried)
+        outcome = judge(options, out, retry=retried)
     for line in summary(outcome, out):
         typer.echo(line, err=True)
     has_errors = "error" in outcome.totals["states"]
@@ -99,15 +101,13 @@ def run_all(
     command, with the summary, where one does not finish. Returns whether any has errors; how to ask again is
     printed.
     """
-    from judges.run.runner import run_judge
-
-    engine, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
+    judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
     out.mkdir(parents=True, exist_ok=True)
     for number, (name, (options, wrap)) in enumerate(runs.items(), start=1):
         typer.echo(f"{name} ({number} of {len(runs)}):", err=True)
         others_usd = sum(_cost_so_far(out / other) for other in runs if other != name)
         left_usd = None if max_usd is None else max(0.0, max_usd - others_usd)
-        outcome = run_judge(replace(options, max_usd=left_usd), out / name, engine, retried, wrap)
+        outcome = judge(replace(options, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
         if outcome.ended.how != "finished":
             for line in summary(outcome, out / name):
                 typer.echo(line, err=True)
@@ -181,19 +181,19 @@ def _retried(text: str | None) -> tuple[str, ...]:
     return named
 
 
-def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: bool) -> Engine:
+def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: bool) -> Run:
+    from judges.run.runner import run_judge, run_local
+
     if batch and name == "ray":
         raise OptionsError("--batch and --engine ray: use one of them")
     if batch:
         from judges.run.batch import run_batch
 
-        return run_batch
+        return partial(run_judge, engine=run_batch)
     if name == "ray":
-        from judges.run.ray import ray_engine
+        from judges.ray.run import run_on_ray
 
-        return ray_engine(ray_address, ray_workers)
+        return partial(run_on_ray, address=ray_address, workers=ray_workers)
     if ray_address or ray_workers:
         raise OptionsError("--ray-address and --ray-workers go with --engine ray")
-    from judges.run.runner import run_local
-
-    return run_local
+    return partial(run_judge, engine=run_local)

@@ -79,12 +79,9 @@ class Budget:
         """
         if self.max_usd is None:
             return Reservation(0.0, model)
-        price = self._prices.of(model)
-        if price is None:
-            raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
         prompt, output = self._ceiling(model, messages), max_output(model, max_output_tokens)
         while True:
-            usd = price.most(prompt, output * self._overrun.get(_place(model), 1.0))
+            usd = self._most_usd(model, prompt, output)
             if self.spent_usd + usd > self.max_usd:
                 raise self._refusal(usd)
             if self.spent_usd + self._reserved_usd + usd <= self.max_usd:
@@ -95,6 +92,13 @@ class Budget:
         reservation = Reservation(usd, model, output)
         self._open.add(reservation)
         return reservation
+
+    def _most_usd(self, model: ModelSettings, prompt: int, output: int) -> float:
+        """The most that an attempt can cost, as far as is known of how long the model's replies are."""
+        price = self._prices.of(model)
+        if price is None:
+            raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
+        return price.most(prompt, output * self._overrun.get(_place(model), 1.0))
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
         """Give a reservation back, less what the attempt cost.

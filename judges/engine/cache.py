@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from judges.endpoints.providers import address_of
+from judges.engine.answers import ANSWERS, AnswerStore
 from judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
 
 _BLOCK: Final = 65_536
@@ -228,11 +229,18 @@ class KnownReply(NamedTuple):
 class CallCache:
     """The replies in a folder, which is made when it is not there. Raises OSError where it cannot be.
 
-    In memory are places in files, not texts: about 300 bytes an answer. For one thread at a time.
+    In memory are places in files, not texts: about 300 bytes an answer. For one thread at a time. What is not
+    in the folder is looked for among the answers of a cluster, at ``answers`` or in the folder's own.
     """
 
-    def __init__(self, folder: Path, now: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        folder: Path,
+        now: Callable[[], float] = time.monotonic,
+        answers: str | None = None,
+    ):
         self.folder = folder
+        self._answers = AnswerStore(answers or str(folder / ANSWERS))
         folder.mkdir(parents=True, exist_ok=True)
         self._now = now
         self._claims = Claims(folder / "claims")
@@ -251,7 +259,10 @@ class CallCache:
         if place is None and self._now() - self._refreshed_at >= REFRESH_AFTER_S:
             self.refresh()
             place = self._places.get(bytes.fromhex(key))
-        return None if place is None else self._read(key, *place)
+        if place is not None:
+            return self._read(key, *place)
+        line = self._answers.line(bytes.fromhex(key))
+        return None if line is None else reply_in(line, key)
 
     def put(
         self, key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
@@ -260,14 +271,7 @@ class CallCache:
 
         With the call and the model it can be learned from (`replies_by_kind`).
         """
-        record: dict[str, Any] = {"answer": key}
-        if call is not None and model is not None:
-            parts = [part for message in call.messages for part in message.parts]
-            texts = [len(part) for part in parts if isinstance(part, str)]
-            record["kind"] = call_kind(model, call)
-            record["asked"] = [call.purpose, sum(texts), len(parts) - len(texts)]
-        record["reply"] = _record_of(reply if reply.key == key else replace(reply, key=key))
-        name, start, length = self._append(record)
+        name, start, length = self._append(answer_line(key, reply, call, model))
         self._places[bytes.fromhex(key)] = (name, start, length)
 
     def replies_by_kind(self) -> dict[str, list[KnownReply]]:
@@ -286,7 +290,8 @@ class CallCache:
 
     def note_attempt(self, key: str, kind: str, message: str) -> None:
         """Note that a call failed, and how. It is no answer: `get` does not give it."""
-        self._append({"attempt": key, "kind": kind, "message": message[:2_000], "at": time.time()})
+        attempt = {"attempt": key, "kind": kind, "message": message[:2_000], "at": time.time()}
+        self._append(_line_of(attempt))
 
     def sync(self) -> None:
         """Return when everything put so far is on the disk. May be called from another thread."""
@@ -329,11 +334,7 @@ class CallCache:
     def _index(self, name: str, file: BinaryIO) -> None:
         for start, line in complete_lines(file, self._read_up_to.get(name, 0)):
             self._read_up_to[name] = start + len(line)
-            if line.startswith(ANSWER):
-                try:
-                    key = bytes.fromhex(line[len(ANSWER) : len(ANSWER) + _KEY_LENGTH].decode("ascii"))
-                except ValueError:
-                    continue
+            if (key := key_in(line)) is not None:
                 self._places[key] = (name, start, len(line))
 
     def _read(self, key: str, name: str, start: int, length: int) -> Reply | None:
@@ -341,22 +342,58 @@ class CallCache:
         try:
             with (self.folder / name).open("rb") as file:
                 file.seek(start)
-                record = json.loads(file.read(length))
-            if record["answer"] == key:
-                return _reply_of(record["reply"])
-        except (OSError, ValueError, KeyError, TypeError):
+                line = file.read(length)
+            if (reply := reply_in(line, key)) is not None:
+                return reply
+        except OSError:
             pass
         self._places.pop(bytes.fromhex(key), None)
         return None
 
-    def _append(self, record: dict[str, Any]) -> tuple[str, int, int]:
+    def _append(self, line: bytes) -> tuple[str, int, int]:
         if self._writing is None or self._writing.owner != os.getpid():  # after a fork: never two writers
             self._writing = Segment.open(self.folder)
             self.refresh()  # a continued segment has lines of others
-        line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
         name, start = self._writing.path.name, self._writing.append(line)
         self._read_up_to[name] = start + len(line)
         return name, start, len(line)
+
+
+def answer_line(
+    key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
+) -> bytes:
+    """The line of an answer. With the call and the model it can be learned from."""
+    record: dict[str, Any] = {"answer": key}
+    if call is not None and model is not None:
+        parts = [part for message in call.messages for part in message.parts]
+        texts = [len(part) for part in parts if isinstance(part, str)]
+        record["kind"] = call_kind(model, call)
+        record["asked"] = [call.purpose, sum(texts), len(parts) - len(texts)]
+    record["reply"] = _record_of(reply if reply.key == key else replace(reply, key=key))
+    return _line_of(record)
+
+
+def key_in(line: bytes) -> bytes | None:
+    """The key of an answer's line, 32 bytes; None for every other line."""
+    if not line.startswith(ANSWER):
+        return None
+    try:
+        return bytes.fromhex(line[len(ANSWER) : len(ANSWER) + _KEY_LENGTH].decode("ascii"))
+    except ValueError:
+        return None
+
+
+def reply_in(line: bytes, key: str) -> Reply | None:
+    """The reply in an answer's line; None for a damaged line, or that of another key."""
+    try:
+        record = json.loads(line)
+        return _reply_of(record["reply"]) if record["answer"] == key else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _line_of(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def _known(lines: Iterable[bytes]) -> Iterator[KnownReply]:

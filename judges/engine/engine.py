@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
+from judges.endpoints.providers import LOCAL, Access, resolve_access
 from judges.engine.budget import Budget
 from judges.engine.cache import CallCache, call_key
 from judges.engine.concurrency import AdaptiveLimit
@@ -182,3 +185,44 @@ def _share_unsupported_params(callers: Mapping[str, RoleCaller]) -> None:
         each.unsupported_params = known.setdefault(
             (model.provider, model.base_url, model.model), each.unsupported_params
         )
+
+
+@asynccontextmanager
+async def open_endpoints(
+    models: Mapping[str, ModelSettings],
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+    say: Callable[[str], None] = lambda message: None,
+) -> AsyncIterator[dict[str, Endpoint]]:
+    """The endpoint of each role, open for the block; roles with the same address and key share one, and so
+    do roles with the same model of this machine. ``say`` shows how the loading of such a model goes.
+
+    Raises OptionsError: for a missing key or address before anything is opened, else for a model that
+    cannot be served.
+    """
+    access = resolve_access(models, environment)
+    opened: dict[tuple[Access | None, str | None], Endpoint] = {}
+    by_role: dict[str, Endpoint] = {}
+    try:
+        for role, model in models.items():
+            place = (access.get(role), model.model if model.provider == LOCAL else None)
+            if place not in opened:
+                opened[place] = await _open_endpoint(model, access.get(role), timeout_s, say)
+            by_role[role] = opened[place]
+        yield by_role
+    finally:
+        await asyncio.gather(*(each.close() for each in opened.values()))
+
+
+async def _open_endpoint(
+    model: ModelSettings, access: Access | None, timeout_s: float, say: Callable[[str], None]
+) -> Endpoint:
+    if model.provider == LOCAL:
+        from judges.endpoints.transformers_server import TransformersEndpoint
+
+        return await TransformersEndpoint.start(model, say, access, timeout_s)
+    if access.library is not None:
+        from judges.endpoints.any_llm import AnyLLMEndpoint
+
+        return AnyLLMEndpoint(access, timeout_s)
+    return OpenAIEndpoint(access, timeout_s)

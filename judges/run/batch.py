@@ -23,8 +23,8 @@ from judges.engine.retry import may_have_choices, with_choices
 from judges.engine.tokens import token_ceiling
 from judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from judges.run.folder import Judgment, ResultWriter, RunFolder
-from judges.run.progress import Progress, RunEnd, leading_errors_message, on_stop_signals
-from judges.run.runner import Job, run_local, utc_now
+from judges.run.progress import Progress, RunEnd, leading_errors_message, on_stop_signals, utc_now
+from judges.run.runner import Job, run_local
 from judges.run.scheduler import StopRunError, judge_trajectories
 from judges.types import Call, Message, ModelSettings, OptionsError, Reply
 
@@ -63,7 +63,7 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
     settings = job.settings
     build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
     log = BatchLog(folder.folder)
-    cache = CallCache(settings.cache)
+    cache = CallCache(settings.cache, answers=settings.answers)
     stop = asyncio.Event()
     try:
         async with _clients(access) as clients:

@@ -44,7 +44,8 @@ PROMPTS = "prompts.jsonl"
 FORMAT: Final = 1
 """The form of the folder that this code writes and reads."""
 
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+Facts = Mapping[str, Any]
+_NOTHING: Final[Facts] = MappingProxyType({})
 
 UPDATE_INTERVAL_S: Final = 1.0
 """How often the dollars spent are noted in run.json."""
@@ -166,11 +167,12 @@ class RunFolder:
     """A run's folder, held by this process until `close`.
 
     Made when it is not there. ``older`` has what held for runs from before it was recorded in their
-    configuration. Raises RunFolderError when another process has the folder, or it holds something else, and
-    OtherConfigurationError, which names every difference, when it holds a run of another configuration.
+    configuration; without ``is_indexed`` nothing is known of its lines. Raises RunFolderError when another
+    process has the folder, or it holds something else, and OtherConfigurationError, which names every
+    difference, when it holds a run of another configuration.
     """
 
-    def __init__(self, folder: Path, configuration: Mapping[str, Any], older: Mapping[str, Any] = _NOTHING):
+    def __init__(self, folder: Path, configuration: Facts, older: Facts = _NOTHING, is_indexed: bool = True):
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -188,9 +190,10 @@ class RunFolder:
         self._places: dict[str, tuple[int, int]] = {}
         self.states: dict[str, str] = {}
         """The state of every trajectory judged so far, by id."""
-        with (folder / JUDGMENTS).open("rb") as file:
-            for start, line in complete_lines(file, 0):
-                self._note(json.loads(line), start, len(line))
+        if is_indexed:
+            with (folder / JUDGMENTS).open("rb") as file:
+                for start, line in complete_lines(file, 0):
+                    self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[Record], prompts: Iterable[Prompt] = ()) -> None:
         """Add judged trajectories; when this returns they are on the disk. A later line of an id counts.

@@ -328,7 +328,8 @@ def plan_run(
     job = Job(judge, models, views, spread_evenly(ids, pilot or 0), settings, full_name(judge, models))
     made = run_pilot(job) if pilot else None
     is_there = settings.cache is not None and settings.cache.is_dir()
-    with closing(CallCache(settings.cache)) if is_there else nullcontext() as cache:
+    stored = CallCache(settings.cache, answers=settings.answers) if is_there else None
+    with closing(stored) if stored else nullcontext() as cache:
         return replace(make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules), pilot=made)
 
 

@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from judges.types import Reply
@@ -72,6 +73,10 @@ class StopControl:
 
         with on_stop_signals(caught):
             yield
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @contextlib.contextmanager

@@ -1,30 +1,29 @@
-"""From options to a whole run folder: `run_judge`, whichever engine does the work.
+"""From options to a whole run folder: `run_judge`, over this process or a Batch API.
 
-`run_local` is the engine of this process. The others (`batch`, `ray`) have its form, `Engine`: they take a
-job, the run's folder and its progress, write results with `RunFolder.append`, and say how the run ended.
+`run_local` is the engine of this process. `batch` has its form, `Engine`: it takes a job, the run's folder
+and its progress, writes results with `RunFolder.append`, and says how the run ended. A cluster has a driver
+of its own (`judges.ray`), which holds no list of trajectories.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.cli import stopped_like_ctrl_c
-from judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
-from judges.endpoints.providers import LOCAL, Access, resolve_access
+from judges.endpoints.openai_compatible import TIMEOUT_S
+from judges.endpoints.providers import resolve_access
 from judges.engine.budget import BudgetReached, build_budget
 from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
-from judges.engine.engine import CallExecutor
+from judges.engine.engine import CallExecutor, open_endpoints
 from judges.engine.prices import PriceTable, price_facts, read_prices
-from judges.engine.retry import Endpoint, OnEvent
+from judges.engine.retry import OnEvent
 from judges.registry import full_name
 from judges.run.config import (
     Selection,
@@ -40,7 +39,14 @@ from judges.run.config import (
     versions,
 )
 from judges.run.folder import Judgment, ResultWriter, RunFolder, error_of, totals
-from judges.run.progress import Progress, RunEnd, Spend, StopControl, leading_errors_message
+from judges.run.progress import (
+    Progress,
+    RunEnd,
+    Spend,
+    StopControl,
+    leading_errors_message,
+    utc_now,
+)
 from judges.run.scheduler import LeaveOutError, RunSource, StopRunError, judge_trajectories
 from judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants
 
@@ -51,10 +57,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSettings:
-    """The limits of a run, the folder of its reply cache (None where no model is asked), and its prices."""
+    """The limits of a run, the folder of its reply cache (None where no model is asked), and its prices.
+
+    ``answers``: where a cluster keeps its answers, where that is not in the cache's folder.
+    """
 
     cache: Path | None
     prices: PriceTable
+    answers: str | None = None
     max_in_flight: int = 64
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -67,8 +77,6 @@ class EngineSettings:
 class Job:
     """What an engine has to do. ``ids``: the trajectories still to be judged, in their order. ``name``: the
     judge's in every line, which says models and wording (`registry.full_name`).
-
-    ``rebuild`` makes judge and views again, where they cannot be pickled (a judge in a user's own file).
     """
 
     judge: AnyJudge
@@ -77,7 +85,6 @@ class Job:
     ids: tuple[str, ...]
     settings: EngineSettings
     name: str
-    rebuild: Callable[[], tuple[AnyJudge, RunSource]] | None = None
 
 
 END_OF: Final = {BudgetReached: "budget", RateLimitTimeout: "limited"}
@@ -163,49 +170,11 @@ async def open_executor(
     )
     timeout_s = settings.timeout_s or TIMEOUT_S
     async with open_endpoints(job.models, timeout_s=timeout_s, say=say) as endpoints:
-        with closing(CallCache(settings.cache)) if settings.cache is not None else nullcontext() as cache:
+        with ExitStack() as stack:
+            cache = None
+            if settings.cache is not None:
+                cache = stack.enter_context(closing(CallCache(settings.cache, answers=settings.answers)))
             yield CallExecutor(endpoints, job.models, cache, limit, budget, on_event)
-
-
-@asynccontextmanager
-async def open_endpoints(
-    models: Mapping[str, ModelSettings],
-    environment: Mapping[str, str] | None = None,
-    timeout_s: float = TIMEOUT_S,
-    say: Callable[[str], None] = lambda message: None,
-) -> AsyncIterator[dict[str, Endpoint]]:
-    """The endpoint of each role, open for the block; roles with the same address and key share one, and so
-    do roles with the same model of this machine. ``say`` shows how the loading of such a model goes.
-
-    Raises OptionsError: for a missing key or address before anything is opened, else for a model that
-    cannot be served.
-    """
-    access = resolve_access(models, environment)
-    opened: dict[tuple[Access | None, str | None], Endpoint] = {}
-    by_role: dict[str, Endpoint] = {}
-    try:
-        for role, model in models.items():
-            place = (access.get(role), model.model if model.provider == LOCAL else None)
-            if place not in opened:
-                opened[place] = await _open_endpoint(model, access.get(role), timeout_s, say)
-            by_role[role] = opened[place]
-        yield by_role
-    finally:
-        await asyncio.gather(*(each.close() for each in opened.values()))
-
-
-async def _open_endpoint(
-    model: ModelSettings, access: Access | None, timeout_s: float, say: Callable[[str], None]
-) -> Endpoint:
-    if model.provider == LOCAL:
-        from judges.endpoints.transformers_server import TransformersEndpoint
-
-        return await TransformersEndpoint.start(model, say, access, timeout_s)
-    if access.library is not None:
-        from judges.endpoints.any_llm import AnyLLMEndpoint
-
-        return AnyLLMEndpoint(access, timeout_s)
-    return OpenAIEndpoint(access, timeout_s)
 
 
 Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
@@ -256,52 +225,94 @@ def run_judge(
     views, there, skipped = open_views(options, selection, judge)
     if wrap is not None:
         judge = wrap(judge, views, tuple(each for each in selection.ids if each in there))
-    configuration = build_configuration(options, selection.suite.name, judge, models, views.data_hash())
-    with RunFolder(out, configuration, _older_configuration(judge, configuration)) as folder:
-        ids = tuple(each for each in selection.ids if each in there)
+    ids = tuple(each for each in selection.ids if each in there)
+    facts = describe_run(options, selection, judge, models, views, ids, skipped)
+    with RunFolder(out, facts.configuration, facts.older) as folder:
         todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
-        settings = engine_settings(options, models)
         spend = Spend(folder.run.get("spent_usd", 0.0))
-        made_by = versions()
-        name = full_name(judge, models)
-        session = {"started_at": utc_now(), "ended": "killed", "versions": made_by}
-        earlier = folder.run.get("sessions", [])
-        folder.update_run(
-            {
-                "judge": judge_facts(judge, name),
-                "versions": made_by,
-                "endpoints": endpoint_addresses(models),
-                "prices": price_facts(settings.prices, models),
-                "selection": _selection_facts(options, selection, ids, skipped),
-                **_source_of(options),
-                "sessions": [*earlier, session],
-            }
-        )
-        begun = time.monotonic()
         ended = RunEnd("interrupted", "stopped; finished trajectories are saved")
-        try:
-            with Progress(len(ids), len(ids) - len(todo), spend) as progress, stopped_like_ctrl_c():
-                job = Job(judge, models, views, todo, settings, name, partial(judge_and_views, options))
-                ended = engine(job, folder, progress) if todo else RunEnd("finished")
-        except KeyboardInterrupt:  # before the engine took the signals over, or after
-            pass
-        finally:
-            order = [each.trajectory_id for each in selection.suite.split(options.split)]
-            folder.finalize(order)
-            session |= {
-                "ended_at": utc_now(),
-                "ended": ended.how,
-                "seconds": round(time.monotonic() - begun, 3),
-                "calls_paid": spend.calls,
-                "paid_usd": spend.usd,
-            }
-            sums = totals(folder.records())
-            folder.update_run({"sessions": [*earlier, session], "totals": sums, "spent_usd": spend.total_usd})
+        with run_session(folder, facts, spend) as session:
+            try:
+                with Progress(len(ids), len(ids) - len(todo), spend) as progress, stopped_like_ctrl_c():
+                    job = Job(judge, models, views, todo, facts.settings, facts.name)
+                    ended = engine(job, folder, progress) if todo else RunEnd("finished")
+            except KeyboardInterrupt:  # before the engine took the signals over, or after
+                pass
+            finally:
+                folder.finalize([each.trajectory_id for each in selection.suite.split(options.split)])
+                session["ended"] = ended.how
+                folder.update_run({"totals": (sums := totals(folder.records()))})
         judged = sum(each in folder.states for each in selection.ids)
         in_error = (each for each, state in folder.states.items() if state == "error")
         problem = next(map(error_of, folder.records(in_error)), None)
-        absent = len(selection.ids) - len(ids) - skipped
-        return Outcome(ended, judged, len(selection.ids), absent, sums, problem, name, skipped)
+        return facts.outcome(ended, judged, sums, problem)
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known of a run before it begins. ``run`` is what run.json says of it beside its configuration,
+    ``older`` the configuration of runs from before it said so; ``chosen`` trajectories are named by the
+    options, of which ``there`` can be judged and ``skipped`` lack what the judge looks at.
+    """
+
+    configuration: dict[str, Any]
+    older: dict[str, Any]
+    run: dict[str, Any]
+    name: str
+    models: Mapping[str, ModelSettings]
+    settings: EngineSettings
+    chosen: int
+    there: int
+    skipped: int
+
+    def outcome(self, ended: RunEnd, judged: int, sums: dict[str, Any], problem: str | None) -> Outcome:
+        absent = self.chosen - self.there - self.skipped
+        return Outcome(ended, judged, self.chosen, absent, sums, problem, self.name, self.skipped)
+
+
+def describe_run(
+    options: RunOptions,
+    selection: Selection,
+    judge: AnyJudge,
+    models: Mapping[str, ModelSettings],
+    views: RunSource,
+    ids: Sequence[str],
+    skipped: int,
+) -> RunFacts:
+    """The facts of a run of this judge over ``ids``, which of the chosen trajectories can be judged."""
+    configuration = build_configuration(options, selection.suite.name, judge, models, views.data_hash())
+    settings, name = engine_settings(options, models), full_name(judge, models)
+    run = {
+        "judge": judge_facts(judge, name),
+        "versions": versions(),
+        "endpoints": endpoint_addresses(models),
+        "prices": price_facts(settings.prices, models),
+        "selection": _selection_facts(options, selection, ids, skipped),
+        **_source_of(options),
+    }
+    older, chosen = _older_configuration(judge, configuration), len(selection.ids)
+    return RunFacts(configuration, older, run, name, models, settings, chosen, len(ids), skipped)
+
+
+@contextmanager
+def run_session(folder: RunFolder, facts: RunFacts, spend: Spend) -> Iterator[dict[str, Any]]:
+    """A session of the run, as run.json has it: begun now, ended as its ``ended`` says when the block is
+    left, with what was paid meanwhile.
+    """
+    session = {"started_at": utc_now(), "ended": "killed", "versions": facts.run["versions"]}
+    earlier = folder.run.get("sessions", [])
+    folder.update_run({**facts.run, "sessions": [*earlier, session]})
+    begun = time.monotonic()
+    try:
+        yield session
+    finally:
+        session |= {
+            "ended_at": utc_now(),
+            "seconds": round(time.monotonic() - begun, 3),
+            "calls_paid": spend.calls,
+            "paid_usd": spend.usd,
+        }
+        folder.update_run({"sessions": [*earlier, session], "spent_usd": spend.total_usd})
 
 
 def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSettings]]:
@@ -349,6 +360,7 @@ def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) ->
     return EngineSettings(
         cache=cache_folder(options.cache) if models else None,
         prices=read_prices(options.prices, options.price or ()) if models else PriceTable({}),
+        answers=options.answers,
         max_in_flight=options.max_in_flight,
         requests_per_minute=options.requests_per_minute,
         tokens_per_minute=options.tokens_per_minute,
@@ -356,13 +368,6 @@ def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) ->
         timeout_s=options.timeout,
         max_usd=options.max_usd,
     )
-
-
-def judge_and_views(options: RunOptions) -> tuple[AnyJudge, RunSource]:
-    """The judge and the recorded runs again, for a process that neither could be sent to."""
-    judge = build_judge(options)
-    views, *_ = open_views(options, select(options), judge)
-    return judge, views
 
 
 def open_views(
@@ -428,7 +433,3 @@ def _selection_facts(
         "without_a_run": len(selection.ids) - len(ids) - skipped,
         **({"skipped": skipped} if skipped else {}),
     }
-
-
-def utc_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

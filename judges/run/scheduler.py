@@ -143,9 +143,9 @@ class _LoadShare:
         load.calls += 1
         load.unknown += 1
 
-    def holds(self, size: int) -> None:
-        self._held = size
-        self._load.held += size
+    def show(self, view: View) -> None:
+        self._held = _weight(view)
+        self._load.held += self._held
 
     async def ask(self, call: Call) -> Reply:
         self._known()
@@ -191,8 +191,9 @@ async def judge_trajectories(
     tasks: set[asyncio.Task[None]] = set()
 
     async def one(trajectory_id: str, share: _LoadShare, readers: ThreadPoolExecutor) -> None:
+        read = partial(asyncio.get_running_loop().run_in_executor, readers)
         try:
-            on_judged(await _judged(judge, trajectory_id, views, share, readers))
+            on_judged(await judge_trajectory(judge, trajectory_id, views, share.ask, read, share.show))
         except LeaveOutError:
             pass
         except Exception as fault:
@@ -221,22 +222,29 @@ async def judge_trajectories(
         raise faults[0]
 
 
-async def _judged(
+async def _at_once(function: Callable, *arguments: object) -> object:
+    return function(*arguments)
+
+
+async def judge_trajectory(
     judge: AnyJudge,
     trajectory_id: str,
     views: RunSource,
-    share: _LoadShare,
-    readers: ThreadPoolExecutor,
+    ask: Ask,
+    read: Callable[..., Awaitable] = _at_once,
+    on_view: Callable[[View], None] = lambda view: None,
 ) -> Judgment:
-    in_thread = partial(asyncio.get_running_loop().run_in_executor, readers)
+    """Judge one trajectory. What goes wrong with it is its answer; raises nothing but the StopRunError that
+    ``ask`` raises. ``read`` calls what reads files; ``on_view`` learns what the judge is shown.
+    """
     reward = None
     try:
         if not hasattr(judge, "ask"):
-            reward = await in_thread(views.reward, trajectory_id)
+            reward = await read(views.reward, trajectory_id)
             return Judgment(trajectory_id, judge.judge_reward(reward), reward=reward)
-        view = await in_thread(views.view, trajectory_id, judge.wants)
-        share.holds(_weight(view))
-        answer, exchanges = await drive(judge, view, share.ask)
+        view = await read(views.view, trajectory_id, judge.wants)
+        on_view(view)
+        answer, exchanges = await drive(judge, view, ask)
         return Judgment(trajectory_id, answer, exchanges)
     except StopRunError:
         raise

@@ -1,0 +1,418 @@
+"""A run over Ray Data: its calls as a plan that any process of a cluster can go on with.
+
+    pass      shards are rendered: sessions that end give results, the others calls with their keys    (CPU)
+    missing   calls without an answer, by partition of the keys; each is asked once
+    answer    chunks of them by a pool of workers, each answer in a journal as it comes
+    add       journals into the partitions of the answers, one writer each
+    replies   answers to the calls, by shard; then the next pass, until no call is waited for
+
+In the driver are counts, one number for each shard. Everything else lies in the place of the answers, which,
+like the recorded runs and this code, has to be reached from every node. Answers are shared with runs of one
+machine: what these have in their reply cache is added at the start, and they read ours (`engine.cache`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from core.cli import stopped_like_ctrl_c
+from judges.endpoints.providers import needs_server
+from judges.engine.answers import ANSWERS, JOURNAL, remove_stale_journals
+from judges.engine.cache import is_segment
+from judges.engine.engine import open_endpoints
+from judges.ray.leases import Leases, Totals
+from judges.ray.shuffle import (
+    add_lines,
+    chunks,
+    content_of,
+    find_missing,
+    find_replies,
+    id_of,
+    merge_results,
+    read_calls,
+    read_lines,
+    shuffled_in_process,
+    sum_up,
+    write_missing,
+    write_replies,
+)
+from judges.ray.workers import FAILURES, AnswerWorker, Planner, ShardPasses, Work
+from judges.run.config import build_judge, build_models, cache_folder
+from judges.run.folder import RunFolder
+from judges.run.progress import Progress, RunEnd, Spend
+from judges.run.runner import Outcome, RunFacts, run_session
+from judges.types import OptionsError
+
+if TYPE_CHECKING:
+    from judges.cli.options import RunOptions
+
+MAX_WORKERS: Final = 8
+"""Workers where the cluster has more cores: one keeps an endpoint busy for long."""
+
+SHARD_SIZE: Final = 1_000
+SMALLEST_SHARD: Final = 16
+SHARDS: Final = 64
+"""Trajectories of a shard, in a run that has more than so many shards of them; fewer in a smaller one."""
+
+IMPORT_BYTES: Final = 32_000_000
+"""Bytes of the reply cache that one task reads."""
+
+FEW_ROWS: Final = 16
+"""Shards, or files, that the driver itself puts in order."""
+
+POLL_S: Final = 1.0
+REPOSITORY: Final = Path(__file__).parents[2]
+
+Row = dict[str, Any]
+
+
+def run_on_ray(
+    options: RunOptions,
+    out: Path,
+    retry: Collection[str] = (),
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    endpoints: Callable = open_endpoints,
+) -> Outcome:
+    """As `run_judge`, over the cluster at ``address``, or over one started on this machine.
+
+    ``endpoints`` opens what answers, in each worker. Raises what `run_judge` does.
+    """
+    build_models(options, build_judge(options))  # what was mistyped is found before a cluster is started
+    with _cluster(address, workers):
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        at_home = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        home = {"num_cpus": 0, "scheduling_strategy": at_home}
+        planner = ray.remote(Planner).options(**home).remote(options, str(Path.cwd()))
+        try:
+            facts: RunFacts = ray.get(planner.facts.remote())
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        with RunFolder(out, facts.configuration, facts.older, is_indexed=False) as folder:
+            number, plan = ray.get(planner.todo.remote(out.resolve(), tuple(retry)))
+            size = max(SMALLEST_SHARD, min(SHARD_SIZE, -(-number // SHARDS)))
+            spend = Spend(folder.run.get("spent_usd", 0.0))
+            ended = RunEnd("interrupted", "stopped; replies received are kept, and the same command goes on")
+            work = Work(_place_of(facts), plan, os.urandom(8).hex())
+            with run_session(folder, facts, spend) as session:
+                try:
+                    with (
+                        Progress(facts.there, facts.there - number, spend) as progress,
+                        stopped_like_ctrl_c(),
+                    ):
+                        run = _Run(
+                            options, facts, work, planner, size, -(-number // size), progress, folder, home,
+                            endpoints, workers,
+                        )  # fmt: skip
+                        ended = run.run() if number else RunEnd("finished")
+                except KeyboardInterrupt:
+                    pass
+                finally:
+                    session["ended"] = ended.how
+            judged, problem = sum_up(folder)
+            return facts.outcome(ended, judged, folder.run["totals"], problem)
+
+
+@contextmanager
+def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
+    """A connection to a cluster, ended with the block, but where this process has one already. Raises
+    OptionsError where none can be reached.
+    """
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise OptionsError("--engine ray needs Ray: pip install 'ray[data]' (the extra `ray`)") from error
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # our own progress says how it goes
+    cores = {} if address else {"num_cpus": max(os.cpu_count() or 1, workers or 1, 2)}
+    environment = {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}
+    if not (is_connected := ray.is_initialized()):
+        try:
+            ray.init(
+                address=address, include_dashboard=None if address else False, log_to_driver=False,
+                logging_level=logging.ERROR, runtime_env=environment, **cores,
+            )  # fmt: skip
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise OptionsError(
+                f"--ray-address {address}: no cluster can be reached there ({error})"
+            ) from error
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    try:
+        yield
+    finally:
+        if not is_connected:
+            ray.shutdown()
+
+
+def _place_of(facts: RunFacts) -> str:
+    """Where the answers are: as the options say, else in the reply cache, else beside its default."""
+    settings = facts.settings
+    if settings.answers is not None:
+        return settings.answers if "://" in settings.answers else str(Path(settings.answers).resolve())
+    return str((settings.cache or cache_folder(None)).resolve() / ANSWERS)
+
+
+@dataclass
+class _Run:
+    """The passes and rounds of a run, as the driver sees them."""
+
+    options: RunOptions
+    facts: RunFacts
+    work: Work
+    planner: Any
+    size: int
+    """Trajectories of a shard."""
+    shards: int
+    progress: Progress
+    folder: RunFolder
+    home: Mapping[str, Any]
+    endpoints: Callable
+    workers: int | None
+    passes: int = 0
+    totals: Totals = field(default_factory=Totals)
+
+    def run(self) -> RunEnd:
+        import ray
+
+        settings, spend = self.facts.settings, self.progress.spend
+        self.leases = (
+            ray.remote(Leases)
+            .options(**self.home)
+            .remote(
+                settings.max_in_flight,
+                settings.requests_per_minute,
+                settings.tokens_per_minute,
+                settings.max_usd,
+                spend.before_usd or 0.0,
+            )
+        )
+        place = self.work.place
+        waiting = self._pass(range(self.shards))
+        if waiting:
+            self._add(JOURNAL, self.work.url, self._cached_lines())
+        while waiting:
+            if missing := self._missing(waiting):
+                with self._watched():
+                    self._answer(missing)
+                self._add(JOURNAL, self.work.url)
+                self._add(FAILURES, f"{self.work.url}/{self.work.session_folder}")
+                remove_stale_journals(place, self.work.session)
+                if self.totals.stop is not None and self.totals.stop[0] == "failing":
+                    return RunEnd(*self.totals.stop)
+            self._replies(waiting)
+            self.passes += 1
+            waiting = self._pass(waiting)
+            if self.totals.stop is not None:
+                break
+        judged = merge_results(self.folder.folder, self._results(), self._prompts(), self.progress)
+        ended = self._ended(judged)
+        place.remove(self.work.folder if ended.how == "finished" else self.work.session_folder)
+        return ended
+
+    def _ended(self, judged: int) -> RunEnd:
+        if judged == self.progress.total - (self.progress.done - judged):
+            return RunEnd("finished")
+        if self.totals.stop is not None:
+            return RunEnd(*self.totals.stop)
+        if self.totals.left_out:
+            return RunEnd("budget", self.totals.left_out)
+        return RunEnd("interrupted", "stopped; finished trajectories are saved")
+
+    def _pass(self, shards: Iterable[int]) -> list[int]:
+        """Go over shards; returns those with sessions that wait for calls now."""
+        import ray
+
+        number, wanted = self.passes, list(shards)
+        done = set(self.work.place.files(str(Path(self.work.calls(0, 0)).parent))) if number == 0 else ()
+        waiting = [shard for shard in wanted if self.work.calls(number, shard) in done]
+        rows = [{"number": number, "shard": shard} for shard in wanted if shard not in set(waiting)]
+        if rows:
+            cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            made = _rows(rows).map(
+                ShardPasses,
+                fn_constructor_args=self._passes_arguments(),
+                compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(cores, len(rows))),
+                num_cpus=1,
+            )
+            waiting += [row["shard"] for row in made.iter_rows() if row["calls"]]
+        return sorted(waiting)
+
+    def _passes_arguments(self) -> tuple[Any, ...]:
+        return self.options, str(Path.cwd()), self.planner, self.size, self.work, self.facts
+
+    def _missing(self, shards: Sequence[int]) -> dict[int, int]:
+        """How many calls each shard is to ask: those that have no answer, each in one shard."""
+        written = self._shuffled(
+            [{"shard": shard} for shard in shards],
+            partial(read_calls, self.work, self.passes),
+            ("partition", partial(find_missing, self.work)),
+            ("shard", partial(write_missing, self.work, self.passes)),
+        )
+        return {row["shard"]: row["calls"] for row in written}
+
+    def _shuffled(
+        self, rows: Sequence[Row], read: Callable, *steps: tuple[str, Callable], block: int = 1
+    ) -> list[Row]:
+        """What is left of the tables that ``read`` makes of rows, after each function was given the groups of
+        a column. A few rows are not worth the start of processes.
+        """
+        if len(rows) <= FEW_ROWS:
+            return shuffled_in_process(rows, read, steps)
+        made = _rows(rows).map_batches(read, batch_format="pyarrow", batch_size=block)
+        for column, function in steps:
+            grouped = made.groupby(column, num_partitions=max(1, min(256, len(rows) // 8)))
+            made = grouped.map_groups(function, batch_format="pyarrow")
+        return list(made.iter_rows())
+
+    def _answer(self, missing: Mapping[int, int]) -> None:
+        """Ask the calls: chunks of them are rendered on CPU, and go to the workers as they are ready."""
+        import ray
+
+        asked = sum(missing.values())
+        gpus = 0
+        if any(map(needs_server, self.facts.models.values())):
+            gpus = int(ray.cluster_resources().get("GPU", 0))
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        most = min(self.facts.settings.max_in_flight, asked)
+        number = max(1, min(self.workers or gpus or min(cores, MAX_WORKERS), gpus or most, most))
+        rows = [
+            {"number": self.passes, "shard": shard, "start": start, "stop": stop}
+            for shard, start, stop in chunks(missing, number)
+        ]
+        self.progress.say(f"stage {self.passes + 1}: {asked:,} calls to make")
+        rendered = _rows(rows).map(
+            ShardPasses,
+            fn_constructor_args=self._passes_arguments(),
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(cores, len(rows))),
+            num_cpus=1,
+        )
+        answered = rendered.map(
+            AnswerWorker,
+            fn_constructor_args=(
+                self.facts.models, self.facts.settings, self.leases, self.work, str(Path.cwd()),
+                self.endpoints,
+            ),
+            compute=ray.data.ActorPoolStrategy(
+                min_size=number if self.workers or gpus else 1,
+                max_size=number,
+                max_tasks_in_flight_per_actor=2,
+                max_concurrent_calls_per_actor=2,
+            ),
+            num_cpus=0.01,  # they wait for replies; one that computes has a GPU, or torch's own threads
+            num_gpus=1 if gpus else 0,
+        )  # fmt: skip
+        for _ in answered.iter_rows():
+            self.progress.draw()
+        ray.get(self.leases.forget_workers.remote())
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """While calls are made, note every second what they cost, in run.json too."""
+        import ray
+
+        ended = threading.Event()
+        before = Totals(**vars(self.totals))
+
+        def note() -> None:
+            self.totals = ray.get(self.leases.totals.remote())
+            spend, now = self.progress.spend, self.totals
+            spend.presumed = lambda: now.presumed_usd
+            spend.calls, spend.usd = now.calls, now.paid_usd
+            self.progress.retried = now.retried
+            self.folder.update_run({"spent_usd": spend.total_usd})
+
+        def watch() -> None:
+            while not ended.wait(POLL_S):
+                note()
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            note()
+            made = self.totals.answered + self.totals.failed - before.answered - before.failed
+            self.progress.say(f"stage {self.passes + 1}: {made:,} calls ended, {self.totals.failed:,} failed")
+
+    def _add(self, journal: str, url: str, more: Sequence[Row] = ()) -> None:
+        """Put the lines of journals into the partitions of the answers at ``url``, one task a partition."""
+        names = self.work.place.files(journal if journal == JOURNAL else f"{journal}/{self.work.session}")
+        rows = [{"name": name, "start": -1, "stop": -1} for name in names] + list(more)
+        if not rows:
+            return
+        self._shuffled(
+            rows,
+            partial(read_lines, self.work.url),
+            ("partition", partial(add_lines, url)),
+            block=1 if more else 64,
+        )
+        for row in more:
+            self.work.place.write(_imported(row["name"]), str(row["stop"]).encode())
+
+    def _cached_lines(self) -> list[Row]:
+        """The parts of the reply cache's segments that were not added yet."""
+        cache, place = self.facts.settings.cache, self.work.place
+        rows: list[Row] = []
+        if cache is None or not cache.is_dir():
+            return rows
+        known = {Path(name).name: int(place.read(name)) for name in place.files("imported")}
+        for path in sorted(cache.iterdir()):
+            if is_segment(path.name):
+                start, end = known.get(path.name, 0), path.stat().st_size
+                rows += [
+                    {"name": str(path.resolve()), "start": at, "stop": min(at + IMPORT_BYTES, end)}
+                    for at in range(start, end, IMPORT_BYTES)
+                ]
+        return rows
+
+    def _replies(self, shards: Sequence[int]) -> None:
+        """Write the answers to the calls that shards wait for, a file for each shard."""
+        self._shuffled(
+            [{"shard": shard} for shard in shards],
+            partial(read_calls, self.work, self.passes),
+            ("partition", partial(find_replies, self.work)),
+            ("shard", partial(write_replies, self.work, self.passes)),
+        )
+
+    def _results(self) -> Iterator[bytes]:
+        """The lines of all trajectories that were judged, in the order of their ids."""
+        place = self.work.place
+        for shard in range(self.shards):
+            lines = [
+                line
+                for number in range(self.passes + 1)
+                for line in content_of(place, self.work.results(number, shard)).splitlines(keepends=True)
+            ]
+            yield from sorted(lines, key=id_of)
+
+    def _prompts(self) -> Iterator[bytes]:
+        place = self.work.place
+        for number in range(self.passes + 1):
+            for shard in range(self.shards):
+                yield content_of(place, self.work.prompts(number, shard))
+
+
+def _rows(rows: Sequence[Row]) -> Any:
+    """Rows as a dataset with as many blocks, so that each can be a task of its own."""
+    import ray
+
+    return ray.data.from_items(list(rows), override_num_blocks=len(rows))
+
+
+def _imported(segment: str) -> str:
+    return f"imported/{Path(segment).name}"

@@ -1,0 +1,222 @@
+"""Runs over a cluster on this machine: the predictions of one machine, also when its parts are killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from judges.cli.options import RunOptions
+from judges.run.runner import run_judge, run_local
+from judges.types import OptionsError
+from tests.support.judges import assert_prompts_are_there
+from tests.support.llm_server.faults import FaultPlan
+from tests.support.llm_server.process import LLMProcess
+from tests.support.llm_server.server import LLMServer
+
+REPOSITORY = Path(__file__).parents[3]
+TIMEOUT_S = 600
+TEST_RUNS = 52
+"""Trajectories in the sample's test split."""
+KILLS = 20
+IN_FLIGHT = 4
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """One for all tests of this module; required where every test is."""
+    if os.environ.get("REQUIRE_EVERY_TEST"):
+        import ray
+    else:
+        ray = pytest.importorskip("ray", reason="Ray is not here: pip install 'ray[data]'")
+    environment = {"env_vars": {"PYTHONPATH": str(REPOSITORY), "OPENAI_API_KEY": "none"}}
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
+    yield
+    ray.shutdown()
+
+
+def options_of(server, tmp_path, **more) -> RunOptions:
+    values = {"judge": "simplified-axtree", "split": "test", "suite": "sample", "provider": "any"}
+    return RunOptions(**values | {"base_url": server.base_url, "cache": tmp_path / "cache"} | more)
+
+
+def on_ray(options: RunOptions, out: Path, retry=(), workers: int = 2):
+    from judges.ray.run import run_on_ray
+
+    return run_on_ray(options, out, retry, workers=workers)
+
+
+def locally(options: RunOptions, out: Path, retry=()):
+    return run_judge(options, out, run_local, retry)
+
+
+def predictions(out: Path) -> bytes:
+    return (out / "predictions.jsonl").read_bytes()
+
+
+def run_facts(out: Path) -> dict:
+    return json.loads((out / "run.json").read_bytes())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "judge",
+    [
+        {},
+        {"judge": "webjudge", "model": "m"},  # key points, screenshots, a verdict
+        {"judge": None, "cascade": "simplified-neither,simplified-axtree", "samples": 3, "model": "m"},
+    ],
+    ids=["one call", "three stages", "a cascade of samples"],
+)
+def test_the_predictions_are_those_of_one_machine_which_pays_nothing_after(cluster, tmp_path, judge):
+    with LLMServer() as server:
+        options = options_of(server, tmp_path, **judge)
+        outcome = on_ray(options, tmp_path / "ray")
+        assert (outcome.ended.how, outcome.judged) == ("finished", TEST_RUNS)
+        paid = server.counts.answers.total()
+        assert outcome.totals["calls"] >= paid > 0
+        assert locally(options, tmp_path / "here").ended.how == "finished"
+        assert server.counts.answers.total() == paid  # all of it came out of the answers
+    assert predictions(tmp_path / "ray") == predictions(tmp_path / "here")
+    assert_prompts_are_there(tmp_path / "ray")
+    sums = run_facts(tmp_path / "ray")["totals"], run_facts(tmp_path / "here")["totals"]
+    assert sums[0] == sums[1]
+    assert not [*(tmp_path / "cache" / "answers" / "plans").rglob("*.parquet")]
+
+
+@pytest.mark.slow
+def test_what_one_machine_bought_is_not_paid_again(cluster, tmp_path):
+    with LLMServer() as server:
+        options = options_of(server, tmp_path, answers=str(tmp_path / "elsewhere"))
+        locally(replace(options, limit=20), tmp_path / "here")
+        assert server.counts.answers.total() == 20
+        outcome = on_ray(options, tmp_path / "ray")
+        assert server.counts.answers.total() == TEST_RUNS
+        assert run_facts(tmp_path / "ray")["sessions"][0]["calls_paid"] == TEST_RUNS - 20
+        assert outcome.ended.how == "finished"
+        on_ray(options, tmp_path / "ray")  # finished: nothing to do
+        assert server.counts.answers.total() == TEST_RUNS
+    assert predictions(tmp_path / "ray").count(b"\n") == TEST_RUNS
+
+
+@pytest.mark.slow
+def test_a_run_that_stopped_for_money_goes_on_with_more_and_states_are_asked_again(cluster, tmp_path):
+    faults = FaultPlan({"content_filter": 0.2, "server_error": 0.1}, at_most=1)
+    with LLMServer(faults=faults) as server:
+        options = options_of(server, tmp_path, model="m", price=["m=1,1"], max_usd=0.03, max_output_tokens=50)
+        outcome = on_ray(options, tmp_path / "ray")
+        assert outcome.ended.how == "budget"
+        assert "stopped at --max-usd 0.03" in outcome.ended.message
+        assert server.counts.usd(1, 1) <= 0.03
+        some = outcome.judged
+        assert 0 < some < TEST_RUNS
+        outcome = on_ray(replace(options, max_usd=9.0), tmp_path / "ray")
+        assert (outcome.ended.how, outcome.judged) == ("finished", TEST_RUNS)
+        assert not server.counts.paid_twice()
+        facts = run_facts(tmp_path / "ray")
+        assert facts["spent_usd"] == pytest.approx(server.counts.usd(1, 1))
+        assert [each["ended"] for each in facts["sessions"]] == ["budget", "finished"]
+        locally(replace(options, max_usd=9.0), tmp_path / "here")
+    assert predictions(tmp_path / "ray") == predictions(tmp_path / "here")
+
+
+@pytest.mark.slow
+def test_a_run_whose_calls_all_fail_writes_nothing_and_says_why(cluster, tmp_path):
+    with LLMServer(api_key="right") as server:
+        outcome = on_ray(options_of(server, tmp_path), tmp_path / "ray")
+        assert outcome.ended.how == "failing"
+        assert "Incorrect API key" in outcome.ended.message
+    assert (tmp_path / "ray" / "judgments.jsonl").read_bytes() == b""
+
+
+def test_what_was_mistyped_is_found_before_a_cluster_is_started(tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr(ray, "init", lambda *_, **__: pytest.fail("a cluster was started"))
+    with pytest.raises(OptionsError, match="there is no judge 'simplifyed'"):
+        on_ray(RunOptions(judge="simplifyed", split="dev", suite="sample"), tmp_path / "out")
+
+
+def test_without_ray_the_command_says_what_to_install(tmp_path):
+    blocker = tmp_path / "ray.py"
+    blocker.write_text("raise ImportError('not here')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OPENAI_API_KEY": "none"}
+    done = subprocess.run(
+        [sys.executable, "-m", "judges", "run", "always-successful", "--suite", "sample", "--split", "dev",
+         "--out", str(tmp_path / "out"), "--engine", "ray"],
+        cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "pip install 'ray[data]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def command(server, folder: Path) -> list[str]:
+    options = ["--suite", "sample", "--split", "test", "--provider", "any", "--base-url", server.base_url]
+    options += ["--cache", str(folder / "cache"), "--out", str(folder / "ray"), "--engine", "ray"]
+    options += ["--ray-workers", "2", "--max-in-flight", str(IN_FLIGHT), "--samples", "5", "--model", "m"]
+    return [sys.executable, "-m", "judges", "run", "simplified-axtree", *options]
+
+
+def start(arguments: list[str]) -> subprocess.Popen:
+    environment = {**os.environ, "OPENAI_API_KEY": "none"}
+    return subprocess.Popen(
+        arguments, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def processes_below(pid: int) -> dict[int, str]:
+    """The processes that a process started, and those that they did, with their commands."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    below = {pid}
+    for _ in range(5):  # the raylet starts the workers
+        below |= {int(child) for child, parent, *_ in rows if int(parent) in below}
+    return {int(child): " ".join(args) for child, _, *args in rows if int(child) in below - {pid}}
+
+
+@pytest.mark.slow
+def test_of_twenty_kills_of_workers_and_driver_only_replies_in_flight_are_paid_again(tmp_path):
+    """A worker, or the driver with all that it started, is killed while calls are under way.
+
+    A reply that a client was sent and had no time to store is all that can be lost: at each kill no more than
+    were in flight.
+    """
+    draw = random.Random(0)
+    with LLMProcess(latency_s=1.0) as server:
+        process, kills, at_risk = start(command(server, tmp_path)), 0, 0
+        deadline = time.monotonic() + TIMEOUT_S
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.2)
+            below = processes_below(process.pid)
+            workers = [pid for pid, args in below.items() if "AnswerWorker" in args]
+            if kills < KILLS and workers and server.counts.in_flight:
+                is_driver = kills % 4 == 3
+                for pid in [process.pid, *below] if is_driver else [draw.choice(workers)]:
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        continue
+                kills += 1
+                at_risk += IN_FLIGHT if is_driver else IN_FLIGHT // 2 + 1
+                if is_driver:
+                    process.communicate(timeout=60)
+                    process = start(command(server, tmp_path))
+        _, message = process.communicate(timeout=60)
+        assert process.returncode == 0, message
+        assert kills >= KILLS // 2, "too few kills to show anything"
+        twice = sum(number - 5 for number in server.counts.answers.values() if number > 5)
+        assert twice <= at_risk
+        # what was handed over whole to a client that did not live to store it
+        assert twice <= server.counts.last.total()
+        options = options_of(server, tmp_path, samples=5, model="m", max_in_flight=IN_FLIGHT)
+        paid = server.counts.answers.total()
+        locally(options, tmp_path / "here")
+        assert server.counts.answers.total() == paid
+    assert predictions(tmp_path / "ray") == predictions(tmp_path / "here")
+    assert_prompts_are_there(tmp_path / "ray")
