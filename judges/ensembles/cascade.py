@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from judges.ensembles.base import map_calls
+from judges.ensembles.voting import map_calls
 from judges.prompting import ImageOptions, prompts_hash
 from judges.types import Answer, Judge, JudgeSession, View, Wants, covers
 

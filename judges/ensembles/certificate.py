@@ -17,9 +17,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from core.vocabulary import LABELS, STATES
-from judges.ensembles.base import WrappedJudge, in_parallel, map_calls
 from judges.ensembles.probes import PROBES, Probe, report_probe, share_of
-from judges.ensembles.voting import probability
+from judges.ensembles.voting import WrappedJudge, in_parallel, map_calls, probability
 from judges.types import Answer, Call, Judge, JudgeSession, View
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from core.console import interval, percent, text_table
-from judges.ensembles.base import WrappedJudge
+from judges.ensembles.voting import WrappedJudge
 from judges.types import Image, JudgeSession, OptionsError, View, ViewStep
 
 CLAIM: Final = "the task was completed successfully"

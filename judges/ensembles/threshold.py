@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from judges.ensembles.base import WrappedJudge
-from judges.ensembles.voting import probability
+from judges.ensembles.voting import WrappedJudge, probability
 from judges.types import Judge, JudgeSession, OptionsError, View
 
 if TYPE_CHECKING:
