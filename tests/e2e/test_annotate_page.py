@@ -288,7 +288,12 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
         "–, –, –",
     ]
     assert page.locator(".talk").count() == 2
-    act(page, "Decide Success", "Decide", answer="no", reason="the order was never sent")
+    page.keyboard.press("j")  # to the first one, with its first open question
+    page.keyboard.press("2")
+    page.keyboard.type("the order was never sent")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.locator(".notice.good", has_text="Done").wait_for()
     page.get_by_text("the order was never sent").wait_for()
     act(page, "Publish a new version", "Publish", why="fourteen runs were annotated again")
 
@@ -475,3 +480,23 @@ def test_on_a_phone_everything_can_be_touched_and_nothing_scrolls_sideways(newco
     with page.expect_navigation():
         page.get_by_role("button", name="Save and go on").click()
     page.get_by_text(f"1 of {n_all} done").wait_for()
+
+
+def test_errors_are_tagged_by_keyboard_and_the_tags_of_others_come_after_ones_own(page, space):
+    sign_in(page, space, "zoe")
+    judge = json.loads(space.get("/api/board.json"))["rows"][0]["id"]
+    page.goto(f"{space.url}/errors?judge={judge}&split=test")
+    error = page.locator("article.error").nth(1)
+    error.get_by_text("1 tag by others: shown once you have tagged this error yourself.").wait_for()
+    assert "CANARY" not in "".join(page.locator("details.tags").all_inner_texts())
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("2")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.locator(".notice.good", has_text="Done").wait_for()
+    tags = error.locator("details.tags")
+    tags.locator("summary", has_text="2 tags").click()
+    assert "CANARY" in tags.inner_text()
+    assert page.locator("details.tags").count() == 1
+    page.locator("article.error.is-current").wait_for()  # one goes on where one was
