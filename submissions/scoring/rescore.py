@@ -1,4 +1,4 @@
-"""Publishing a label set, and scoring everything again under it: ranks before and after.
+"""Publishing a label set, and scoring everything again under it: ranks and figures before and after.
 
 A set is checked whole, stored by its hash and recorded with its reason. Old scores stay as they are, under
 the version that they were made with.

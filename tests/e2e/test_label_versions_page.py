@@ -57,6 +57,7 @@ def test_a_disputed_label_is_corrected_and_every_rank_made_again_in_at_most_twel
     hand.open("Decide")
     hand.choose("Decision", "corrected")
     hand.choose("Right answer", "no")
+    assert faults(page) == []
     page.locator("form:visible").get_by_label("Reason").fill("It is another thread.")
     with page.expect_navigation():
         hand.click("button", "Decide")
