@@ -1,19 +1,28 @@
-"""How fast the dataset is built: ``python -m bench.build`` (5 GB, two minutes).
+"""How fast the dataset is built, verified and published: ``python -m bench.build`` (5 GB, five minutes).
 
 Makes a corpus out of ``../shared/data/released_layout`` and builds it, next to a plain script of the standard
 library that loads each file, drops the same fields and writes JSON again, with as many processes. Prints wall
-time and memory of both, the ratios, and whether they are what they have to be. The corpus is removed. With
-``--megabytes 300`` it takes less, but then the start of the processes is most of what a build takes.
+time and memory of both, the ratios, and whether they are what they have to be. With ``--megabytes 300`` it
+takes less, but then the start of the processes is most of what a build takes; 0 leaves it out.
+
+Then build, verify, verify again and publish (to a Hub on this machine) at 40, 160 and 640 runs (``--runs``),
+next to a script of json, pandas and pyarrow: seconds of processors for each further run, and memory. At last
+what a publication of 1 % more runs uploads, by files (LFS) and by chunks (hf-xet with a store on this disk).
+The corpora are removed.
 """
 
 import argparse
+import hashlib
+import os
+import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.support.build_corpus import make_corpus
-from bench.support.processes import watch
+from bench.support.build_corpus import make_corpus, make_runs
+from bench.support.processes import Watched, watch
 from dataset_script.build.parts import default_workers
 
 AT_LEAST_TIMES_FASTER = 8
@@ -48,6 +57,124 @@ def compare(folder: Path, workers: int) -> bool:
     return all(holds for _, holds in checks)
 
 
+STAGES = ("plain", "build", "verify", "verify again", "publish")
+
+
+def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool:
+    """All stages at each number of runs; whether the last two numbers' ratios are what they have to be."""
+    figures: dict[str, list[Watched]] = {stage: [] for stage in STAGES}
+    print(f"{'runs':>6}" + "".join(f"{stage:>24}" for stage in STAGES))
+    for count in sizes:
+        place = folder / str(count)
+        make_runs(source, place, count)
+        for stage, watched in _stages(place, workers):
+            figures[stage].append(watched)
+        cells = (figures[stage][-1] for stage in STAGES)
+        print(
+            f"{count:>6}" + "".join(f"{w.cpu_seconds:>12.2f} s {w.peak_bytes / 1e6:>6.0f} MB" for w in cells),
+            flush=True,
+        )
+        shutil.rmtree(place)
+    if len(sizes) < 2:
+        return True
+    further = {
+        stage: (found[-1].cpu_seconds - found[-2].cpu_seconds) / (sizes[-1] - sizes[-2])
+        for stage, found in figures.items()
+    }
+    print("ms a run " + "".join(f"{stage} {1000 * each:.2f}  " for stage, each in further.items()))
+    verify, again = further["verify"] / further["build"], further["verify again"] / further["verify"]
+    memory = figures["verify"][-1].peak_bytes / figures["verify"][-2].peak_bytes
+    checks = (
+        (f"a verification takes {verify:.2f} times the build", verify <= 2),
+        (f"a second one {again:.3f} of the first", again <= 0.1),
+        (
+            f"its memory grows by {100 * (memory - 1):.0f} % from {sizes[-2]} to {sizes[-1]} runs",
+            memory <= 1.2,
+        ),
+    )
+    for what, holds in checks:
+        print(f"{'holds' if holds else 'FAILS'}: {what}")
+    return all(holds for _, holds in checks)
+
+
+def _stages(place: Path, workers: int) -> Iterator[tuple[str, Watched]]:
+    from tests.support.hub_server.server import HubServer
+
+    python, suite = [sys.executable, "-m"], ["--suite", str(place / "suite")]
+    source, out = ["--source", str(place / "source")], str(place / "built")
+    with HubServer() as hub:
+        environment = {
+            **os.environ, "ARB_CACHE_DIR": str(place / "cache"), "HF_HOME": str(place / "hf"),
+            "HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_maintainer", "HF_HUB_DISABLE_XET": "1",
+            "NO_PROXY": "127.0.0.1",
+        }  # fmt: skip
+        plain = [*python, "bench.support.plain_pandas", *source[1:], str(place / "plain")]
+        yield "plain", watch(plain)
+        some = ["--workers", str(workers)]
+        commands = (
+            ("build", ["build", *source, "--out", out, *suite, *some]),
+            ("verify", ["verify", out, *suite, *some]),
+            ("verify again", ["verify", out, *suite, *some]),
+            ("publish", ["publish", out, *suite, "--repo", "maintainer/bench"]),
+        )
+        for stage, command in commands:
+            yield stage, watch([*python, "dataset_script", *command], environment=environment)
+
+
+def republish(source: Path, folder: Path, count: int, workers: int) -> bool:
+    """What is uploaded for 1 % more runs, over the size of the dataset: built anew, and with --append."""
+    make_runs(source, folder, count)
+    header, *rows = (folder / "suite" / "trajectories.csv").read_text().splitlines()
+    later = set(random.Random(0).sample(rows, max(1, count // 100)))
+    before = folder / "before"
+    before.mkdir()
+    (before / "trajectories.csv").write_text("\n".join([header, *(r for r in rows if r not in later)]) + "\n")
+    (before / "suite").mkdir()
+    (before / "trajectories.csv").rename(before / "suite" / "trajectories.csv")
+    shares = {}
+    for how, more in (("anew", []), ("--append", ["--append"])):
+        out, store = folder / how / "built", folder / how / "store"
+        store.mkdir(parents=True)
+        common = ["--source", str(folder / "source"), "--out", str(out), "--workers", str(workers)]
+        known: set[str] = set()
+        for suite, options in ((before / "suite", []), (folder / "suite", more)):
+            # both folders are called suite: a suite that grows keeps its name
+            command = [
+                sys.executable,
+                "-m",
+                "dataset_script",
+                "build",
+                *common,
+                "--suite",
+                str(suite),
+                *options,
+            ]
+            watch(command)
+            files = sorted(path for path in out.rglob("*") if path.is_file())
+            sums = {hashlib.sha256(path.read_bytes()).hexdigest(): path.stat().st_size for path in files}
+            total = sum(sums.values())
+            by_files = sum(size for name, size in sums.items() if name not in known)
+            known |= sums.keys()
+            by_chunks = _xet_upload(files, store)
+        shares[how] = by_files / total, by_chunks / total
+        by_files, by_chunks = shares[how]
+        ways = f"{100 * by_files:.1f} % by files (LFS), {100 * by_chunks:.1f} % by chunks (Xet)"
+        print(f"1 % more runs, {how}: {ways}")
+    holds = max(shares["--append"]) <= 0.05
+    print(f"{'holds' if holds else 'FAILS'}: with --append at most 5 % of the bytes are uploaded")
+    return holds
+
+
+def _xet_upload(files: Sequence[Path], store: Path) -> int:
+    """Bytes that Xet's own client sends for the files to a store that has what it was sent before."""
+    import hf_xet
+
+    commit = hf_xet.XetSession().new_upload_commit(endpoint=f"local://{store}")
+    for path in files:
+        commit.start_upload_file(str(path))
+    return commit.wait_to_finish().dedup_metrics.total_bytes_uploaded
+
+
 def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
@@ -58,11 +185,19 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=default_workers(), help="processes, of both")
     parser.add_argument("--source", type=Path, default=RECORDED, help="recorded runs to replicate")
     parser.add_argument("--folder", type=Path, help="where the corpus goes; a temporary folder by default")
+    parser.add_argument("--runs", type=int, nargs="*", default=(40, 160, 640), help="numbers of runs")
+    parser.add_argument("--more-of", type=int, default=400, help="runs of which 1 percent come later")
     options = parser.parse_args()
     if not options.source.is_dir():
         sys.exit(f"{options.source}: not here; --source names a folder in the released layout")
     folder = Path(tempfile.mkdtemp(prefix="bench-build-", dir=options.folder))
+    holds = True
     try:
+        if options.runs:
+            holds = grow(options.source, folder / "runs", options.runs, options.workers)
+            holds &= republish(options.source, folder / "republished", options.more_of, options.workers)
+        if not options.megabytes:
+            return
         files = make_corpus(options.source, folder, options.megabytes * 1_000_000)
         sizes = [path.stat().st_size / 1e6 for path in (folder / "source" / "cleaned").rglob("*.json")]
         print(
@@ -70,10 +205,11 @@ def main() -> None:
             flush=True,
         )
         print(f"{options.workers} processes each", flush=True)
-        holds = compare(folder, options.workers)
+        holds &= compare(folder, options.workers)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(0 if holds else 1)
+        if not holds:
+            sys.exit(1)
 
 
 if __name__ == "__main__":

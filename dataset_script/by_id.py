@@ -1,7 +1,7 @@
 """One trajectory of a published dataset by its id, from a folder or from the Hub, without reading the rest.
 
-The build writes ``index.parquet``: for each shard its size, and its first and last id. So a reader fetches
-the index (25 bytes a shard), the footer of a shard, and of its row groups the columns that are wanted. In
+The build writes ``index.parquet``: for each shard its first and last id. So a reader fetches the index (25
+bytes a shard), the footer of a shard, and of its row groups the columns that are wanted. In
 `steps` a row group holds the rows of one trajectory; elsewhere it holds many, so name the columns.
 """
 
@@ -27,7 +27,7 @@ BLOCK: Final = 65_536
 """Bytes to read at a time from a file on the Hub: reading ahead would fetch the neighbours' screenshots."""
 
 _ID: Final = "trajectory_id"
-_COLUMNS: Final = ("configuration", "split", "file", "bytes", "first", "last")
+_COLUMNS: Final = ("configuration", "split", "file", "first", "last")
 
 
 INDEX_OPTIONS: Final[Mapping[str, Any]] = MappingProxyType(
@@ -48,7 +48,6 @@ class IndexEntry:
     configuration: str
     split: str
     file: str
-    bytes: int
     first: str | None
     last: str | None
 
@@ -60,19 +59,30 @@ def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
     """The index of these shards, without those whose rows have no id of a trajectory."""
     import pyarrow as pa
 
-    types = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.string(), pa.string())
-    rows = [
-        {name: getattr(entry, name) for name in _COLUMNS}
+    rows = [{name: getattr(entry, name) for name in _COLUMNS} for entry in indexed(entries)]
+    return pa.Table.from_pylist(rows, schema=index_schema())
+
+
+def index_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.string()) for name in _COLUMNS])
+
+
+def indexed(entries: Iterable[IndexEntry]) -> list[IndexEntry]:
+    """Those that an index has, in its order: tasks are no trajectories."""
+    return [
+        entry
         for entry in sorted(entries, key=lambda entry: entry.file)
         if any(column.name == _ID for column in CONFIGURATIONS[entry.configuration].columns)
     ]
-    return pa.Table.from_pylist(rows, schema=pa.schema(list(zip(_COLUMNS, types, strict=True))))
 
 
-def write_index(folder: Path, shards: Iterable[tuple[str, str, str, int]]) -> None:
-    """Write the index of a folder: configuration, split, file and size of each shard, ids by its footer."""
+def write_index(task: tuple[Path, Iterable[tuple[str, str, str]]]) -> None:
+    """Write the index of a folder: configuration, split and file of each shard, ids by its footer."""
     import pyarrow.parquet as pq
 
+    folder, shards = task
     found = ((*shard, *(first_and_last_id(folder / shard[2]) or (None, None))) for shard in shards)
     pq.write_table(
         index_table(IndexEntry(*each) for each in found),
@@ -90,11 +100,11 @@ def read_index(file: IO[bytes]) -> tuple[IndexEntry, ...]:
 
 
 class TrajectoryReader:
-    """The rows of single trajectories. ``open_file`` opens a file of the dataset by name and, where it is
-    known, its size; raises FileNotFoundError for one that is not there.
+    """The rows of single trajectories. ``open_file`` opens a file of the dataset by its name, and raises
+    FileNotFoundError for one that is not there.
     """
 
-    def __init__(self, open_file: Callable[[str, int | None], IO[bytes]]):
+    def __init__(self, open_file: Callable[[str], IO[bytes]]):
         self._open = open_file
 
     @property
@@ -106,13 +116,13 @@ class TrajectoryReader:
     def entries(self) -> tuple[IndexEntry, ...]:
         """The index; of a dataset that was built before there was one, the manifest's files without ids."""
         try:
-            with self._open(INDEX, None) as file:
+            with self._open(INDEX) as file:
                 return read_index(file)
         except FileNotFoundError:
-            with self._open("manifest.json", None) as file:
+            with self._open("manifest.json") as file:
                 files = json.loads(file.read())["files"]
             return tuple(
-                IndexEntry(entry["configuration"], entry["split"], name, entry["bytes"], None, None)
+                IndexEntry(entry["configuration"], entry["split"], name, None, None)
                 for name, entry in sorted(files.items())
             )
 
@@ -123,7 +133,7 @@ class TrajectoryReader:
         found = []
         for entry in self.entries:
             if entry.configuration == configuration and entry.may_have(trajectory_id):
-                with self._open(entry.file, entry.bytes) as file:
+                with self._open(entry.file) as file:
                     table = rows_of(trajectory_id, file, list(columns) or None)
                 found += [] if table is None else table.to_pylist()
         return found
@@ -131,7 +141,7 @@ class TrajectoryReader:
 
 def reader_of_folder(folder: Path) -> TrajectoryReader:
     """Reads a dataset that lies on this machine."""
-    return TrajectoryReader(lambda name, _size: (folder / name).open("rb"))
+    return TrajectoryReader(lambda name: (folder / name).open("rb"))
 
 
 def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> TrajectoryReader:
@@ -142,20 +152,19 @@ def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> 
     """
     commit: str | None = None
 
-    def open_file(name: str, size: int | None) -> IO[bytes]:
+    def open_file(name: str) -> IO[bytes]:
         from huggingface_hub import hf_hub_url
         from huggingface_hub.errors import EntryNotFoundError
 
         nonlocal commit
         asked = commit or revision
         url = hf_hub_url(repo, name, repo_type="dataset", revision=asked, endpoint=hub.endpoint)
-        if size is None or commit is None:
-            try:
-                described = hub.get_hf_file_metadata(url=url)
-            except EntryNotFoundError as error:
-                raise FileNotFoundError(name) from error
-            commit, size = described.commit_hash or commit, described.size
-        return _range_file(url, size, hub._build_hf_headers())
+        try:
+            described = hub.get_hf_file_metadata(url=url)
+        except EntryNotFoundError as error:
+            raise FileNotFoundError(name) from error
+        commit = described.commit_hash or commit
+        return _range_file(url, described.size, hub._build_hf_headers())
 
     return TrajectoryReader(open_file)
 

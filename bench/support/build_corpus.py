@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shutil
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,37 @@ def make_corpus(source: Path, folder: Path, total_bytes: int, seed: int = 0) -> 
     (folder / "suite").mkdir()
     (folder / "suite" / "trajectories.csv").write_text("trajectory_id,split\n" + "\n".join(rows) + "\n")
     return len(rows)
+
+
+def make_runs(source: Path, folder: Path, count: int, seed: int = 0) -> None:
+    """Write ``count`` cleaned files of 0.5 to 2 MB, and a suite, as `make_corpus` does.
+
+    Each run has pictures of its own, of 120 kB as released ones have: 90 kB of noise are a comment in them.
+    """
+    generator = random.Random(seed)
+    runs = [(path, *_prepare(path, generator)) for path in sorted(source.glob("cleaned/*/*/*/*.json"))]
+    rows = []
+    for number in range(count):
+        path, head, steps = runs[number % len(runs)]
+        agent, task = path.parts[-3], f"{path.stem.split('.')[0]}.{number}"
+        place = folder / "source" / path.relative_to(source).with_name(f"{task}.json")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(head + ",".join(step.json(4, generator) for step in steps) + "]}")
+        pictures = folder / "source" / "screenshots" / path.parts[-4] / agent / task
+        pictures.mkdir(parents=True)
+        for picture in (source / "screenshots" / path.parts[-4] / agent / path.stem).iterdir():
+            noise = [_comment(generator.randbytes(9_000)) for _ in range(10)]
+            data = picture.read_bytes()
+            (pictures / picture.name).write_bytes(b"".join([data[:-12], *noise, data[-12:]]))
+        rows.append(f"{path.parts[-4]}/{agent}/{task},{'dev' if number % 6 == 0 else 'test'}")
+    (folder / "suite").mkdir()
+    (folder / "suite" / "trajectories.csv").write_text("trajectory_id,split\n" + "\n".join(rows) + "\n")
+
+
+def _comment(noise: bytes) -> bytes:
+    """A chunk of text of a PNG file."""
+    chunk = b"tEXtnoise\0" + noise.replace(b"\0", b"\1")
+    return (len(chunk) - 4).to_bytes(4) + chunk + zlib.crc32(chunk).to_bytes(4)
 
 
 def _file_bytes(generator: random.Random) -> int:

@@ -1,9 +1,11 @@
-"""Run a command and watch it: wall time, and the most memory that all of its processes held together."""
+"""Run a command and watch it: wall time, time of processors, and the most memory of all its processes."""
 
 import os
+import resource
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +14,21 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Watched:
-    """Seconds from start to end, and the greatest sum of resident memory; shared pages count every time."""
+    """Seconds from start to end, seconds of processors, and the greatest sum of resident memory; shared pages
+    count every time.
+    """
 
     seconds: float
     peak_bytes: int
+    cpu_seconds: float
 
 
-def watch(command: list[str], every: float = 0.03) -> Watched:
+def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str] | None = None) -> Watched:
     """Run to the end. Raises CalledProcessError with its output when it fails."""
-    begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    begun, used = time.perf_counter(), _cpu_of_children()
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    )
     peak = 0
     ended = threading.Event()
 
@@ -40,7 +47,13 @@ def watch(command: list[str], every: float = 0.03) -> Watched:
         sampler.join()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, output)
-    return Watched(seconds, peak)
+    return Watched(seconds, peak, _cpu_of_children() - used)
+
+
+def _cpu_of_children() -> float:
+    """Seconds of processors of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def family(pid: int) -> list[int]:

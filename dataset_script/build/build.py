@@ -255,7 +255,8 @@ class _Job:
             "eval.yaml": render_eval_yaml(name, suite.profile.title, splits),
             MANIFEST: render_manifest(name, source, shards),
         }
-        write_index(self.work.staged, ((s.configuration, s.split, s.name, s.bytes) for s in shards))
+        index = (self.work.staged, tuple((s.configuration, s.split, s.name) for s in shards))
+        self.workers.run_all(write_index, [index], [0])
         for file, text in texts.items():
             (self.work.staged / file).write_text(text, encoding="utf-8")
 

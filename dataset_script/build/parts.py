@@ -118,10 +118,11 @@ class Part:
     """A part that was made: its published id, the sizes of its tables by configuration, and what there is to
     say.
 
-    A trajectory whose files give nothing has a part without tables.
+    A trajectory whose files give nothing has a part without tables. A build holds one for each run, so the
+    folder is a text: a path takes five times the memory.
     """
 
-    folder: Path
+    folder: str
     trajectory_id: str
     sizes: Mapping[str, int]
     left_out: tuple[Finding, ...]
@@ -129,7 +130,7 @@ class Part:
 
     def table(self, configuration: str) -> pa.Table:
         """One table of the part, mapped from its file."""
-        with pa.memory_map(str(self.folder / f"{configuration}.arrow")) as file:
+        with pa.memory_map(f"{self.folder}/{configuration}.arrow") as file:
             return pa.ipc.open_file(file).read_all()
 
 
@@ -174,7 +175,7 @@ def make_part(task: PartTask) -> Part:
     stored = {name: [(f.code, f.file, f.message) for f in findings] for name, findings in found.items()}
     (unfinished / _PART).write_text(json.dumps({"sizes": sizes, **stored}), encoding="utf-8")
     unfinished.rename(folder)
-    return Part(folder, _published_id(task), sizes, tuple(left_out), tuple(notes))
+    return Part(str(folder), _published_id(task), sizes, tuple(left_out), tuple(notes))
 
 
 def _published_id(task: PartTask) -> str:
@@ -273,7 +274,7 @@ def _write(table: pa.Table, path: Path) -> int:
 def _read(folder: Path, trajectory_id: str) -> Part:
     content = json.loads((folder / _PART).read_bytes())
     return Part(
-        folder,
+        str(folder),
         trajectory_id,
         content["sizes"],
         tuple(finding(*stored) for stored in content["left_out"]),

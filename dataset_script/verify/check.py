@@ -24,7 +24,7 @@ from core.files import atomic_write
 from core.hub import BESIDE_THE_DATA, INDEX, HubError, describe_failure
 from core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
 from dataset_script.build.output import code_version
-from dataset_script.by_id import IndexEntry, index_table
+from dataset_script.by_id import IndexEntry, index_schema, indexed, read_index
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import (
     Findings,
@@ -80,8 +80,10 @@ def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings)
     try:
         with pq.ParquetFile(folder / INDEX) as file:
             extra = (file.metadata.metadata or {}).keys() - OF_ARROW
-            same = file.read().equals(index_table(entries)) and not extra
-    except (pa.ArrowException, OSError):
+            same = file.schema_arrow.equals(index_schema()) and not extra
+        with (folder / INDEX).open("rb") as file:
+            same = same and list(read_index(file)) == indexed(entries)
+    except (pa.ArrowException, OSError, TypeError):
         same = False
     if not same:
         findings.add("index", INDEX)

@@ -194,7 +194,7 @@ class Facts:
         found = self._database.execute("SELECT shard, min(id), max(id) FROM facts GROUP BY shard")
         ids = {shard: (first, last) for shard, first, last in found}
         for number, shard in enumerate(self._shards):
-            place = (shard.configuration, shard.split, shard.name, shard.bytes)
+            place = (shard.configuration, shard.split, shard.name)
             yield IndexEntry(*place, *ids.get(number, (None, None)))
 
     def trajectories(self) -> Iterator[tuple[str, set[tuple[str, str]], dict[str, dict[str, Any]]]]:

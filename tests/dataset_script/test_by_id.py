@@ -141,7 +141,6 @@ def test_one_of_a_million_costs_the_hub_at_most_five_megabytes(tmp_path, monkeyp
             configuration,
             "test",
             f"data/{configuration}/test-{n:05d}-of-{SHARDS:05d}.parquet",
-            8_000_000,
             names[2 * n],
             names[2 * n + 1],
         )
@@ -168,12 +167,6 @@ def test_one_of_a_million_costs_the_hub_at_most_five_megabytes(tmp_path, monkeyp
         with pq.ParquetWriter(path, schema, write_statistics=["trajectory_id"]) as writer:
             for group in groups:
                 writer.write_table(pa.table([column(field, group) for field in schema], schema=schema))
-        entries = [
-            entry
-            if entry.file != file
-            else IndexEntry(*(configuration, "test", file, path.stat().st_size), ids[0], ids[-1])
-            for entry in entries
-        ]
     pq.write_table(index_table(entries), tmp_path / "index.parquet", **INDEX_OPTIONS)
     assert len(read_index(io.BytesIO((tmp_path / "index.parquet").read_bytes()))) == 2 * SHARDS
     with running_hub(monkeypatch) as hub:

@@ -147,8 +147,11 @@ def test_nothing_private_reaches_the_dataset(source, out, suite, make_cleaned, m
         "\n".join([f"{rows[0]},annotator_name", *(f"{row},CANARY annotator" for row in rows[1:])])
     )
     build(source.path, out, suite)
-    found = {path.relative_to(out / "data").as_posix(): everything(path) for path in out.rglob("*.parquet")}
-    assert {name.split("/")[0] for name in found} == set(CONFIGURATIONS)
+    found = {
+        path.relative_to(out).as_posix().removeprefix("data/"): everything(path)
+        for path in out.rglob("*.parquet")
+    }
+    assert {name.split("/")[0] for name in found} == {*CONFIGURATIONS, "index.parquet"}
     # what is published is found by this search, so it would find what is not
     for split in ("dev", "test"):
         text = found[f"trajectories/{split}-00000-of-00001.parquet"]
@@ -206,7 +209,7 @@ def test_builds_give_the_same_bytes_whatever_the_number_of_workers(
         made[name] = (contents(tmp_path / name), report.as_json())
     assert made["one"] == made["again"] == made["three"]
     assert (
-        len(made["one"][0]) == 3 + 12
+        len(made["one"][0]) == 4 + 12
     )  # texts; files of five configurations by split, judgments and annotations
 
 

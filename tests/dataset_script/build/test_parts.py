@@ -165,7 +165,7 @@ def test_a_part_that_is_there_is_not_made_again(source, task, reads):
 def test_a_part_that_was_not_finished_is_made_again(source, task, reads):
     source.put(DEV_1)
     part = make_part(task())
-    part.folder.rename(f"{part.folder}.unfinished")
+    Path(part.folder).rename(f"{part.folder}.unfinished")
     assert make_part(task()).table("trajectories").num_rows == 1
     assert len(reads) == 2
 
