@@ -46,8 +46,8 @@ class Annotation:
 
     ``annotator`` is an opaque id, None where it is not known. ``at`` is when the answers were given (aware of
     its time zone), ``seconds`` how long that took; None where not known. ``experiment`` is the released
-    ``exp_name``, kept so that a released file can be written again. ``own`` maps the suite's own questions to
-    the answers, without those that were not answered.
+    ``exp_name``, kept so that a released file can be written again, ``step`` the number of the step that
+    decided success, where marked. ``own`` maps the suite's own questions to the answers that were given.
     """
 
     trajectory_id: str
@@ -60,6 +60,7 @@ class Annotation:
     at: datetime | None = None
     seconds: float | None = None
     experiment: str = ""
+    step: int | None = None
     own: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def answer(self, question: str) -> str | None:
@@ -117,6 +118,8 @@ def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> l
         problems.append("at: has no time zone; write it with one, such as +00:00")
     if annotation.seconds is not None and not (math.isfinite(annotation.seconds) and annotation.seconds >= 0):
         problems.append("seconds: write a number from 0")
+    if annotation.step is not None and annotation.step < 0:
+        problems.append("step: write the number of a step, from 0")
     return problems
 
 
@@ -302,6 +305,7 @@ def _schema(own: Sequence[Question]) -> pa.Schema:
             ("at", pa.timestamp("us", tz="UTC")),
             ("seconds", pa.float64()),
             ("experiment", pa.string()),
+            ("step", pa.int64()),
             *((question.name, pa.string()) for question in own),
         ]
     )

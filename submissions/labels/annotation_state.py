@@ -400,9 +400,9 @@ def finished_annotations(state: AnnotationState, trajectory_id: str | None = Non
     """
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     return tuple(
-        Annotation(name, who, comment=saved.comment, at=saved.at, seconds=saved.seconds).with_answers(
-            _still_asked(state.questions, saved.answers)
-        )
+        Annotation(
+            name, who, comment=saved.comment, at=saved.at, seconds=saved.seconds, step=saved.step
+        ).with_answers(_still_asked(state.questions, saved.answers))
         for name in ids
         for who, saved in state.finished(name)
     )

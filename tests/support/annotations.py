@@ -81,6 +81,7 @@ def annotations(is_complete: bool = False, is_timed: bool = True, questions=None
     more = {
         "comment": st.text(st.characters(codec="utf-8"), max_size=20),
         "at": st.none() | TIMES,
+        "step": st.none() | st.integers(0, 1_000),
         "seconds": st.none() | st.floats(0, 1e6),
     }
     return st.builds(

@@ -44,6 +44,12 @@ def test_every_bad_field_is_named_at_once_and_no_answer_is_shown():
     assert "4711" not in "; ".join(found)
 
 
+def test_the_deciding_step_is_a_number_from_0_and_a_column_beside_the_comment():
+    assert problems_of(Annotation(IDS[0], step=-1)) == ["step: write the number of a step, from 0"]
+    (found,) = parse_parquet(write_parquet([Annotation(IDS[0], step=7)]))
+    assert found.step == 7
+
+
 @pytest.mark.parametrize("seconds", [-0.1, float("inf")])
 def test_a_duration_is_a_number_from_0(seconds):
     assert problems_of(Annotation(IDS[0], seconds=seconds)) == ["seconds: write a number from 0"]
