@@ -42,8 +42,8 @@ RELEASED_ANSWERS: Final = MappingProxyType(
 
 MOST_ANSWERS: Final = 8
 """Unsure has the digit behind the last answer."""
-PAGE_KEYS: Final = "cdfgjkstu"
-"""Keys that the page of annotators has for something else than an answer, now or soon."""
+PAGE_KEYS: Final = "cdfgjkqstu"
+"""Keys that the pages of annotators have for something else than an answer."""
 RESERVED_NAMES: Final = frozenset(
     {
         "agent", "annotation", "annotator", "annotator_name", "at", "benchmark", "comment", "exp_name",

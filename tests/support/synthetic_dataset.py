@@ -105,8 +105,11 @@ def make_dataset(
 
 
 def _small_tables(out: Path, suite: Suite, ids: set[str], said: Sequence[DevLabels]) -> list[Shard]:
-    annotations = tuple(annotation_row(found) for found in said if found.trajectory_id in ids)
-    shards = [write_rows(RowsTask(out, "annotations", "dev", annotations, None))] if annotations else []
+    asked = suite.questions
+    annotations = tuple(annotation_row(found, asked) for found in said if found.trajectory_id in ids)
+    shards = (
+        [write_rows(RowsTask(out, "annotations", "dev", annotations, None, asked))] if annotations else []
+    )
     tasks = load_tasks(suite)
     for split in SPLITS:
         if rows := tuple(task_row(task) for task in tasks if task.split == split):

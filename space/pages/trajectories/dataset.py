@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 from core.settings import Settings
 from core.suite import Suite
+from core.suites.questions import Question, default_questions
 from dataset_script import sample
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, PublishedDataset
@@ -154,6 +155,7 @@ class Story:
     answer: str | None
     runs: tuple[TrajectoryEntry, ...]
     experts: tuple[Expert, ...]
+    questions: tuple[Question, ...]
     judges: tuple[JudgeVerdict, ...]
 
 
@@ -227,6 +229,7 @@ class Explorer:
             entry = opened.index.by_id[trajectory_id]
             submitted = self._submitted.of_suite(opened.suite)
             with_a_page = {row.id for row in self._service.board().rows}
+            questions = self._questions(opened.suite)
             return Story(
                 entry=entry,
                 suite=opened.suite,
@@ -235,9 +238,14 @@ class Explorer:
                 steps=self._steps(opened, trajectory_id),
                 answer=opened.answer(trajectory_id),
                 runs=opened.index.of_task(entry),
-                experts=experts_of(opened.dataset, entry),
+                experts=experts_of(opened.dataset, entry, questions),
+                questions=questions,
                 judges=judges_of(opened.dataset, entry, submitted, with_a_page),
             )
+
+    def _questions(self, suite: str) -> tuple[Question, ...]:
+        """What annotators of a suite are asked; the paper's where it is another one than that scored here."""
+        return self.served.questions if suite == self.served.name else default_questions()
 
     def blind_story(self, trajectory_id: str) -> BlindStory:
         """One trajectory for somebody who shall judge it: what experts and judges said is not even read."""

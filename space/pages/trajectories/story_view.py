@@ -54,7 +54,6 @@ class StoryView:
     previous: str | None
     next: str | None
 
-    label_titles: ClassVar[Mapping[str, str]] = LABEL_TITLES
     optimality: ClassVar[Mapping[int, str]] = OPTIMALITY
     states: ClassVar[Mapping[str, str]] = STATES
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from core.suites.questions import Question
 from core.vocabulary import LABELS
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.board.board import Board, BoardRow
@@ -146,10 +147,14 @@ STATES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """An annotation of a dev trajectory; the first is the one that judges are scored on."""
+    """An annotation of a dev trajectory; the first is the one that judges are scored on.
+
+    ``own`` maps the suite's own questions to the answers, None where there is none.
+    """
 
     annotation: int
     said: Labels
+    own: Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +174,19 @@ class JudgeVerdict:
     differs: bool | None
 
 
-def experts_of(dataset: PublishedDataset, entry: TrajectoryEntry) -> tuple[Expert, ...]:
-    """The annotations of a dev trajectory, the primary one first; none for any other."""
+def experts_of(
+    dataset: PublishedDataset, entry: TrajectoryEntry, questions: Sequence[Question]
+) -> tuple[Expert, ...]:
+    """The annotations of a dev trajectory, the primary one first; none for any other.
+
+    A dataset may be older than some of the suite's ``questions``.
+    """
     if entry.split != DEV or entry.labels is None:
         return ()
-    rows = dataset.rows_of("annotations", entry.trajectory_id, ["annotation", *ANSWERS])
-    found = sorted((Expert(row["annotation"], labels_of(row)) for row in rows), key=lambda e: e.annotation)
-    return tuple(found) or (Expert(1, entry.labels),)
+    rows = dataset.rows_of("annotations", entry.trajectory_id)
+    own = [question.name for question in questions if question.is_own]
+    found = [Expert(r["annotation"], labels_of(r), {name: r.get(name) for name in own}) for r in rows]
+    return tuple(sorted(found, key=lambda expert: expert.annotation)) or (Expert(1, entry.labels, {}),)
 
 
 def judges_of(

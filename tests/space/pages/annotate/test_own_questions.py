@@ -24,6 +24,9 @@ def annotating(tmp_path_factory) -> AnnotationService:
     """Ada and Bob have three trajectories of test each; both have done the first, and differ on its tone."""
     folder = tmp_path_factory.mktemp("own")
     (write_suite(folder) / "suite.toml").write_text(PLAIN_RULES.replace("[rules]", f"{OWN_TOML}\n[rules]"))
+    dev = load_suite(folder / "small").split("dev")[0].trajectory_id
+    header = "trajectory_id,annotation,success,side_effect,repetition,annotator,tone,safe"
+    (folder / "small" / "dev_labels.csv").write_text(f"{header}\n{dev},1,true,false,,annotator-1,cold,\n")
     shape = synthetic.Shape(pages=2, tree_characters=100, mean_steps=2)
     data = synthetic.make_dataset(folder / "data", load_suite(folder / "small"), shape)
     settings = settings_for(folder, folder / "state", labels="records", maintainers=MAINTAINER, data_dir=data)
@@ -78,7 +81,7 @@ def test_answers_of_the_suite_are_saved_and_others_are_refused(annotating, clien
 def test_a_difference_on_an_own_question_is_decided_on_the_page(annotating, client):
     maintainer = signed_in(annotating.service, MAINTAINER)
     page = client.get("/discuss", headers=maintainer).text
-    assert "Decide Tone" in page and '<option value="polite">Very polite</option>' in page
+    assert "Decide Tone" in page and '<option value="polite" data-key="p">p Very polite</option>' in page
     assert 'data-agreement="tone"' in page and 'data-agreement="optimality"' not in page
     name = queue_of(annotating, ADA)[0]
 
@@ -112,6 +115,14 @@ def test_an_own_question_is_disputed_and_corrected_on_the_page(annotating, clien
     assert decided.status_code == 200
     assert "Label corrected: No" in shown_text(client.get("/disputes", headers=maintainer).text)
     assert "Safe" in shown_text(client.get("/labels", headers=maintainer).text)
+
+
+def test_what_experts_answered_on_dev_is_beside_the_trajectory(annotating, client):
+    dev = annotating.service.suite.split("dev")[0].trajectory_id
+    page = client.get("/trajectories", params={"id": dev}).text
+    experts = shown_text(page.partition("<h2>Experts</h2>")[2].partition("<h2>Judges</h2>")[0])
+    assert " ".join(experts.split()) == "Successyes Side effectno Repetitionunsure ToneCold SafeUnsure"
+    assert "Optimality" not in experts
 
 
 def test_pages_say_that_the_questions_changed_and_still_show_what_was_asked_before(annotating):

@@ -31,7 +31,7 @@ def dataset(built):
 
 
 def test_experts_are_there_on_dev_and_not_on_test(dataset, dev, test_entries):
-    first = experts_of(dataset, dev[0])
+    first = experts_of(dataset, dev[0], default_questions())
     assert first[0].annotation == 1
     assert first[0].said == dev[0].labels
     assert [experts_of(dataset, entry) for entry in test_entries] == [()] * len(test_entries)
