@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from core.settings import Settings
+from core.suites.questions import default_questions
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import Labels
 from space.pages.trajectories.verdicts import (
@@ -34,7 +35,9 @@ def test_experts_are_there_on_dev_and_not_on_test(dataset, dev, test_entries):
     first = experts_of(dataset, dev[0], default_questions())
     assert first[0].annotation == 1
     assert first[0].said == dev[0].labels
-    assert [experts_of(dataset, entry) for entry in test_entries] == [()] * len(test_entries)
+    assert [experts_of(dataset, entry, default_questions()) for entry in test_entries] == [()] * len(
+        test_entries
+    )
 
 
 def test_every_judge_of_the_dataset_is_there_with_the_rule_based_one_first(dataset, entries):
