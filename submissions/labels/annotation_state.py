@@ -238,6 +238,13 @@ class AnnotationState:
         ]
         return tuple(sorted(tasks, key=lambda task: task.order))
 
+    def has_open(self, annotator: str) -> bool:
+        """Whether somebody has anything left to finish; from the end, where it is most likely."""
+        return any(
+            self.is_assigned(name, annotator) and not self.is_done(name, annotator)
+            for name in reversed(self.queues.get(annotator, ()))
+        )
+
     def blind_items(self, annotator: str) -> frozenset[str]:
         """What somebody has yet to answer, or may yet undo: nobody's opinion on it is for them."""
         return frozenset(
@@ -322,7 +329,7 @@ def fold_annotations(
                 saved[key] = _saved_answers(event)
                 if body["is_done"] and not was_done:
                     last_done[key[1]] = key[0]
-                    if all(task.is_done for task in state().queue(key[1])):
+                    if not state().has_open(key[1]):
                         del last_done[key[1]]
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
