@@ -147,7 +147,7 @@ def _databases_begin_as_copies(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def _commands_are_built_once():
-    """Typer makes the commands of a package out of their functions again for every call of its `CliRunner`."""
+    """Typer makes the commands out of their functions again for every call of its `CliRunner`."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
         yield

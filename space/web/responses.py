@@ -1,11 +1,12 @@
 """Responses made once and served often: a body with its gzip and ETag, and the pages' styles and scripts.
 
-Styles and scripts are joined and named by their content, so that browsers keep them for good. A template
-names what it needs beyond the common files::
+A template names what it needs beyond the common files::
 
     {% set assets = ["htmx", "sheet", "judge"] %}
 
-and gets ``static/sheet.css`` and ``static/judge.css`` as one file, and ``static/judge.js`` where it exists.
+and gets ``static/sheet.css`` and ``static/judge.css`` in its head, since a browser paints nothing before
+styles in files have come, and ``static/judge.js``, where it exists, as a script. Scripts are joined and named
+by their content, so that browsers keep them for good.
 """
 
 import gzip
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
+from markupsafe import Markup
 
 SMALLEST_WORTH_PACKING = 1_000
 
@@ -82,7 +84,7 @@ COMMON: Final = ("tokens", "style", "theme", "account")
 HTMX: Final = "htmx"
 _HTMX_SCRIPTS: Final = ("vendor/htmx.min", "forms")
 FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
-MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+SCRIPT: Final = "text/javascript; charset=utf-8"
 
 
 class StaticAssets:
@@ -92,35 +94,38 @@ class StaticAssets:
         self._folder, self._lock = folder, threading.Lock()
         self._answers: dict[str, CachedResponse] = {}
         self._addresses: dict[tuple[str, ...], str | None] = {}
+        self._styles: dict[tuple[str, ...], Markup] = {}
 
-    def styles(self, assets: Sequence[str] = ()) -> list[str]:
-        """The addresses of the style files of a page: the common one and its own."""
-        own = [name for name in assets if name not in COMMON]
-        return self._addresses_of([COMMON, own], "css")
+    def style(self, assets: Sequence[str] = ()) -> Markup:
+        """The styles of a page, for its ``<style>``: the common ones and its own."""
+        names = tuple(f"{name}.css" for name in dict.fromkeys((*COMMON, *assets)))
+        with self._lock:
+            if names not in self._styles:
+                self._styles[names] = Markup(self._joined(names))
+            return self._styles[names]
 
     def scripts(self, assets: Sequence[str] = ()) -> list[str]:
         """The addresses of the scripts of a page: the common ones (with HTMX where asked for) and its own."""
         common = (*COMMON, *_HTMX_SCRIPTS) if HTMX in assets else COMMON
         own = [name for name in assets if name not in (*COMMON, HTMX)]
-        return self._addresses_of([common, own], "js")
-
-    def _addresses_of(self, groups: Sequence[Sequence[str]], suffix: str) -> list[str]:
-        addresses = [self._address(tuple(f"{name}.{suffix}" for name in group)) for group in groups]
-        return [address for address in addresses if address]
+        groups = (tuple(f"{name}.js" for name in group) for group in (common, own))
+        return [address for names in groups if (address := self._address(names))]
 
     def _address(self, names: tuple[str, ...]) -> str | None:
-        """Where these files are served as one; None where none of them is there."""
+        """Where these scripts are served as one; None where none of them is there."""
         with self._lock:
             if names not in self._addresses:
-                files = [self._folder / name for name in names]
-                texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
-                self._addresses[names] = self._add(texts, names[0].rpartition(".")[2]) if texts else None
+                text = self._joined(names)
+                self._addresses[names] = self._add(text.encode()) if text else None
             return self._addresses[names]
 
-    def _add(self, texts: Sequence[str], suffix: str) -> str:
-        body = "\n".join(texts).encode()
-        path = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.{suffix}"
-        self._answers[path] = CachedResponse.of(body, MEDIA_TYPES[suffix])
+    def _joined(self, names: Sequence[str]) -> str:
+        files = [self._folder / name for name in names]
+        return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
+
+    def _add(self, body: bytes) -> str:
+        path = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.js"
+        self._answers[path] = CachedResponse.of(body, SCRIPT)
         return path
 
     def router(self) -> APIRouter:

@@ -58,7 +58,8 @@ def test_a_page_has_its_content_its_menu_and_its_style_before_any_script_has_run
     page = client.get("/about").text
     assert "<title>About · Our Bench</title>" in page
     assert '<a href="/about" aria-current="page">About</a>' in page
-    assert page.index('rel="stylesheet" href="/bundles/') < page.index("<body")
+    assert page.index("<style>") < page.index("body {") < page.index("</style>") < page.index("<body")
+    assert 'rel="stylesheet"' not in page  # nothing is painted before such a file has come
     assert '<p class="lead">first</p>' in page
 
 
@@ -173,28 +174,30 @@ def test_a_page_gets_the_common_files_and_its_own(tmp_path):
     def texts(addresses) -> list[str]:
         return [client.get(address).text for address in addresses]
 
-    assert texts(static.styles(["htmx", "judge"])) == ["/* style.css */", "/* judge.css */"]
+    assert static.style(["htmx", "judge"]) == "/* style.css */\n/* judge.css */"
     assert texts(static.scripts(["htmx", "judge"])) == ["/* theme.js */\n/* forms.js */", "/* judge.js */"]
     assert texts(static.scripts(["judge"])) == ["/* theme.js */", "/* judge.js */"]
-    assert texts(static.styles()) == ["/* style.css */"]
-    assert "immutable" in client.get(static.styles()[0]).headers["cache-control"]
-    assert client.get("/bundles/0000.css").status_code == 404
+    assert static.style() == "/* style.css */"
+    assert "immutable" in client.get(static.scripts()[0]).headers["cache-control"]
+    assert client.get("/bundles/0000.js").status_code == 404
 
 
-def test_files_are_named_by_their_content(tmp_path):
-    (tmp_path / "style.css").write_text("p {}")
+def test_scripts_are_named_by_their_content(tmp_path):
+    (tmp_path / "judge.js").write_text("1;")
     (tmp_path / "theme.js").write_text("1;")
     first = StaticAssets(tmp_path)
-    assert first.styles() == StaticAssets(tmp_path).styles()
-    (tmp_path / "style.css").write_text("p { margin: 0 }")
-    assert StaticAssets(tmp_path).styles() != first.styles()
-    assert StaticAssets(tmp_path).scripts() == first.scripts()
+    assert first.scripts(["judge"]) == StaticAssets(tmp_path).scripts(["judge"])
+    (tmp_path / "judge.js").write_text("2;")
+    common, own = StaticAssets(tmp_path).scripts(["judge"])
+    assert common == first.scripts()[0]
+    assert own != first.scripts(["judge"])[1]
 
 
-def test_our_styles_have_balanced_braces():
+def test_our_styles_have_balanced_braces_and_stay_inside_their_element():
     for file in STATIC.glob("*.css"):
         text = file.read_text(encoding="utf-8")
         assert text.count("{") == text.count("}"), file.name
+        assert "</" not in text, file.name
 
 
 def test_every_asset_that_a_template_names_is_there():

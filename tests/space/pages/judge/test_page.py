@@ -158,7 +158,7 @@ def test_every_row_of_the_official_board_has_a_page(tmp_path, label):
     for row in service.board().rows:
         html = client.get(link_to("/judge", id=row.id, label=label)).text
         assert f"<h1>{row.judge}</h1>" in html
-        assert ("judge-figures" in html) == bool(row.labels[label])
+        assert ('class="sheet judge-figures' in html) == bool(row.labels[label])
 
 
 def test_a_label_that_the_judge_does_not_answer_leads_to_those_it_does(public):
