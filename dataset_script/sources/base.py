@@ -204,6 +204,11 @@ def is_inside(path: Path, folder: Path) -> bool:
     return _is_in(path, _boundary(folder))
 
 
+def root_of(folder: Path) -> Path:
+    """What no picture and no link of a source may lead out of: its folder, or that of a log in one file."""
+    return folder.parent if folder.is_file() else folder
+
+
 def find_links_out(folder: Path) -> frozenset[Path]:
     """The links under a source's folder that lead out of it. One that stays inside is none of them."""
     boundary, waiting, found = _boundary(folder), [os.fspath(folder)], []

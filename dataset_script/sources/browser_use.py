@@ -48,6 +48,7 @@ from dataset_script.sources.base import (
     link_names,
     numbered_ids,
     read_json_object,
+    root_of,
     valid_text,
 )
 
@@ -87,8 +88,7 @@ class BrowserUseSource:
 
     @property
     def root(self) -> Path:
-        """What no picture and no link may lead out of."""
-        return self.folder.parent if self.folder.is_file() else self.folder
+        return root_of(self.folder)
 
     def list(self) -> SourceListing:
         """List the runs, by name; only the beginning of each file is looked at. Raises SourceError."""

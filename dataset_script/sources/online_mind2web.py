@@ -38,6 +38,7 @@ from dataset_script.sources.base import (
     link_names,
     numbered_ids,
     read_json_object,
+    root_of,
     valid_text,
 )
 
@@ -77,8 +78,7 @@ class OnlineMind2WebSource:
 
     @property
     def root(self) -> Path:
-        """What no picture and no link may lead out of."""
-        return self.folder.parent if self.folder.is_file() else self.folder
+        return root_of(self.folder)
 
     def list(self) -> SourceListing:
         """List the runs, by name, without reading them. Raises SourceError when there is none.

@@ -8,6 +8,7 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
+from core.suites.profile import SuiteProfile
 from space.pages.leaderboard.page import build_leaderboard_router
 from space.services import Services
 from space.web.frame import PageFrame
@@ -39,7 +40,7 @@ def many_judges():
 def long_board():
     """The address of the page over the board, served from a thread."""
     found = many_judges()
-    suite = SimpleNamespace(split=lambda name: [])
+    suite = SimpleNamespace(split=lambda name: [], profile=SuiteProfile())
     service = SimpleNamespace(board=lambda: found, read_only_reason=None, suite=suite)
     static = StaticAssets()
     app = FastAPI()
