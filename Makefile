@@ -16,7 +16,7 @@ KEEP_MEMORY = MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456
 KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=
 INSTALL = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench size pictures record-sample clean
+.PHONY: demo test lint format bench size docs pictures record-sample clean
 
 demo: $(ENV)/.installed
 	-$(ENV)/bin/python -m leaderboard labels
@@ -39,6 +39,10 @@ bench: $(TEST_ENV)/.installed
 # Modules, lines, entries of folders, and the modules that an upload and a run of a judge pass.
 size: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/python -m bench.size
+
+# The documentation, into site/, which the Space then serves under /docs. A dead link is an error.
+docs: $(TEST_ENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(TEST_ENV)/bin/python -m mkdocs build --strict
 
 # The README's pictures of the Space.
 pictures: $(TEST_ENV)/.installed

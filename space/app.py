@@ -11,9 +11,11 @@ from gradio.utils import get_upload_folder
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Mount
 
+from core.files import project_file
 from core.settings import Settings
+from core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
-from space.api.docs import ABOUT_REST, build_api_router
+from space.api.docs import ABOUT_REST, Documentation, build_api_router
 from space.api.submissions import build_submission_router
 from space.auth.oauth import SignInPage, build_auth_router, build_login
 from space.gradio_app.app import TEMPORARY_FILES_SECONDS, mount_gradio
@@ -124,6 +126,8 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile)
     add_routes(app, services, pages)
     first_page = FirstPage(services, pages)
+    if (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL:
+        app.mount("/docs", Documentation(site, on_space))
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, SignInPage(pages)))

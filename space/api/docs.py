@@ -3,14 +3,19 @@
 Not by Swagger UI or ReDoc: those are scripts of more than a megabyte, without which nothing is drawn.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from markupsafe import Markup, escape
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
+from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.frame import PageFrame
 
 PATH: Final = "/api"
@@ -144,3 +149,24 @@ def _merged(document: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str,
         required = [*found["required"], *each.get("required", [])]
         found = {**found, **each, "properties": properties, "required": required}
     return found
+
+
+class Documentation(StaticFiles):
+    """The built documentation (`make docs`) under ``/docs``, whose own inline scripts are allowed by hash."""
+
+    def __init__(self, folder: Path, on_space: bool) -> None:
+        super().__init__(directory=folder, html=True)
+        self._on_space = on_space
+
+    def file_response(
+        self,
+        full_path: os.PathLike[str] | str,
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        if Path(full_path).suffix == ".html":
+            hashes = script_hashes(Path(full_path).read_text(encoding="utf-8"))
+            response.headers[POLICY] = content_policy(self._on_space, hashes)
+        return response

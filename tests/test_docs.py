@@ -1,0 +1,67 @@
+"""The documentation: built strictly, complete, served under /docs, its arithmetic and its commands right."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from arb.__main__ import PACKAGES
+from space.api.docs import Documentation
+from space.operations.security import script_hashes
+
+REPOSITORY = Path(__file__).parents[1]
+DOCS = REPOSITORY / "docs"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(site) -> TestClient:
+    app = Starlette()
+    app.mount("/docs", Documentation(site, on_space=False))
+    return TestClient(app)
+
+
+def test_every_page_of_the_folder_and_of_the_code_is_built_and_every_link_leads_somewhere(site):
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+    generated = {f"reference/{name}.html" for name in ("commands", "rest", "judges", "results", "python")}
+    assert pages == {f"{path.stem}.html" for path in DOCS.glob("*.md")} | generated | {"404.html"}
+    text = (site / "reference" / "commands.html").read_text()
+    assert all(f"arb {name}" in text for name in PACKAGES)
+    assert 'id="post-apisubmissions"' in (site / "reference" / "rest.html").read_text()
+
+
+def test_a_page_is_served_with_a_policy_that_allows_its_own_scripts_alone(client):
+    answer = client.get("/docs/")
+    hashes = script_hashes(answer.text)
+    assert answer.status_code == 200 and hashes
+    policy = answer.headers["content-security-policy"]
+    assert all(each in policy for each in hashes) and "unsafe-inline'; script" not in policy
+    scripts = re.search(r"script-src ([^;]*)", policy)[1]
+    assert "unsafe" not in scripts
+    assert not re.search(
+        r'(src|href)="https?://[^"]+\.(js|css|woff2?)"', answer.text
+    )  # nothing from elsewhere
+
+
+@pytest.mark.parametrize("path", ["../README.md", "..%2fREADME.md", "%2e%2e/pyproject.toml", "absent.html"])
+def test_nothing_outside_of_the_built_folder_is_served(client, path):
+    assert client.get(f"/docs/{path}").status_code == 404
+
+
+def test_the_arithmetic_of_read_the_board_is_that_of_the_code():
+    text = (DOCS / "read_the_board.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert sum("assert" in block for block in blocks) >= 4
+    exec(compile("\n".join(blocks), "read_the_board.md", "exec"), {})
