@@ -81,18 +81,25 @@ def judge(name: str, out: str | Path, **options: Any) -> pd.DataFrame:
     return pd.read_json(Path(out) / "predictions.jsonl", lines=True)
 
 
-def score(file: File, split: str = "dev", suite: str | None = None, policy: str = "strict") -> pd.DataFrame:
+def score(
+    file: File,
+    split: str = "dev",
+    suite: str | None = None,
+    policy: str = "strict",
+    labels: str | Path | None = None,
+) -> pd.DataFrame:
     """Precision, recall, F1 and kappa with 95 % intervals over tasks: overall, by benchmark and by agent.
 
     A row for each label and group, as ``arb leaderboard score``. ``policy`` strict counts no verdict as no,
-    published leaves it out. Raises ValueError with every problem of the file, or where there are no labels.
+    published leaves it out. ``labels`` names a file of annotations; left out, ``ARB_LABELS`` says where they
+    are. Raises ValueError with every problem of the file, or where there are no labels.
     """
     import pandas as pd
 
     from leaderboard.report import score_report
 
-    chosen, labels = _suite_and_labels(split, suite)
-    report = score_report(_aligned(file, chosen, split), labels, policy)
+    chosen, known = _suite_and_labels(split, suite, labels)
+    report = score_report(_aligned(file, chosen, split), known, policy)
     rows = [
         {"label": label, "group": group, "name": name, **_cell(cell)}
         for label, found in report["labels"].items() if found is not None
@@ -114,11 +121,12 @@ def compare(
     suite: str | None = None,
     label: str = "success",
     metric: str = "precision",
+    labels: str | Path | None = None,
 ) -> pd.DataFrame:
     """Each pair of prediction files: the difference of a metric over the same tasks, with its 95 % interval.
 
-    ``p_accuracy`` is McNemar's exact test of equal accuracy. Files are numbered from 0 where they are
-    DataFrames. Raises ValueError with every problem of the files.
+    ``p_accuracy`` is McNemar's exact test of equal accuracy, ``labels`` is as for `score`. Files are numbered
+    from 0 where they are DataFrames. Raises ValueError with every problem of the files.
     """
     from itertools import combinations
 
@@ -131,13 +139,13 @@ def compare(
 
     if len(files) < 2:
         raise ValueError("compare takes two prediction files or more")
-    chosen, labels = _suite_and_labels(split, suite)
+    chosen, known = _suite_and_labels(split, suite, labels)
     names = [_name(file, number) for number, file in enumerate(files)]
     columns = [verdicts_of(_aligned(file, chosen, split), label) for file in files]
     if missing := [name for name, column in zip(names, columns, strict=True) if column is None]:
         raise ValueError(f"no verdict on {label} in {', '.join(missing)}")
-    truth = labels.primary[label]
-    tasks, _ = cluster_codes(task_names(labels), len(truth))
+    truth = known.primary[label]
+    tasks, _ = cluster_codes(task_names(known), len(truth))
     resampled = resample_judges(columns, truth, tasks, [np.ones(len(truth), dtype=bool)], seed=SEED)
     rows = []
     for first, second in combinations(range(len(files)), 2):
@@ -152,7 +160,7 @@ def compare(
             }
         )  # fmt: skip
     table = pd.DataFrame(rows)
-    table.attrs = {"label": label, "metric": metric, "split": split, "label_version": labels.version}
+    table.attrs = {"label": label, "metric": metric, "split": split, "label_version": known.version}
     return table
 
 
@@ -210,12 +218,12 @@ def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _suite_and_labels(split: str, suite: str | None) -> tuple[Suite, LabelSet]:
+def _suite_and_labels(split: str, suite: str | None, labels: str | Path | None) -> tuple[Suite, LabelSet]:
     from core.settings import Settings
     from core.suite import load_suite
     from leaderboard.labels.labels import load_labels
 
-    settings = Settings()
+    settings = Settings() if labels is None else Settings(labels=f"csv:{labels}")
     chosen = load_suite(suite or settings.suite)
     return chosen, load_labels(chosen, split, settings)
 

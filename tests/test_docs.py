@@ -65,3 +65,18 @@ def test_the_arithmetic_of_read_the_board_is_that_of_the_code():
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     assert sum("assert" in block for block in blocks) >= 4
     exec(compile("\n".join(blocks), "read_the_board.md", "exec"), {})
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_the_top_and_shows_estimates_and_plots(tmp_path, monkeypatch):
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    notebook = nbformat.read(DOCS / "verdicts_to_estimate.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells)  # made anew by whoever runs it
+    kernel = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=300, resources=kernel).execute()
+    kinds = [set(each.get("data", ())) for cell in notebook.cells for each in cell.get("outputs", ())]
+    assert sum("image/png" in kind for kind in kinds) == 2
+    assert sum("text/html" in kind for kind in kinds) == 4  # the DataFrames
