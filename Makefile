@@ -19,6 +19,7 @@ INSTALL = -m pip install --quiet --disable-pip-version-check
 .PHONY: demo test lint format bench size docs pictures record-sample clean
 
 demo: $(ENV)/.installed
+	$(ENV)/bin/python -m dataset_script get --sample
 	-$(ENV)/bin/python -m leaderboard labels
 	$(ENV)/bin/python -m space serve
 

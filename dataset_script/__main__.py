@@ -9,6 +9,7 @@ import typer
 from core.cli import new_command, plain_console, stop, stopped_like_ctrl_c
 from core.console import printable, text_table
 from dataset_script import commands, hub
+from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION
 
 if TYPE_CHECKING:
     from core.predictions.findings import Finding
@@ -29,6 +30,85 @@ app.command()(hub.show)
 @app.callback()
 def _about() -> None:
     """The published dataset: build it from recorded runs, list the suites."""
+
+
+@app.command()
+def get(
+    out: Annotated[Path, typer.Option(help="The dataset's folder.")] = Path("agent-reward-bench"),
+    released: Annotated[
+        Path | None,
+        typer.Option(help="Where the released files are fetched to; in ARB_CACHE_DIR if left out."),
+    ] = None,
+    benchmark: Annotated[list[str] | None, typer.Option(help="Only this benchmark (again for more).")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Only this agent (again for more).")] = None,
+    repo: Annotated[str, typer.Option(help="Dataset repository in the released layout.")] = RELEASED_REPO,
+    revision: Annotated[str, typer.Option(help="Commit, branch or tag.")] = RELEASED_REVISION,
+    suite: Annotated[str, typer.Option(help="The suite that it is.")] = "agent-reward-bench",
+    sample: Annotated[
+        bool,
+        typer.Option("--sample", help="The sample that ships with the code, where nothing is."),
+    ] = False,
+) -> None:
+    """Get the benchmark: fetch, build and verify it, then put it in place.
+
+    38 GB to fetch, less with --benchmark or --agent. It is put in place whole or not at all, and stopped
+    it goes on from there when run again. A dataset that was built is replaced, the sample too, never by it.
+
+    Exit code 0: it is there; 1: something could not be had or is wrong with it; 2: it cannot run as given.
+    """
+    from core.cli import read_settings
+    from core.suite import load_suite
+    from dataset_script.build.output import OutputError, check_replaceable, put_in_place
+
+    if sample:
+        _put_sample(out)
+        return
+    released = released or read_settings().cache_dir.expanduser() / "released"
+    try:
+        check_replaceable(out, released)
+    except OutputError as problem:
+        stop(str(problem))
+    typer.echo(f"1 of 3: fetching {repo} into {released}", err=True)
+    hub.fetch(released, repo, revision, benchmark, agent, None)
+    typer.echo("2 of 3: building", err=True)
+    left_out = [
+        each.trajectory_id
+        for each in load_suite(suite).trajectories
+        if (benchmark and each.benchmark not in benchmark) or (agent and each.agent not in agent)
+    ]
+    staged = out.absolute().with_name(f".{out.absolute().name}.get")
+    try:
+        commands.build(released, staged, suite=suite, allow_missing=left_out)
+    except typer.Exit as ended:
+        if ended.exit_code != commands.DAMAGED_FILES:  # built, without the files that are broken as released
+            raise
+    typer.echo("3 of 3: verifying", err=True)
+    commands.verify(str(staged), allow_missing=left_out)
+    put_in_place(staged, out)
+    typer.echo(
+        f"{out} holds the benchmark: load_dataset({str(out)!r}). {released} is needed only to get more "
+        "without fetching again. Next: `python -m judges plan simplified-axtree --split dev`"
+    )
+
+
+def _put_sample(out: Path) -> None:
+    """The sample's folder, where there is none: nothing that was built is ever replaced by it."""
+    import shutil
+
+    from dataset_script import sample
+    from dataset_script.build.output import put_in_place
+
+    if out.exists():
+        typer.echo(f"{out} is there and stays as it is", err=True)
+        return
+    staged = out.absolute().with_name(f".{out.absolute().name}.get")
+    shutil.copytree(Path(sample.__file__).parent / "data", staged, dirs_exist_ok=True)
+    put_in_place(staged, out)
+    typer.echo(
+        f"{out} holds the sample: 72 recordings of scripted agents, no benchmark data. "
+        "`python -m dataset_script get` puts the benchmark in its place",
+        err=True,
+    )
 
 
 @app.command()

@@ -133,8 +133,13 @@ class Folder:
 
 
 def dataset_folders(data_dir: Path, suite: Suite) -> tuple[Folder, ...]:
-    """The built dataset where there is one, and the shipped sample, which is always there."""
-    paths = [data_dir] if (data_dir / MANIFEST).is_file() else []
+    """The built dataset where there is one, and the shipped sample, which is always there.
+
+    A copy of the sample, as `make demo` puts it where the dataset will be, is no other dataset.
+    """
+    manifest = data_dir / MANIFEST
+    is_other = manifest.is_file() and manifest.read_bytes() != (SAMPLE_DATA / MANIFEST).read_bytes()
+    paths = [data_dir] if is_other else []
     return tuple(Folder(path, suite) for path in (*paths, SAMPLE_DATA))
 
 
