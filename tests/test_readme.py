@@ -1,4 +1,8 @@
-"""Every command and every Python block of the README works as it stands there."""
+"""Every command and every Python block of the README and of the documentation works as it stands there.
+
+The guides have tests of their own: `test_new_suite_guide`, `test_own_agent_guide`, and the own judge's in
+`tests/judges/cli/test_certify.py`.
+"""
 
 import os
 import re
@@ -14,7 +18,16 @@ from bench.space import free_port, serving
 from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[1]
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+PAGES = ("README.md", *(f"docs/{page}.md" for page in ("score", "run_judges", "data", "operate", "speed")))
+
+
+def text_of(name: str) -> str:
+    return (REPOSITORY / name).read_text(encoding="utf-8")
+
+
+OWN_AGENT = text_of("docs/own_agent.md").partition("\n## More\n")[2]
+"""What follows its five commands."""
+TEXT = "\n".join([*map(text_of, PAGES), OWN_AGENT])
 ENDPOINT = "http://127.0.0.1:8000/v1"
 SPACE = "http://127.0.0.1:7860"
 """What the README calls the reader's endpoint and Space; the test has its own."""
@@ -23,13 +36,13 @@ PACKAGES = ("core", "dataset_script", "leaderboard", "judges", "submissions", "s
 
 def blocks(language: str) -> list[str]:
     """The fenced blocks of a language, from the top."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
 
 
 def commands() -> list[str]:
     """Every command line but the two of `make`, which CI runs itself, without its comment."""
     lines = [line.partition("  #")[0].strip() for block in blocks("bash") for line in block.splitlines()]
-    return [line for line in lines if line and not line.startswith("make ")]
+    return list(dict.fromkeys(line for line in lines if line and not line.startswith("make ")))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +63,7 @@ def _run(command: list[str], folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.shared
-def test_every_command_and_python_block_works_in_the_order_of_the_readme(checkout, tmp_path):
+def test_every_command_and_python_block_works_in_the_order_of_the_pages(checkout, tmp_path):
     found = commands()
     assert len(found) >= 5
     with LLMProcess() as endpoint:
@@ -65,22 +78,36 @@ def test_every_command_and_python_block_works_in_the_order_of_the_readme(checkou
             _run([sys.executable, "-c", block.replace(SPACE, url)], checkout)
 
 
-def test_every_setting_of_the_readme_is_one_of_the_class_and_the_other_way_round():
+def test_the_readme_is_read_in_a_few_minutes_and_shows_the_top_of_the_board():
+    from typer.testing import CliRunner
+
+    from leaderboard.__main__ import app
+
+    readme = text_of("README.md")
+    assert len(readme.splitlines()) <= 120
+    (shown,) = re.findall(r"^```text\n(.*?)^```", readme, flags=re.MULTILINE | re.DOTALL)
+    board = [line.rstrip() for line in CliRunner().invoke(app, ["board"]).stdout.splitlines()]
+    assert shown.splitlines() == board[2 : 2 + len(shown.splitlines())]
+
+
+def test_every_setting_that_is_named_is_one_of_the_class_and_the_other_way_round():
     from core.settings import Settings, variable_of
 
-    named = set(re.findall(r"`((?:ARB_|HF_TOKEN|DATABASE_URL|SPACE_|OAUTH_|OPENID_)\w*)`", README))
+    named = set(
+        re.findall(r"`((?:ARB_|HF_TOKEN|DATABASE_URL|SPACE_|OAUTH_|OPENID_)\w*)`", text_of("docs/operate.md"))
+    )
     assert named == {variable_of(field) for field in Settings.model_fields}
 
 
-def test_every_make_target_of_the_readme_exists():
+def test_every_make_target_that_is_named_exists():
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE))
-    assert set(re.findall(r"`?make ([a-z]+(?:-[a-z]+)*)", README)) <= targets
+    assert set(re.findall(r"`?make ([a-z]+(?:-[a-z]+)*)", TEXT)) <= targets
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/score.md"])
 def test_every_path_that_is_named_exists(name):
     text = re.sub(r"^```.*?^```", "", (REPOSITORY / name).read_text(), flags=re.MULTILINE | re.DOTALL)
     folders = "|".join((*PACKAGES, "tools", "bench", "docs", "tests"))
     named = set(re.findall(rf"[`(]((?:{folders})/[\w./-]*)[`)]", text))
-    assert len(named) > 10
+    assert named
     assert [path for path in sorted(named) if not (REPOSITORY / path).exists()] == []
