@@ -276,14 +276,34 @@ class EstimateSources:
         columns = self._verdicts.on(split).values()
         return [(column.name, column.judge) for column in columns if column.is_complete]
 
-    def view(self, split: str, judges: Sequence[str], n_labels: int) -> "EstimatesView | None":
-        """The estimates of each agent from the draw; None without labels or judges."""
-        rows, labels = rows_by_id(self._service.board()), self._verdicts.labels(split)
-        columns = {}
-        for name, judge in self.choices(split, judges):
-            if judge in judges:
-                found = self._verdicts.of(rows[judge]) if split == "test" else self._verdicts.on(split)[judge]
-                columns |= {name: found.success} if found is not None else {}
+    def values(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
+        """What the page shows of estimates: its choice of judges, and the estimates with those.
+
+        Where no judge of ``ids`` is offered for the split, the best ones stand in.
+        """
+        offered = self.choices(split, ids) if split else []
+        known = [row_id for _, row_id in offered]
+        judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
+        return {
+            "problems": [NO_JUDGE.format(row_id[:60]) for row_id in ids if row_id not in known],
+            "estimates": self._view(split, [each for each in offered if each[1] in judges], n_labels),
+            "splits": self.splits(),
+            "judges": judges,
+            "assisting": offered,
+            "default_judges": known[:N_DEFAULT],
+            "most_assisting": MOST_ASSISTING,
+            "counts_offered": [(f"{n} labels", n) for n in sorted({*OFFERED, n_labels})],
+            "n_labels": N_LABELS,
+            "seed": SEED,
+        }
+
+    def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> "EstimatesView | None":
+        """The estimates of each agent from the draw with judges (name, id); None without labels or judges."""
+        labels = self._verdicts.labels(split) if judges else None
+        rows, columns = rows_by_id(self._service.board()), {}
+        for name, row_id in judges:
+            found = self._verdicts.of(rows[row_id]) if split == "test" else self._verdicts.on(split)[row_id]
+            columns |= {name: found.success} if found is not None else {}
         if labels is None or not columns:
             return None
         agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
@@ -360,6 +380,10 @@ def benchmarks_of(service: SubmissionService) -> tuple[str, ...]:
     return (OVERALL, *known, *sorted(found - set(known)))
 
 
+_FORMATS = (kept_span, describe_kept, describe_rate, agent_title, benchmark_title)
+FORMATS: Final = {each.__name__: each for each in _FORMATS}
+
+
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /rates``, and ``POST`` with the files of its form, which gives the page with their estimates."""
     service, router = services.submissions, APIRouter()
@@ -383,19 +407,12 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         evaluators, problems = sources.find(query["by"])
         choices = sources.choices()
         known = {row_id for _, row_id in choices}
-        training_axis, training = view_training(
-            map(services.verdicts.with_figures, service.board().ranking("success"))
-        )
-        split = query["split"]
-        assisting = estimates.choices(split, query["judges"]) if split else []
-        default_judges = [row_id for _, row_id in assisting[:N_DEFAULT]]
-        known_judges = {row_id for _, row_id in assisting}
-        problems += [NO_JUDGE.format(judge[:60]) for judge in query["judges"] if judge not in known_judges]
-        judges = [judge for judge in query["judges"] if judge in known_judges][:MOST_ASSISTING]
-        judges = judges or default_judges
-        return {
+        ranked = service.board().ranking("success")
+        training_axis, training = view_training(map(services.verdicts.with_figures, ranked))
+        found = FORMATS | estimates.values(query["split"], query["judges"], query["labels"])
+        return found | {
             "view": view_rates(evaluators, query["benchmark"]) if evaluators else None,
-            "problems": problems,
+            "problems": [*problems, *found["problems"]],
             "query": query,
             "unknown": unknown,
             "labels_are_public": service.labels_for_public_figures() is not None,
@@ -404,23 +421,9 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
             "choices": choices,
             "default": sources.default(),
             "most": MOST_EVALUATORS,
-            "estimates": estimates.view(split, judges, query["labels"]) if split else None,
-            "splits": estimates.splits(),
-            "judges": judges,
-            "assisting": assisting,
-            "default_judges": default_judges,
-            "most_assisting": MOST_ASSISTING,
-            "counts_offered": [(f"{n} labels", n) for n in sorted({*OFFERED, query["labels"]})],
-            "n_labels": N_LABELS,
-            "seed": SEED,
             "own": None,
             "training_axis": training_axis,
             "training": training,
-            "kept_span": kept_span,
-            "describe_kept": describe_kept,
-            "describe_rate": describe_rate,
-            "agent_title": agent_title,
-            "benchmark_title": benchmark_title,
         }
 
     @router.head(PATH, include_in_schema=False)
