@@ -143,10 +143,11 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
                 address=address, include_dashboard=None if address else False, log_to_driver=False,
                 logging_level=logging.ERROR, runtime_env=environment, **cores,
             )  # fmt: skip
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise OptionsError(
-                f"--ray-address {address}: no cluster can be reached there ({error})"
-            ) from error
+        except Exception as error:  # Ray raises it plain where its own start takes too long
+            what = f"--ray-address {address}: no cluster can be reached there" if address else (
+                "--engine ray: no cluster can be started on this machine; try again when it is less busy"
+            )  # fmt: skip
+            raise OptionsError(f"{what} ({error})") from error
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
@@ -208,7 +209,9 @@ class _Run:
                 with self._watched():
                     self._answer(missing)
                 self._add(JOURNAL, self.work.url)
-                self._add(FAILURES, f"{self.work.url}/{self.work.session_folder}")
+                failures = f"{self.work.session_folder}/{FAILURES}"
+                self._add(failures, f"{self.work.url}/{self.work.session_folder}")
+                place.remove(failures)
                 remove_stale_journals(place, self.work.session)
                 if self.totals.stop is not None and self.totals.stop[0] == "failing":
                     return RunEnd(*self.totals.stop)
@@ -351,7 +354,7 @@ class _Run:
 
     def _add(self, journal: str, url: str, more: Sequence[Row] = ()) -> None:
         """Put the lines of journals into the partitions of the answers at ``url``, one task a partition."""
-        names = self.work.place.files(journal if journal == JOURNAL else f"{journal}/{self.work.session}")
+        names = self.work.place.files(journal)
         rows = [{"name": name, "start": -1, "stop": -1} for name in names] + list(more)
         if not rows:
             return

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from judges.engine.retry import Endpoint
 
 FAILURES: Final = "failures"
-"""The journal of calls without an answer: they count in their session alone."""
+"""The journal of calls without an answer, in the folder of their session: they count in it alone."""
 
 Row = dict[str, Any]
 
@@ -279,7 +279,7 @@ class AnswerWorker:
         self._models, self._settings, self._leases = models, settings, leases
         self._work, self._place = work, work.place
         self._open_endpoints = open_endpoints
-        self._journals = _ChunkJournals(self._place, work.session)
+        self._journals = _ChunkJournals(self._place, work)
         self._opened: asyncio.Task[CallExecutor] | None = None
         self._open = AsyncExitStack()
 
@@ -355,21 +355,21 @@ class _ChunkJournals:
     That a try of a call failed is not noted.
     """
 
-    def __init__(self, place: Place, session: str):
-        self._place, self._session = place, session
+    def __init__(self, place: Place, work: Work):
+        self._place, self._work = place, work
         self._answers: dict[str, Journal] = {}
         self._failures: dict[str, Journal] = {}
         self._chunks: dict[str, str] = {}
         self._known: dict[str, Reply] = {}
 
     def open(self, chunk: str, keys: Sequence[str]) -> None:
-        folder = f"{JOURNAL}/{self._session}/{chunk}"
+        folder = f"{JOURNAL}/{self._work.session}/{chunk}"
         for name in self._place.files(folder):
             for line in journal_lines(self._place, name):
                 if (key := key_in(line)) is not None and (reply := reply_in(line, key.hex())) is not None:
                     self._known[key.hex()] = reply
         self._answers[chunk] = Journal(self._place, folder)
-        self._failures[chunk] = Journal(self._place, f"{FAILURES}/{self._session}/{chunk}")
+        self._failures[chunk] = Journal(self._place, f"{self._work.session_folder}/{FAILURES}/{chunk}")
         self._chunks |= dict.fromkeys(keys, chunk)
 
     def close(self, chunk: str) -> None:

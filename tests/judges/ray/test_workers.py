@@ -99,8 +99,9 @@ def test_a_call_that_fails_for_good_is_in_another_journal_than_the_answers(tmp_p
         worker, leases, work, calls = worker_of(options_of(server, tmp_path), tmp_path)
         assert answer(worker, ("a", calls[:2]))[0]["answered"] == 2
     assert keys_in(work, JOURNAL) == []
-    assert sorted(keys_in(work, FAILURES)) == sorted(key for key, _ in calls[:2])
-    (line, _) = (line for name in work.place.files(FAILURES) for line in journal_lines(work.place, name))
+    failures = f"{work.session_folder}/{FAILURES}"
+    assert sorted(keys_in(work, failures)) == sorted(key for key, _ in calls[:2])
+    (line, _) = (line for name in work.place.files(failures) for line in journal_lines(work.place, name))
     assert reply_in(line, key_in(line).hex()).state == "too_long"
     assert leases.totals().failed == 2
 
