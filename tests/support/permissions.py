@@ -18,8 +18,8 @@ GET  /rates                                            200 =
 HEAD /rates                                            200 =
 GET  /trajectories                                     200 =
 HEAD /trajectories                                     200 =
-GET  /paper                                            200 =
-HEAD /paper                                            200 =
+GET  /paper                                            404 =
+HEAD /paper                                            404 =
 GET  /board/rows                                       200 =
 GET  /board/plots                                      200 =
 GET  /about                                            200 =
@@ -112,6 +112,8 @@ POST /api/maintain/submissions/{submission_id}         401 403 403 422 401
 POST /api/maintain/accounts/{name:path}                401 403 403 422 401
 POST /api/maintain/rescore                             401 403 403 202 401
 GET  /api/maintain/rescore                             401 403 403 200 401
+GET  /api/maintain/labels                              401 403 403 200 401
+POST /api/maintain/labels                              401 403 403 422 401
 GET  /api/maintain/log                                 401 403 403 200 401
 
 # Gradio's own: what the pages need
@@ -186,6 +188,7 @@ QUERIES = {"GET /api/template": {"split": "dev"}}
 NOT_ALWAYS_THE_SAME = (
     "GET /api/me", "GET /gradio_api/startup-events", "GET /mine", "GET /api/submissions/{submission_id}",
     "GET /api/allowance", "GET /api/sessions", "GET /api/maintain/rescore", "GET /api/maintain/log",
+    "GET /api/maintain/labels", "GET /labels",
     "GET /api/annotate", "GET /api/annotate/answers", "GET /api/annotate/screenshot",
     "GET /api/annotate/tree", "GET /api/annotate/goal_image", "GET /api/discuss",
     "GET /api/discuss/agreement",
