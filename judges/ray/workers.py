@@ -262,7 +262,7 @@ def calls_table(pairs: Sequence[tuple[int, bytes]]) -> pa.Table:
 class AnswerWorker:
     """An actor that answers chunks of calls over one event loop, as `run_local` does, with what it is lent.
 
-    ``open_endpoints`` is `runner.open_endpoints`, or what stands for it in a bench.
+    ``open_endpoints`` is that of `judges.engine.engine`, or what stands for it in a bench.
     """
 
     def __init__(

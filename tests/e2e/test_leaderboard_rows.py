@@ -40,7 +40,7 @@ def many_judges():
 def long_board():
     """The address of the page over the board, served from a thread."""
     found = many_judges()
-    suite = SimpleNamespace(split=lambda name: [], profile=SuiteProfile())
+    suite = SimpleNamespace(split=lambda name: [], profile=SuiteProfile(title="A suite"))
     service = SimpleNamespace(board=lambda: found, read_only_reason=None, suite=suite)
     static = StaticAssets()
     app = FastAPI()

@@ -144,18 +144,11 @@ def test_the_other_name_of_the_longest_reply_is_taken_and_remembered(tmp_path, p
         async def one_after_the_other(executor):
             return [(await executor.ask(call(f"Status: {number}"))).state for number in range(3)]
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("judges.run.runner.resolve_access", with_key)
-            assert kit.run(one_after_the_other) == ["ok"] * 3
+        kit.environment = {"K": "a-key"}
+        assert kit.run(one_after_the_other) == ["ok"] * 3
         assert [used in body for body in server.chat.bodies] == [False, True, True, True]
         assert server.counts.answers.total() == 3
         assert kit.executor.unsupported_params == {"judge": [unknown]}
-
-
-def with_key(models, environment):
-    from judges.endpoints.providers import resolve_access
-
-    return resolve_access(models, {"K": "a-key"})
 
 
 def test_every_parameter_that_is_not_known_is_left_out_in_turn_and_for_all_roles(tmp_path):
