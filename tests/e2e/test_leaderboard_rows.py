@@ -40,14 +40,15 @@ def many_judges():
 def long_board():
     """The address of the page over the board, served from a thread."""
     found = many_judges()
-    suite = SimpleNamespace(split=lambda name: [], profile=SuiteProfile(title="A suite"))
+    profile = SuiteProfile(title="A suite")
+    suite = SimpleNamespace(split=lambda name: [], profile=profile)
     service = SimpleNamespace(board=lambda: found, read_only_reason=None, suite=suite)
     static = StaticAssets()
     app = FastAPI()
     app.include_router(static.router())
     services = Services(service, None)
     services.__dict__["verdicts"] = SimpleNamespace(version="", splits_with_errors=lambda row: ())
-    app.include_router(build_leaderboard_router(services, PageFrame(static)))
+    app.include_router(build_leaderboard_router(services, PageFrame(static, profile=profile)))
 
     @app.get("/judge")
     def judge():
