@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from core.settings import Settings
 
+COLLECT_AFTER = (20_000, 20, 1_000)
+"""Allocations before young objects are collected, and how many of these before older ones, and all."""
 SWITCH_SECONDS = 0.001
 """After so long a busy thread lets another run."""
 TAKEN = "port {port} on {host} is taken: stop the program that uses it, or choose another with --port"
@@ -79,6 +81,9 @@ def serve(
     except (DatabaseUnavailable, InvalidRepositoryName, SecretChanged) as error:
         stop(str(error))
     gc.freeze()
+    # Boards hold millions of objects that reference counts free: to look all of them over takes half a second
+    # at 10,000 rows, in the midst of an answer. What requests leave behind is young, and is still collected.
+    gc.set_threshold(*COLLECT_AFTER)
     gc.enable()
     _serve(application, listener, host, path="" if source is None else "/trajectories")
 
