@@ -305,3 +305,15 @@ def test_replies_are_found_by_their_kind_the_last_ones_of_each_and_damaged_lines
     assert [known.reply.text for known in captions] == ["reply 4", "reply 6"]
     assert [known.reply.text for known in verdicts] == ["reply 5", "reply 7", "reply 9"]
     assert verdicts[0][:3] == ("verdict", 8, 1)
+
+
+def test_where_no_cluster_ran_nothing_of_its_answers_is_imported(tmp_path):
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from judges.engine.cache import CallCache\n"
+        "found = CallCache(Path(sys.argv[1])).get('00' * 32)\n"
+        "print(found, {'numpy', 'fsspec', 'pyarrow'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "cache")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "None set()"
