@@ -6,7 +6,7 @@ The ``mcp`` package's own server, not Gradio's: ``gradio[mcp]`` 6.31 wants mcp b
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -34,11 +34,20 @@ Encoding = Literal["text", "base64"]
 
 def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite) -> None:
     """Serve the tools at ``/mcp``, under the name of the suite."""
-    from mcp.server.mcpserver import Context, MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver import MCPServer
 
     instructions = INSTRUCTIONS.format(title=suite.profile.title)
     server = MCPServer(suite.name, instructions=instructions, log_level="WARNING")
+    for tool in _tools(endpoints):
+        server.add_tool(tool)
+    _join(app, _http_app(server, settings))
+
+
+def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
+    """The functions that are served; a client sees their names, types and docstrings."""
+    from mcp.server.mcpserver import Context
+    from mcp.server.mcpserver.exceptions import ToolError
+
     room = CapacityLimiter(BOARDS_AT_ONCE)
 
     @contextmanager
@@ -106,9 +115,7 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite
         """The judges in the order of the leaderboard, each with its best row and metrics."""
         return await to_thread.run_sync(endpoints.judges, limiter=room)
 
-    for tool in (check, submit, board, judges):
-        server.add_tool(tool)
-    _join(app, _http_app(server, settings))
+    return check, submit, board, judges
 
 
 def _http_app(server: "MCPServer", settings: Settings) -> Starlette:

@@ -177,6 +177,34 @@ def build_maintain_router(
             service.actions.unban(name, actor, body.reason)
         return recorded(service, account=name, decision=body.decision)
 
+    _add_rescoring(router, service, auth, job, blind_items)
+
+    @router.get("/api/maintain/log", summary="The event log, newest first, without anything about labels")
+    def log(
+        request: Request,
+        actor: Maintainer,
+        before: Annotated[int | None, Query(ge=1, description="Only records before this number.")] = None,
+        kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
+        most: Annotated[int, Query(ge=1, le=MOST)] = 50,
+    ) -> JSONResponse:
+        """Of a score, only which submission it belongs to."""
+        with service.snapshot() as session:
+            found = read_log(session, before, kind, most)
+        return JSONResponse({"records": blind_items(request).redacted(found)}, headers=NO_STORE)
+
+    return router
+
+
+def _add_rescoring(
+    router: APIRouter,
+    service: SubmissionService,
+    auth: Auth,
+    job: RescoringJob,
+    blind_items: Callable[[Request], BlindItems],
+) -> None:
+    """The routes of scoring again and of the next label version."""
+    Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+
     @router.post(
         "/api/maintain/rescore",
         summary="Score every submission again with the current labels",
@@ -217,18 +245,3 @@ def build_maintain_router(
         version = publish_corrections(service, actor, body.why, body.digest or None)
         job.begin(actor)
         return JSONResponse({"state": "running", "version": version.version}, 202, NO_STORE)
-
-    @router.get("/api/maintain/log", summary="The event log, newest first, without anything about labels")
-    def log(
-        request: Request,
-        actor: Maintainer,
-        before: Annotated[int | None, Query(ge=1, description="Only records before this number.")] = None,
-        kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
-        most: Annotated[int, Query(ge=1, le=MOST)] = 50,
-    ) -> JSONResponse:
-        """Of a score, only which submission it belongs to."""
-        with service.snapshot() as session:
-            found = read_log(session, before, kind, most)
-        return JSONResponse({"records": blind_items(request).redacted(found)}, headers=NO_STORE)
-
-    return router
