@@ -1,7 +1,6 @@
 """The command `python -m space deploy`. Heavy imports wait for the command."""
 
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -77,7 +76,7 @@ def deploy(
             _say_plan(deployment, files, list_files)
             return
         with stopped_like_ctrl_c():
-            done = Deployer(hub, version("gradio"), _say).deploy(deployment, files)
+            done = Deployer(hub, _say).deploy(deployment, files)
     except (PublishError, HubError, OSError) as error:
         _fail(str(error), 2)
     except KeyboardInterrupt:
@@ -117,7 +116,7 @@ def _say_plan(deployment: "Deployment", files: dict[str, Path], list_files: bool
         *(f"variable {name}={value}" for name, value in deployment.variables().items()),
         *(f"secret to set: {name}, {purpose}" for name, purpose in (NEEDED_SECRETS | OTHER_SECRETS).items()),
         *(["files:", *(f"  {name}" for name in sorted([*files, *MADE]))] if list_files else []),
-        *(["README.md:", render_card(deployment, version("gradio"))] if list_files else []),
+        *(["README.md:", render_card(deployment)] if list_files else []),
         "Nothing was sent (--dry-run)." + ("" if list_files else " Every file's name: --list-files."),
     ]
     typer.echo("\n".join(lines))

@@ -106,8 +106,22 @@ def secrets_to_set(existing: Mapping[str, object]) -> dict[str, str]:
     return {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in existing}
 
 
-PYTHON: Final = "3.11"
+PORT: Final = 7860
 SESSION_MINUTES: Final = 480
+
+DOCKERFILE: Final = f"""# An image of our own: the Hub's for Gradio installs gradio[oauth,mcp] along with
+# requirements.txt, and that extra wants older versions of mcp and pydantic than stand there.
+FROM python:3.13-slim
+RUN useradd --create-home --uid 1000 user
+WORKDIR /home/user/app
+COPY requirements.txt .
+RUN python -m pip install --no-cache-dir -r requirements.txt
+COPY --chown=user . .
+RUN chown user .
+USER user
+EXPOSE {PORT}
+CMD ["python", "app.py"]
+"""
 
 _WORDS: Final = """# {title}
 
@@ -124,8 +138,8 @@ _DESCRIPTION: Final = (
 _BOARD: Final = "The board as files: [{board}](https://huggingface.co/datasets/{board}). "
 
 
-def render_card(deployment: Deployment, gradio: str) -> str:
-    """README.md with its YAML block; ``gradio`` is the version that the Hub shall install."""
+def render_card(deployment: Deployment) -> str:
+    """README.md with its YAML block, whose fields the Hub's Spaces Configuration Reference names."""
     import yaml
 
     suite, profile, data = deployment.suite, deployment.profile, deployment.data
@@ -135,10 +149,8 @@ def render_card(deployment: Deployment, gradio: str) -> str:
         "short_description": "Judges of web agents, evaluated on expert labels",
         "colorFrom": "green",
         "colorTo": "gray",
-        "sdk": "gradio",
-        "sdk_version": gradio,
-        "python_version": PYTHON,
-        "app_file": "app.py",
+        "sdk": "docker",
+        "app_port": PORT,
         "pinned": False,
         "license": "apache-2.0",
         "hf_oauth": True,
@@ -169,7 +181,6 @@ class Deployer:
     """The Hub and how to wait for it; ``say`` gets a line for every step and every pause."""
 
     hub: HfApi
-    gradio: str
     say: Callable[[str], None] = lambda _line: None
     sleep: Callable[[float], None] = time.sleep
 
@@ -183,7 +194,7 @@ class Deployer:
         mounted = self._mount(space, deployment.data)
         self.say(f"{space}: {len(files)} files, {total_bytes(files) / 1e6:.1f} MB")
         with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder:
-            all_files = {**files, **written_files(deployment, self.gradio, Path(folder))}
+            all_files = {**files, **written_files(deployment, Path(folder))}
             repository = HubRepository(self.hub, space, "space", self.say, self.sleep)
             with warnings.catch_warnings():  # the sample's Parquet files are meant
                 warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
@@ -236,7 +247,7 @@ class Deployer:
         for repo, options in (
             (deployment.private, {"repo_type": "dataset", "private": True}),
             (deployment.board, {"repo_type": "dataset", "private": False}),
-            (deployment.space, {"repo_type": "space", "space_sdk": "gradio"}),
+            (deployment.space, {"repo_type": "space", "space_sdk": "docker"}),
         ):
             if repo is not None and self._found(repo, options["repo_type"]) is None:
                 self._create(repo, options)
@@ -292,9 +303,9 @@ class Deployer:
         return patiently(call, what, self.sleep, self.say)
 
 
-def written_files(deployment: Deployment, gradio: str, folder: Path) -> dict[str, Path]:
+def written_files(deployment: Deployment, folder: Path) -> dict[str, Path]:
     """The files made for a deployment, written into ``folder``."""
-    texts = {"README.md": render_card(deployment, gradio), "app.py": ENTRY}
+    texts = {"Dockerfile": DOCKERFILE, "README.md": render_card(deployment), "app.py": ENTRY}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     return {name: folder / name for name in texts}

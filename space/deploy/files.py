@@ -19,7 +19,7 @@ from core.vocabulary import LABELS
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("core", "dataset_script", "judges", "leaderboard", "space", "submissions")
 BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
-MADE: Final = ("README.md", "app.py")
+MADE: Final = ("Dockerfile", "README.md", "app.py")
 """Written for the deployment."""
 
 SUFFIXES: Final = frozenset(

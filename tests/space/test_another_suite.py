@@ -171,7 +171,7 @@ def test_what_goes_to_the_hub_names_the_suite(ours):
     deployment = Deployment(
         "lab/board", "lab/ours", "lab/records", None, suite.name, "none", ("ada",), suite.profile
     )
-    space = render_space_card(deployment, "6.31.0")
+    space = render_space_card(deployment)
     counts = {"dev": {"shop": 1}, "test": {"shop": 2}}
     rows = {"trajectories": {"dev": 1, "test": 2}}
     card = render_card(CardFacts(suite.name, counts, rows, profile=suite.profile))

@@ -20,9 +20,7 @@ def said() -> list[str]:
 @pytest.fixture
 def deploy(hub, deployment, files, said):
     def run(token=TOKEN, files=files, **changes):
-        deployer = Deployer(
-            HfApi(endpoint=hub.url, token=token), "6.31.0", said.append, lambda _seconds: None
-        )
+        deployer = Deployer(HfApi(endpoint=hub.url, token=token), said.append, lambda _seconds: None)
         return deployer.deploy(dataclasses.replace(deployment, **changes), files)
 
     return run
@@ -44,7 +42,7 @@ def test_code_card_and_entry_are_one_commit(hub, deploy, files):
         "space/app.py": b"x = 1\n",
         "requirements.txt": b"gradio\n",
     }
-    assert set(content(space)) == {*files, "README.md", "app.py"}
+    assert set(content(space)) == {*files, "Dockerfile", "README.md", "app.py"}
     assert len(space.commits) == 3  # two of the Hub's own when it made the Space, and ours
     assert done.files.commit == space.head.oid
     assert b'"serve", "--host", "0.0.0.0"' in content(space)["app.py"]
@@ -54,11 +52,21 @@ def test_the_card_tells_the_hub_how_to_run_it_and_to_sign_people_in(hub, deploy)
     deploy()
     card = content(space_of(hub))["README.md"].decode()
     block = yaml.safe_load(card.split("---")[1])
-    assert {name: block[name] for name in ("sdk", "sdk_version", "app_file", "hf_oauth", "pinned")} == {
-        "sdk": "gradio", "sdk_version": "6.31.0", "app_file": "app.py", "hf_oauth": True, "pinned": False,
+    assert {name: block[name] for name in ("sdk", "app_port", "hf_oauth", "pinned")} == {
+        "sdk": "docker", "app_port": 7860, "hf_oauth": True, "pinned": False,
     }  # fmt: skip
     assert block["hf_oauth_expiration_minutes"] == 480
+    assert len(block["short_description"]) <= 60  # the Hub refuses a longer one
     assert DATA in card and BOARD in card and RECORDS not in card
+
+
+def test_the_image_has_the_requirements_first_and_starts_the_entry_as_a_user_that_may_write(hub, deploy):
+    deploy()
+    assert space_of(hub).sdk == "docker"
+    steps = content(space_of(hub))["Dockerfile"].decode().splitlines()
+    order = ["COPY requirements.txt .", "COPY --chown=user . .", "USER user", 'CMD ["python", "app.py"]']
+    assert [step for step in steps if step in order] == order
+    assert "RUN useradd --create-home --uid 1000 user" in steps  # the Hub runs it as 1000
 
 
 def test_the_records_are_private_and_the_board_is_public(hub, deploy):

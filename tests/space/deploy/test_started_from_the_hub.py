@@ -1,7 +1,8 @@
-"""The Space as the Hub runs it: as it was deployed, in a fresh environment, with its own app.py."""
+"""The Space as the Hub runs it: as it was deployed, in a fresh environment, by its image's command."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -42,7 +43,7 @@ def deployed(hub: HubServer, tmp_path) -> Path:
     folder = tmp_path / "made" / "small"
     deployment = Deployment(SPACE, DATA, RECORDS, BOARD, "small", f"hub:{LABELS}", ("ada",))
     files = checked_files(str(folder), load_suite(folder), Settings())
-    Deployer(HfApi(endpoint=hub.url, token=TOKEN), "6.31.0").deploy(deployment, files)
+    Deployer(HfApi(endpoint=hub.url, token=TOKEN)).deploy(deployment, files)
     snapshot_download(SPACE, repo_type="space", local_dir=tmp_path / "app", endpoint=hub.url, token=TOKEN)
     return tmp_path / "app"
 
@@ -64,8 +65,11 @@ def started(folder: Path, python: Path, hub: HubServer) -> Iterator[httpx.Client
         "SPACE_ID": SPACE, "SPACE_HOST": f"127.0.0.1:{port}",
         "HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1",
     }  # fmt: skip
+    (command,) = re.findall(r"^CMD (.+)$", (folder / "Dockerfile").read_text(), re.MULTILINE)
     with (home / "space.log").open("ab") as log:
-        process = subprocess.Popen([python, "app.py"], cwd=folder, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [python, *json.loads(command)[1:]], cwd=folder, env=environment, stdout=log, stderr=log
+        )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300, trust_env=False) as client:
             wait_for(client, process, home / "space.log")
