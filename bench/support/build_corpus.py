@@ -13,6 +13,7 @@ import shutil
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,7 @@ def make_corpus(source: Path, folder: Path, total_bytes: int, seed: int = 0) -> 
 
     ``folder/source`` is in the released layout, ``folder/suite`` is the suite of its trajectories.
     """
-    generator = random.Random(seed)
-    runs = [(path, *_prepare(path, generator)) for path in sorted(source.glob("cleaned/*/*/*/*.json"))]
+    generator, runs = random.Random(seed), _prepared(source)
     rows, written = [], 0
     while written < total_bytes:
         path, head, steps = generator.choice(runs)
@@ -74,8 +74,7 @@ def make_runs(source: Path, folder: Path, count: int, seed: int = 0) -> None:
 
     Each run has pictures of its own, of 120 kB as released ones have: 90 kB of noise are a comment in them.
     """
-    generator = random.Random(seed)
-    runs = [(path, *_prepare(path, generator)) for path in sorted(source.glob("cleaned/*/*/*/*.json"))]
+    generator, runs = random.Random(seed), _prepared(source)
     rows = []
     for number in range(count):
         path, head, steps = runs[number % len(runs)]
@@ -104,6 +103,13 @@ def _file_bytes(generator: random.Random) -> int:
     """Mostly about 20 MB, with a tail: a log-normal size, between the bounds."""
     low, high = FILE_MEGABYTES
     return int(min(max(generator.lognormvariate(2.8, 0.8), low), high) * 1_000_000)
+
+
+@cache
+def _prepared(source: Path) -> list[tuple[Path, str, list[EnlargeableStep]]]:
+    """The recorded runs in pieces, which takes longer than to write some hundred runs out of them."""
+    generator = random.Random(0)
+    return [(path, *_prepare(path, generator)) for path in sorted(source.glob("cleaned/*/*/*/*.json"))]
 
 
 def _prepare(path: Path, generator: random.Random) -> tuple[str, list[EnlargeableStep]]:

@@ -1,4 +1,4 @@
-"""Run a command and watch it: wall time, time of processors, and the most memory of all its processes."""
+"""Run a command and watch it: wall time, time of processors, the most memory of all and of each process."""
 
 import os
 import resource
@@ -15,12 +15,15 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 @dataclass(frozen=True)
 class Watched:
     """Seconds from start to end, seconds of processors, and the greatest sum of resident memory; shared pages
-    count every time.
+    count every time. Apart from it the most that the command's own process took, and the most that any one
+    of those did that it started.
     """
 
     seconds: float
     peak_bytes: int
     cpu_seconds: float
+    parent_bytes: int = 0
+    worker_bytes: int = 0
 
 
 def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str] | None = None) -> Watched:
@@ -29,13 +32,15 @@ def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     )
-    peak = 0
+    peak = parent = worker = 0
     ended = threading.Event()
 
     def sample() -> None:
-        nonlocal peak
+        nonlocal peak, parent, worker
         while not ended.wait(every):
-            peak = max(peak, sum(map(resident, family(process.pid))))
+            own, *others = map(resident, family(process.pid))
+            peak, parent = max(peak, own + sum(others)), max(parent, own)
+            worker = max([worker, *others])
 
     sampler = threading.Thread(target=sample)
     sampler.start()
@@ -47,7 +52,7 @@ def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str
         sampler.join()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, output)
-    return Watched(seconds, peak, _cpu_of_children() - used)
+    return Watched(seconds, peak, _cpu_of_children() - used, parent, worker)
 
 
 def _cpu_of_children() -> float:

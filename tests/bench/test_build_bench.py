@@ -22,8 +22,11 @@ def test_every_stage_is_measured_and_an_added_run_uploads_little_else(shared, tm
     )
     lines = done.stdout.splitlines()
     assert done.returncode in (0, 1), done.stderr  # at these sizes the start of the processes is most of it
-    assert lines[0].split() == ["runs", "plain", "build", "verify", "verify", "again", "publish"]
-    assert [line.split()[0] for line in lines[1:3]] == ["2", "6"]
+    assert lines[2].split() == ["runs", "plain", "build", "verify", "verify", "again", "publish"]
+    assert [line.split()[0] for line in lines[3:5]] == ["2", "6"]
+    assert [line.split()[:3] for line in lines[6:7]] == [["2", "to", "6"]]
+    flat = [line for line in lines if "the command itself takes" in line]
+    assert [line.split()[1] for line in flat] == ["build:", "verify:", "verify", "publish:"]
     anew, appended = (float(line.split(": ")[1].split()[0]) for line in lines if "more runs" in line)
     assert 0 < appended < anew  # one run of twelve; built anew, whole files are other ones
     assert not any(tmp_path.iterdir())
