@@ -41,7 +41,8 @@ bench: $(TEST_ENV)/.installed
 size: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/python -m bench.size
 
-# The documentation, into site/, which the Space then serves under /docs. A dead link is an error.
+# The documentation, into site/, which the Space then serves under /docs, and a wheel and `space deploy` take
+# along. A dead link is an error.
 docs: $(TEST_ENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(TEST_ENV)/bin/python -m mkdocs build --strict
 

@@ -49,10 +49,10 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def project_file(name: str) -> Path:
-    """A file beside the packages, such as ``CHANGELOG.md``; an installed package has it in ``arb``."""
+    """A file or folder beside the packages, such as ``CHANGELOG.md``; installed, it is in ``arb``."""
     root = Path(__file__).parents[1]
     installed = root / "arb" / name
-    return installed if installed.is_file() else root / name
+    return installed if installed.exists() else root / name
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -1,5 +1,6 @@
 """The reference pages of the documentation, made from the code when mkdocs builds: its hook (mkdocs.yml)."""
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -18,6 +19,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, make in PAGES.items():
         files.append(File.generated(config, f"reference/{name}.md", content="\n".join(make()) + "\n"))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Take away half of the bytes: source maps, the search in other languages, an empty sitemap."""
+    site = Path(config.site_dir)
+    shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)
+    for path in [*site.rglob("*.map"), *site.glob("sitemap.xml*")]:
+        path.unlink()
 
 
 def commands() -> Iterator[str]:

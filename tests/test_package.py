@@ -46,17 +46,19 @@ def dockerfile(instruction: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """Made of what gets into the image's build, in a fresh folder."""
+    """Made of what gets into the image's build, in a fresh folder, after `make docs` there."""
     folder = tmp_path_factory.mktemp("wheel")
     ignored = (REPOSITORY / ".dockerignore").read_text().splitlines()
     assert ignored[0] == "*" and dockerfile("COPY") == [". /source"]
-    for name in (line[1:] for line in ignored if line.startswith("!")):
+    for name in (line[1:] for line in ignored if line.startswith("!") and line != "!site"):
         path = REPOSITORY / name
         if path.is_dir():
             shutil.copytree(path, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             (folder / "source").mkdir(exist_ok=True)
             shutil.copy(path, folder / "source")
+    site = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir"]
+    subprocess.run([*site, str(folder / "source" / "site")], cwd=REPOSITORY, check=True, timeout=300)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), "."]
     subprocess.run(build, cwd=folder / "source", check=True, timeout=300)
     (found,) = folder.glob("*.whl")
@@ -92,6 +94,8 @@ def test_the_wheel_has_the_data_and_no_tests_and_is_small(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert wheel.stat().st_size <= MOST_BYTES
     assert {"arb/CHANGELOG.md", "arb/requirements.txt", "space/static/style.css"} <= {*names}
+    assert {"arb/site/index.html", "arb/site/search/search_index.json"} <= {*names}
+    assert not [name for name in names if name.endswith(".map")]
     assert "dataset_script/sample/data/manifest.json" in names
     assert not [name for name in names if name.split("/")[0] in ("tests", "bench", "tools", "docs")]
 
@@ -124,9 +128,10 @@ def test_the_metric_is_loaded_from_the_path_that_is_printed(home):
 
 
 @pytest.mark.slow
-def test_the_images_command_serves_the_space_and_its_health_check_passes(home):
+def test_the_images_command_serves_space_and_documentation_and_its_health_check_passes(home):
     held = hold_port()
     environment = variables(home) | {"ARB_PORT": str(port_of(held)), "ARB_STATE_DIR": str(home / "state")}
+    environment |= {"ARB_SUITE": "agent-reward-bench", "ARB_LABELS": "none"}
     environment["PATH"] = f"{home / 'environment' / 'bin'}{os.pathsep}{environment['PATH']}"
     (command,), (health,) = map(json.loads, dockerfile("CMD")), dockerfile("HEALTHCHECK")
     with (home / "space.log").open("wb") as log:
@@ -142,6 +147,8 @@ def test_the_images_command_serves_the_space_and_its_health_check_passes(home):
                 time.sleep(0.2)
         assert page.status_code == 200
         assert "Unreleased" in page.text  # the change log came along
+        documentation = httpx.get(f"{page.url.join('/docs/')}", trust_env=False, timeout=60)
+        assert "mkdocs" in documentation.text and documentation.status_code == 200
         check = health.partition("CMD ")[2]
         assert subprocess.run(check, shell=True, env=environment, timeout=60).returncode == 0
     finally:
@@ -161,10 +168,11 @@ def test_it_is_deployed_without_a_checkout(home, monkeypatch):
         hub.commit(DATA, {"manifest.json": b"{}"})
         names = ("--space", SPACE, "--data", DATA, "--private", RECORDS, "--board", BOARD)
         done = arb(
-            home, "space", "deploy", *names, "--labels", "records", "--maintainer", "ada",
+            home, "space", "deploy", *names, "--maintainer", "ada", ARB_SUITE="agent-reward-bench",
             HF_ENDPOINT=hub.url, HF_TOKEN=TOKEN, HF_HUB_DISABLE_XET="1",
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         sent = hub.api.repositories[f"spaces/{SPACE}"].head.files
     assert {"app.py", "requirements.txt", "CHANGELOG.md", "space/app.py", "core/suite.py"} <= {*sent}
+    assert {"site/index.html", "site/reference/commands.html"} <= {*sent}
     assert not [name for name in sent if name.startswith(("arb/", "tests/"))]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 PUBLIC_LABELS = "wheel"
 NO_BOARD = "only on the Space"
+NO_DOCUMENTATION = "without /docs: `make docs` in a checkout builds it, and then it is sent too"
 
 
 def deploy(
@@ -100,16 +101,19 @@ def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, 
 
 
 def _say_plan(deployment: "Deployment", files: dict[str, Path], list_files: bool) -> None:
+    from core.suite import OFFICIAL
     from space.deploy.deployer import MOUNTED_AT, NEEDED_SECRETS, OTHER_SECRETS, render_card
-    from space.deploy.files import MADE, by_folder, total_bytes
+    from space.deploy.files import MADE, SITE, by_folder, total_bytes
 
     folders = by_folder(files)
     width = max(map(len, folders))
     count = f"{len(files) + len(MADE)} files, {total_bytes(files) / 1e6:.1f} MB"
+    has_documentation = any(name.startswith(f"{SITE}/") for name in files) or deployment.suite != OFFICIAL
     lines = [
         f"Space {deployment.space}, made if it is missing. One commit of what it does not have of {count}:",
         *(f"  {folder:{width}} {n:4} files {size / 1e3:8,.0f} kB" for folder, (n, size) in folders.items()),
         f"  {'written for it':{width}} {len(MADE):4} files: {', '.join(MADE)}",
+        *([] if has_documentation else [NO_DOCUMENTATION]),
         f"records: {deployment.private} (private; made if it is missing)",
         f"board: {f'{deployment.board} (public; made if it is missing)' if deployment.board else NO_BOARD}",
         f"mounted at {MOUNTED_AT}: {deployment.data}",

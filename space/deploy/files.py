@@ -13,7 +13,7 @@ from typing import Any, Final
 from core.files import project_file
 from core.hub import PublishError
 from core.ids import reading_key
-from core.suite import SHIPPED, Suite, shipped_suites
+from core.suite import OFFICIAL, SHIPPED, Suite, shipped_suites
 from core.vocabulary import LABELS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -21,6 +21,8 @@ PACKAGES: Final = ("core", "dataset_script", "judges", "leaderboard", "space", "
 BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 MADE: Final = ("Dockerfile", "README.md", "app.py")
 """Written for the deployment."""
+SITE: Final = "site"
+"""The built documentation, where there is one (`make docs`; a wheel may have it)."""
 
 SUFFIXES: Final = frozenset(
     {".py", ".css", ".csv", ".html", ".js", ".json", ".mako", ".md", ".parquet", ".toml", ".txt", ".yaml"}
@@ -42,7 +44,7 @@ if __name__ == "__main__":
 
 
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
-    """The code, its data, and the files of a custom suite (its folder).
+    """The code, its data, the documentation, which is of the official suite, or a custom suite's files.
 
     Raises PublishError naming every file that does not belong there.
     """
@@ -65,12 +67,15 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
         problems.append(problem)
     if problems:
         raise PublishError("; ".join(problems))
-    return {**found, **own, **beside}
+    site = project_file(SITE) if root == ROOT else root / SITE
+    pages = sorted(site.rglob("*")) if str(suite) == OFFICIAL else ()
+    documentation = {f"{SITE}/{path.relative_to(site).as_posix()}": path for path in pages if path.is_file()}
+    return {**found, **own, **beside, **documentation}
 
 
 def is_ours(path: str) -> bool:
     """Whether a path in the Space's repository belongs to a deployment; anything else there stays."""
-    return path in (*BESIDE, *MADE) or path.split("/")[0] in PACKAGES
+    return path in (*BESIDE, *MADE) or path.split("/")[0] in (*PACKAGES, SITE)
 
 
 def total_bytes(files: Mapping[str, Path]) -> int:

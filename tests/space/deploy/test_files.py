@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from core.hub import PublishError
 from core.suite import load_suite
-from space.deploy.files import BESIDE, PACKAGES, ROOT, is_ours, label_problems, space_files
+from space.deploy.files import BESIDE, PACKAGES, ROOT, SITE, is_ours, label_problems, space_files
 from tests.support.annotations import OWN_QUESTIONS
 from tests.support.submissions import write_suite
 
@@ -32,7 +32,7 @@ def checkout(tmp_path):
 
 def test_packages_and_requirements_go_and_tests_docs_and_benchmarks_stay():
     files = space_files("agent-reward-bench")
-    assert {name.split("/")[0] for name in files} == {*PACKAGES, *BESIDE}
+    assert {name.split("/")[0] for name in files} - {SITE} == {*PACKAGES, *BESIDE}
     for needed in (
         "space/static/style.css", "space/templates/frame/head.html",
         "submissions/records/migrations/script.py.mako",
@@ -42,6 +42,16 @@ def test_packages_and_requirements_go_and_tests_docs_and_benchmarks_stay():
         assert files[needed] == ROOT / needed
     assert not [name for name in files if "__pycache__" in name or "/." in name]
     assert all(is_ours(name) for name in files)
+
+
+def test_the_documentation_goes_where_it_was_built_with_the_suite_that_it_is_of(checkout):
+    (checkout / "site" / "assets").mkdir(parents=True)
+    (checkout / "site" / "index.html").write_text("x")
+    (checkout / "site" / "assets" / "docs.css").write_text("x")
+    pages = {"site/index.html", "site/assets/docs.css"}
+    assert {name for name in space_files("agent-reward-bench", checkout) if "site" in name} == pages
+    assert not pages & space_files("sample", checkout).keys()
+    assert is_ours("site/index.html")  # so that a page that is gone is taken away
 
 
 def test_caches_and_hidden_files_are_passed_over(checkout):
