@@ -138,9 +138,9 @@ def _complete_label(found: Mapping[str, Any], report: Mapping[str, Any]) -> dict
     return {**found, "overall": _complete_cell(found["overall"], policy), **groups}
 
 
-def _complete_cell(cell: Mapping[str, Any], policy: str) -> dict[str, Any]:
+def _complete_cell(cell: Mapping[str, Any], policy: str) -> Mapping[str, Any]:
     if "balanced_accuracy" in cell:
-        return dict(cell)
+        return cell
     return {**figures(*(cell[name] for name in COUNTS), policy=policy), **cell}
 
 

@@ -7,6 +7,7 @@ the label was changed (`view_dispute`): whoever knows what was asked for would k
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
@@ -81,8 +82,16 @@ class SubmissionStatuses:
     def current_name(self, account: str) -> str:
         """The name to show of an account: its name at the Hub, unless another was known by that before."""
         name = self.hub_names.get(account, account)
-        is_of_another = any(is_same_name(name, other) for other in self.accounts.values() if other != account)
+        is_of_another = bool(self._accounts_by_name.get(name.casefold(), set()) - {account})
         return account if is_of_another else name
+
+    @cached_property
+    def _accounts_by_name(self) -> Mapping[str, set[str]]:
+        """The accounts under each name, as `is_same_name` compares them: a board asks for thousands."""
+        found: dict[str, set[str]] = {}
+        for account in self.accounts.values():
+            found.setdefault(account.casefold(), set()).add(account)
+        return found
 
     def is_banned(self, account: str) -> bool:
         return any(is_same_name(account, name) for name in self.banned)

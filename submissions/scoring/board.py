@@ -21,7 +21,6 @@ from submissions.labels.versions import LabelStore, versions_in
 from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import STATUS_KINDS, events_after, number_of_events
-from submissions.records.models import Score
 from submissions.records.queries import ScoreLine, disclosure_histories, score_lines, scores_by_id
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
 
@@ -87,37 +86,40 @@ class CurrentBoard:
 class BoardRecords:
     """The records of a board, each score read once; a new one costs what it is itself. Not safe for threads.
 
-    ``make`` gives the record of a score, as everybody may see it, at the status that its submission has.
+    ``policy`` says which submissions have a row, and gives the record of a score as everybody may see it.
     """
 
-    def __init__(
-        self,
-        suite: str,
-        is_shown: Callable[[SubmissionStatus, datetime], bool],
-        make: Callable[[Score, SubmissionStatuses], ScoredRecord],
-    ) -> None:
-        self._suite, self._is_shown, self._make = suite, is_shown, make
+    def __init__(self, suite: str, policy: DisclosurePolicy) -> None:
+        self._suite, self._policy = suite, policy
         self._version: str | None = None
         self._statuses, self._through = SubmissionStatuses(), 0
         self._last_score = 0
         self._scores: list[ScoreLine] = []
         self._made: dict[int, tuple[SubmissionStatus, tuple[str, str], ScoredRecord]] = {}
+        self._shown: dict[int, ScoredRecord] = {}
+        self._shown_at: tuple[SubmissionStatuses, int] = (self._statuses, 0)
+        """The statuses and the round of the policy that ``_shown`` follows from."""
 
     def read(self, session: Session, version: str | None, now: datetime) -> list[ScoredRecord]:
         """The records of the label version that are shown now, in the order their submissions came."""
         if version != self._version:
             self._version, self._last_score, self._scores, self._made = version, 0, [], {}
-        statuses = self.statuses(session)
-        newer = score_lines(session, self._suite, version, POLICY, self._last_score)
+            self._shown = {}
+        statuses, policy_round = self.statuses(session), self._policy.round(now)
+        lines = newer = score_lines(session, self._suite, version, POLICY, self._last_score)
         if newer:
             self._last_score = max(line.score_id for line in newer)
             self._scores = sorted([*self._scores, *newer])
+        if self._shown_at[0] is not statuses or self._shown_at[1] != policy_round:
+            lines, self._shown, self._shown_at = self._scores, {}, (statuses, policy_round)
         shown = []
-        for line in self._scores:
+        for line in lines:
             status = statuses.of(line.submission_id)
-            if self._is_shown(status, now):
+            if self._policy.is_on_the_board(status, now):
                 shown.append((line.score_id, status, _names(statuses, line.account, line.judge)))
-        return self._records_of(session, shown, statuses)
+        records = self._records_of(session, shown, statuses)
+        self._shown.update(zip((score_id for score_id, *_ in shown), records, strict=True))
+        return [self._shown[line.score_id] for line in self._scores if line.score_id in self._shown]
 
     def read_private(self, session: Session, now: datetime) -> list[ScoredRecord]:
         """Where labels are private: of each submission the score that is shown, of whatever label version."""
@@ -125,7 +127,7 @@ class BoardRecords:
         for history in disclosure_histories(session, self._suite, POLICY, statuses):
             score = history[-1][0]
             status = statuses.of(score.submission_id)
-            if self._is_shown(status, now):
+            if self._policy.is_on_the_board(status, now):
                 shown.append((score.id, status, _names(statuses, score.account, score.judge)))
         return self._records_of(session, shown, statuses)
 
@@ -139,7 +141,7 @@ class BoardRecords:
         keys = {score_id: (status, names) for score_id, status, names in shown}
         unmade = [each[0] for each in shown if self._known(*each) is None]
         for score in scores_by_id(session, unmade):
-            self._made[score.id] = (*keys[score.id], self._make(score, statuses))
+            self._made[score.id] = (*keys[score.id], self._policy.board_record(score, statuses))
         return [self._made[score_id][2] for score_id, _, _ in shown]
 
     def statuses(self, session: Session) -> SubmissionStatuses:
@@ -214,7 +216,7 @@ class BoardMaker:
         clock: Callable[[], datetime],
     ) -> None:
         self._suite, self._labels, self._clock = suite, labels, clock
-        self._records = BoardRecords(suite.name, policy.is_on_the_board, policy.board_record)
+        self._records = BoardRecords(suite.name, policy)
         self._references, self._cache = References(suite), BoardCache()
         self._published = load_published_rows() if suite.name == OFFICIAL else ()
         self._by_task: tuple[LabelSet, Mapping[str, Sequence[Sequence[int]]]] | None = None

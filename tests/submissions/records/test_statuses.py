@@ -6,6 +6,8 @@ Disputes: who may file and decide, bounds of a day, and what everybody may read 
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leaderboard.errors import ErrorTagInvalid, count_tags
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
@@ -15,7 +17,14 @@ from submissions.moderation.actions import SubmissionActions
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActions
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
-from submissions.records.statuses import DECISIONS, Dispute, DisputeDecision, error_tags, view_dispute
+from submissions.records.statuses import (
+    DECISIONS,
+    Dispute,
+    DisputeDecision,
+    SubmissionStatuses,
+    error_tags,
+    view_dispute,
+)
 from tests.support.submissions import with_rules
 
 ADA, BOB = Actor("ada"), Actor("bob")
@@ -30,6 +39,19 @@ def acts(service) -> ReaderActions:
 @pytest.fixture
 def ids(service) -> list[str]:
     return [trajectory.trajectory_id for trajectory in service.suite.split("test")]
+
+
+NAMES = st.sampled_from(["ada", "Ada", "bob", "BOB", "eve"])
+
+
+@given(accounts=st.dictionaries(st.text("0123"), NAMES), hub_names=st.dictionaries(NAMES, NAMES))
+def test_an_account_is_shown_by_its_name_at_the_hub_unless_another_was_known_by_that(accounts, hub_names):
+    found = SubmissionStatuses(accounts=accounts, hub_names=hub_names)
+    for account in ("ada", "Ada", "bob", "BOB", "eve"):
+        name = hub_names.get(account, account)
+        others = [other for other in accounts.values() if other != account]
+        is_taken = any(name.lower() == other.lower() for other in others)
+        assert found.current_name(account) == (account if is_taken else name)
 
 
 def test_tags_are_read_again_as_they_were_given(acts, service, ids):
