@@ -62,14 +62,9 @@ def judge(name: str, out: str | Path, **options: Any) -> pd.DataFrame:
     """
     import pandas as pd
 
-    command = [sys.executable, "-m", "judges", "run", name, "--out", str(out)]
-    for option, value in options.items():
-        flag = f"--{option.replace('_', '-')}"
-        if isinstance(value, bool):
-            command += [flag] if value else []
-        else:
-            each = value if isinstance(value, list | tuple) else [value]
-            command += [text for one in each for text in (flag, str(one))]
+    from core.cli import flags
+
+    command = [sys.executable, "-m", "judges", "run", name, *flags(out=out, **options)]
     # A process of its own: a notebook runs an event loop already, and an interrupt ends it as on a terminal.
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         lines = []

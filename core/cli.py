@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import re
+import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
 
@@ -26,6 +31,18 @@ SuiteOption = Annotated[
     str | None,
     typer.Option("--suite", help="A shipped suite's name or a suite folder; ARB_SUITE if left out."),
 ]
+GROUPS: Final = {"dataset_script": "data"}
+"""The packages that have another name as a command of ``arb``."""
+EXIT_CODES: Final = {
+    0: "done, or done already",
+    1: "the input, or what was checked, has problems; each is named",
+    2: "it cannot run as given: an option, a setting, a folder, or what the Hub refuses",
+    3: "done in part: broken files were left out, or `--max-usd` was reached",
+    4: "`judges run` met nothing but rate limits and stopped; the same command goes on",
+    130: "interrupted; the same command goes on from there",
+}
+"""What the exit codes of all commands mean."""
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -40,13 +57,59 @@ def new_command() -> typer.Typer:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    """End the command with a message on stderr; code 2 is a usage error.
+    """End the command with a message on stderr, and a code of `EXIT_CODES`.
 
     The message may quote strangers' files, so it is made fit for a terminal.
     """
-    lines = "\n".join(map(printable, message.splitlines()))
+    lines = "\n".join(map(printable, as_called(message).splitlines()))
     typer.echo(f"error: {lines}", err=True)
     raise typer.Exit(code)
+
+
+def as_called(text: str) -> str:
+    """The text with the commands in it, written ``python -m PACKAGE``, as those of ``arb`` where it runs."""
+    program = Path(sys.argv[0])
+    if "arb" not in (program.stem, program.parent.name):  # the script, or python -m arb
+        return text
+    packages = "dataset_script|leaderboard|judges|submissions|space"
+    return re.sub(rf"\bpython -m ({packages})\b", lambda found: f"arb {GROUPS.get(found[1], found[1])}", text)
+
+
+def next_step(purpose: str, *command: object) -> None:
+    """Say on stderr what comes next, and the command that does it: the package's name, then its arguments."""
+    words = shlex.join(map(str, command))
+    typer.echo(printable(as_called(f"Next, {purpose}: python -m {words}")), err=True)
+
+
+def flags(**options: Any) -> list[str]:
+    """Options as they are typed: ``flags(split="dev", probe=["a", "b"], suite=None)``; what has no value is
+    left out."""
+    typed = []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool) or value is None:
+            typed += [flag] if value else []
+        else:
+            each = value if isinstance(value, list | tuple) else [value]
+            typed += [text for one in each for text in (flag, str(one))]
+    return typed
+
+
+def then(command: Callable[..., None], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
+    """The command, and after it the `next_step` that ``make`` gives of its options."""
+
+    @functools.wraps(command)
+    def called(**values: Any) -> None:
+        command(**values)
+        if not values.get("as_json"):
+            next_step(*make(**values))
+
+    return called
+
+
+def print_json(value: Any) -> None:
+    """What ``--json`` prints: one document on stdout."""
+    typer.echo(json.dumps(value, indent=2))
 
 
 @contextmanager

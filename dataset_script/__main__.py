@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli import new_command, plain_console, stop, stopped_like_ctrl_c
+from core.cli import (
+    JsonOption,
+    flags,
+    new_command,
+    next_step,
+    plain_console,
+    print_json,
+    stop,
+    stopped_like_ctrl_c,
+    then,
+)
 from core.console import printable, text_table
 from dataset_script import commands, hub
 from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION
@@ -15,15 +25,47 @@ if TYPE_CHECKING:
     from core.predictions.findings import Finding
     from dataset_script.sources.base import SourceFile, TrajectorySource
 
+Step = tuple[object, ...]
+"""What `next_step` takes."""
+
+
+def _after_fetch(out: Path, **_: object) -> Step:
+    return "build the dataset", "dataset_script", "build", *flags(source=out, out="agent-reward-bench")
+
+
+def _after_build(out: Path, suite: str | None, allow_missing: list[str] | None, **_: object) -> Step:
+    return "check it", "dataset_script", "verify", out, *flags(suite=suite, allow_missing=allow_missing)
+
+
+def _after_verify(what: str, suite: str | None, allow_missing: list[str] | None, **_: object) -> Step:
+    if not Path(what).is_dir():
+        return _after_publish(what, suite)
+    repo = f"OWNER/{Path(what).resolve().name}"
+    chosen = flags(repo=repo, suite=suite, allow_missing=allow_missing)
+    return "publish it under your name", "dataset_script", "publish", what, *chosen
+
+
+def _after_publish(repo: str, suite: str | None, private_labels: str | None = None, **_: object) -> Step:
+    owner = repo.partition("/")[0]
+    names = {"space": f"{owner}/leaderboard", "data": repo, "private": f"{owner}/leaderboard-records"}
+    served = {"labels": f"hub:{private_labels}"} if private_labels else {}
+    return "put a leaderboard beside it", "space", "deploy", *flags(**names, suite=suite, **served)
+
+
+def _after_new_suite(source: Path, out: Path, **_: object) -> Step:
+    data = out.with_name(f"{out.name}-data")
+    return "build its data", "dataset_script", "build", *flags(source=source, suite=out, out=data)
+
+
 app = new_command()
-app.command()(commands.build)
+app.command()(then(commands.build, _after_build))
 app.command()(commands.unblind)
-app.command()(commands.verify)
+app.command()(then(commands.verify, _after_verify))
 app.command()(commands.sample_tasks)
 app.command()(commands.split)
-app.command()(commands.new_suite)
-app.command()(hub.fetch)
-app.command()(hub.publish)
+app.command()(then(commands.new_suite, _after_new_suite))
+app.command()(then(hub.fetch, _after_fetch))
+app.command()(then(hub.publish, _after_publish))
 app.command()(hub.show)
 
 
@@ -87,7 +129,10 @@ def get(
     put_in_place(staged, out)
     typer.echo(
         f"{out} holds the benchmark: load_dataset({str(out)!r}). {released} is needed only to get more "
-        "without fetching again. Next: `python -m judges plan simplified-axtree --split dev`"
+        "without fetching again."
+    )
+    next_step(
+        "see what a judge takes", "judges", "plan", "simplified-axtree", *flags(split="dev", source=out)
     )
 
 
@@ -104,34 +149,36 @@ def _put_sample(out: Path) -> None:
     staged = out.absolute().with_name(f".{out.absolute().name}.get")
     shutil.copytree(Path(sample.__file__).parent / "data", staged, dirs_exist_ok=True)
     put_in_place(staged, out)
-    typer.echo(
-        f"{out} holds the sample: 72 recordings of scripted agents, no benchmark data. "
-        "`python -m dataset_script get` puts the benchmark in its place",
-        err=True,
-    )
+    typer.echo(f"{out} holds the sample: 72 recordings of scripted agents, no benchmark data", err=True)
+    next_step("put the benchmark in its place", "dataset_script", "get", *flags(out=out))
 
 
 @app.command()
-def suites() -> None:
+def suites(as_json: JsonOption = False) -> None:
     """List the shipped suites and their sizes."""
     from core.suite import load_dev_labels, load_suite, shipped_suites
     from core.vocabulary import SPLITS
 
     figures = (*SPLITS, *(f"tasks {split}" for split in SPLITS), "dev labels")
     table = text_table("benchmark", figures=figures, box=None)
+    rows = []
     for name in shipped_suites():
         suite = load_suite(name)
         labelled = {label.trajectory_id for label in load_dev_labels(suite)}
         benchmarks = sorted({trajectory.benchmark for trajectory in suite.trajectories})
         for benchmark in [None, *benchmarks]:
             splits = [[t for t in suite.split(s) if benchmark in (None, t.benchmark)] for s in SPLITS]
-            table.add_row(
-                name if benchmark is None else f"  {benchmark}",
-                *(str(len(group)) for group in splits),
-                *(str(len({(t.benchmark, t.task) for t in group})) for group in splits),
-                str(sum(t.trajectory_id in labelled for t in splits[0])),
-            )
-    plain_console().print(table)
+            counts = [
+                *(len(group) for group in splits),
+                *(len({(t.benchmark, t.task) for t in group}) for group in splits),
+                sum(t.trajectory_id in labelled for t in splits[0]),
+            ]
+            rows.append({"suite": name, "benchmark": benchmark, **dict(zip(figures, counts, strict=True))})
+            table.add_row(name if benchmark is None else f"  {benchmark}", *map(str, counts))
+    if as_json:
+        print_json(rows)
+    else:
+        plain_console().print(table)
 
 
 @app.command()

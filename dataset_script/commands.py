@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli import JsonOption, read_settings, stop, stopped_like_ctrl_c
+from core.cli import JsonOption, print_json, read_settings, stop, stopped_like_ctrl_c
 from core.console import printable, progress_bar
 from core.files import atomic_write, csv_text
 
@@ -82,6 +82,7 @@ def build(
             "--append", help="Leave the files of OUT as they are and write new runs to further ones."
         ),
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Build the dataset.
 
@@ -127,23 +128,25 @@ def build(
         stop(
             f"interrupted; nothing half-built was left at {out}, and the same command goes on from here", 130
         )
-    _print_report(done, out)
+    if as_json:
+        print_json(done.as_json())
+    _print_report(done, out, as_json=as_json)
     if blinding is not None:
-        typer.echo(f"the key that maps ids back: {key}; keep it, and do not publish it")
+        typer.echo(f"the key that maps ids back: {key}; keep it, and do not publish it", err=as_json)
     if done.damaged():
         stop(f"{done.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 
 
-def _print_report(done: "BuildReport", out: Path) -> None:
+def _print_report(done: "BuildReport", out: Path, *, as_json: bool = False) -> None:
     """Print what a build took and left out; ends the command with 1 when nothing was published."""
     from dataset_script.build.report import lines
 
-    for line in lines(done):
+    for line in () if as_json else lines(done):
         typer.echo(line)
     if not done.published:
         reason = "something was left out (--strict)" if done.built() else "there is no trajectory to publish"
         stop(f"{out} is as it was: {reason}", 1)
-    typer.echo(f"wrote {out}")
+    typer.echo(f"wrote {out}", err=as_json)
 
 
 MOST_LEFT_OUT = 20
@@ -269,7 +272,7 @@ def verify(
     except KeyboardInterrupt:
         stop("interrupted; the same command goes on from here", 130)
     if as_json:
-        typer.echo(json.dumps(report.as_json(), indent=1))
+        print_json(report.as_json())
     else:
         for line in lines(report):
             typer.echo(printable(line))
@@ -363,6 +366,7 @@ def new_suite(
     ] = None,
     workers: WorkersOption = None,
     allow_class: AllowOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a suite's folder from recorded runs.
 
@@ -408,9 +412,12 @@ def new_suite(
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted; nothing was written", 130)
-    for line in lines(made):
-        typer.echo(line)
-    typer.echo(f"wrote {out}: {', '.join(texts)}")
+    if as_json:
+        print_json(made.as_json())
+    else:
+        for line in lines(made):
+            typer.echo(line)
+        typer.echo(f"wrote {out}: {', '.join(texts)}")
     if made.damaged():
         stop(f"{made.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 

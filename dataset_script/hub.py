@@ -12,13 +12,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from core.cli import JsonOption, read_settings, read_suite, stop, stopped_like_ctrl_c
+from core.cli import (
+    JsonOption,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+    stopped_like_ctrl_c,
+)
 from core.console import printable
 from core.hub import (
     CommitRateLimiter,
@@ -241,6 +248,7 @@ def fetch(
     part: Annotated[
         list[str] | None, typer.Option(help="Only cleaned, screenshots or judgments (again for more).")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Fetch the released layout from the Hub.
 
@@ -257,9 +265,14 @@ def fetch(
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop(f"interrupted; {out} holds whole files only: the same command goes on from there", 130)
-    typer.echo(f"{out}: {done.files} files, {done.bytes / 1e6:.1f} MB, {done.fetched} of them fetched now")
-    for path, reason in done.failed.items():
-        typer.echo(printable(f"failed: {path}: {reason}"))
+    if as_json:
+        print_json({"folder": str(out), **asdict(done)})
+    else:
+        typer.echo(
+            f"{out}: {done.files} files, {done.bytes / 1e6:.1f} MB, {done.fetched} of them fetched now"
+        )
+        for path, reason in done.failed.items():
+            typer.echo(printable(f"failed: {path}: {reason}"))
     if done.failed:
         stop(f"{len(done.failed)} files could not be had; the same command tries them again", 1)
 
@@ -279,6 +292,7 @@ def publish(
     ] = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Publish a built folder on the Hub.
 
@@ -322,6 +336,9 @@ def publish(
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)
+    if as_json:
+        print_json([asdict(one) | {"committed": one.committed} for one in done])
+        return
     for one in done:
         what = f"{len(one.written)} files written, {len(one.removed)} removed"
         typer.echo(f"{one.repo} at {one.commit}: {what if one.committed else 'was there already; no commit'}")
@@ -370,7 +387,7 @@ def show(
             pictures.mkdir(parents=True, exist_ok=True)
             (pictures / f"step-{step['num']}.{kind}").write_bytes(picture["bytes"])
     if as_json:
-        typer.echo(json.dumps(shown, ensure_ascii=False))
+        print_json(shown)
         return
     run = shown["trajectory"]
     typer.echo(printable(f"{trajectory_id}: {run['goal'] or 'no goal'}"))

@@ -32,9 +32,16 @@ def on_post_build(config: MkDocsConfig) -> None:
 def commands() -> Iterator[str]:
     """Every command with its help."""
     from arb.__main__ import PACKAGES, app
+    from core.cli import EXIT_CODES
 
     yield "# Commands"
     yield "After `pip install`, `arb`; in a checkout `python -m` with the package's name does the same."
+    yield from ("", "| exit code | |", "|---|---|")
+    yield from (f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
+    yield ""
+    yield "With `--json` a command prints one JSON document on stdout; messages and progress are on stderr."
+    yield "Without, most end with the command that comes next. After `arb --install-completion` bash, zsh and"
+    yield "fish complete commands, options, splits and the names of judges."
     yield from _help(app, "arb", [])
     for name, (package, _) in PACKAGES.items():
         own = import_module(f"{package}.__main__").app

@@ -9,7 +9,6 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
-import json
 import math
 import re
 import sys
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import typer
 
-from core.cli import JsonOption, plain_console
+from core.cli import JsonOption, plain_console, print_json
 from core.console import text_table
 from judges.catalog.aer import AerJudge
 from judges.catalog.nnetnav import NNetNavJudge
@@ -399,7 +398,7 @@ def list_judges(as_json: JsonOption = False) -> None:
     """
     rows = [_row(entry) for entry in entries()]
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        print_json(rows)
         return
     _print_table(rows)
     typer.echo("Other names:")

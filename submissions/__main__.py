@@ -1,9 +1,13 @@
 """The command `python -m submissions`: check, fill in and submit files; look after the records."""
 
+from __future__ import annotations
+
 import json
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,12 +15,17 @@ from core.cli import (
     JsonOption,
     SplitOption,
     SuiteOption,
+    flags,
     new_command,
+    next_step,
     plain_console,
+    print_json,
     read_settings,
     read_suite,
     stop,
 )
+from core.console import percent, text_table
+from core.vocabulary import BENCHMARK_TITLES
 from submissions.cli import (
     export,
     export_labels,
@@ -28,6 +37,13 @@ from submissions.cli import (
     verify,
 )
 from submissions.labels.commands import app as annotate_app
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from core.predictions.check import CheckResult
+    from core.predictions.findings import Finding
 
 app = new_command()
 for command in (export, export_labels, label_versions, publish_labels, receipt, rescore, restore, verify):
@@ -60,12 +76,25 @@ def check_command(
     except OSError as problem:
         stop(f"{file.name!r} cannot be read: {problem.strerror or type(problem).__name__}")
     if as_json:
-        print(json.dumps(result.to_json()))
+        print_json(result.to_json())
     else:
-        from submissions.cli import print_report
-
         print_report(result, plain_console())
+        _say_next(file, split, suite, is_acceptable=result.acceptable)
     raise typer.Exit(0 if result.acceptable else 1)
+
+
+def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool) -> None:
+    """Dev is scored here, test is submitted; what has errors is checked again."""
+    if not is_acceptable:
+        next_step("correct it, then", "submissions", "check", file, *flags(split=split, suite=suite))
+    elif split == "dev":
+        next_step("score it", "leaderboard", "score", file, *flags(split=split, suite=suite))
+    else:
+        run = file.with_name("run.json")
+        judge = json.loads(run.read_bytes())["judge"]["name"] if run.is_file() else "JUDGE"
+        words = {"account": "YOU", "judge": judge, "kind": "KIND", "inputs": "INPUTS"}
+        chosen = (file, *flags(suite=suite, **words, no_test_labels_used=True))
+        next_step("submit it, with your words for those in capitals", "submissions", "submit", *chosen)
 
 
 @app.command("template")
@@ -101,6 +130,7 @@ def template_command(
         atomic_write(out, template(chosen, split, file_format))
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
+    next_step("fill it in, then check it", "submissions", "check", out, *flags(split=split, suite=suite))
 
 
 @app.command("submit")
@@ -174,14 +204,15 @@ def submit_command(
         refused = (f"  {problem}" for problem in problems_in(sent.answer))
         stop("\n".join(["the Space took nothing:", *refused]), code=1)
     if as_json:
-        print(json.dumps(sent.answer))
+        print_json(sent.answer)
         return
     receipt = sent.answer
+    address = f"{space.rstrip('/')}/mine/{receipt['submission_id']}"
     verb = "submitted" if receipt["is_new"] else "was submitted before"
     typer.echo(f"{file.name} {verb}: {receipt['submission_id']}, SHA-256 {receipt['file_sha256']}")
     if receipt.get("told"):
         typer.echo(receipt["told"])
-    typer.echo(f"{space.rstrip('/')}/mine/{receipt['submission_id']}")
+    typer.echo(f"Next, see its state and its figures: {address}")
 
 
 def _format_of(out: Path | None) -> Literal["jsonl", "csv", "parquet"]:
@@ -192,6 +223,97 @@ def _format_of(out: Path | None) -> Literal["jsonl", "csv", "parquet"]:
             return "parquet"
         case _:
             return "jsonl"
+
+
+_ROWS_LISTED = 6
+_WIDE = 110
+_STYLES = {"error": "bold red", "warning": "yellow"}
+
+
+def print_report(result: CheckResult, console: Console) -> None:
+    """Print the findings (if any), the rows by benchmark, and the verdict on the file.
+
+    Everything goes in as Text, so that brackets in a user's file are brackets and no markup.
+    """
+    from rich.text import Text
+
+    if result.findings:
+        is_wide = console.width >= _WIDE
+        console.print(_findings_table(result.findings) if is_wide else _narrow_table(result.findings))
+    console.print(_summary_table(result))
+    console.print(Text(_conclusion(result), style="bold green" if result.acceptable else "bold red"))
+
+
+def _findings_table(findings: Sequence[Finding]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_lines=True)
+    for heading in ("level", "code", "column", "rows"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("message", overflow="fold", ratio=1, min_width=30)
+    for finding in findings:
+        table.add_row(
+            Text(finding.level, style=_STYLES[finding.level]),
+            Text(finding.code),
+            Text(finding.column or ""),
+            Text(_rows(finding)),
+            Text(finding.message),
+        )
+    return table
+
+
+def _narrow_table(findings: Sequence[Finding]) -> Table:
+    """The same with everything but the message in one column, so that the message keeps its width."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("finding", show_lines=True)
+    table.add_column("message", overflow="fold", ratio=1)
+    for finding in findings:
+        parts = (finding.code, finding.column, f"row {_rows(finding)}" if finding.rows else None)
+        about = Text(finding.level, style=_STYLES[finding.level])
+        about.append("".join(f"\n{part}" for part in parts if part), style="default")
+        table.add_row(about, Text(finding.message))
+    return table
+
+
+def _rows(finding: Finding) -> str:
+    listed = ", ".join(map(str, finding.rows[:_ROWS_LISTED]))
+    more = finding.count - _ROWS_LISTED
+    return f"{listed} and {more:,} more" if finding.rows and more > 0 else listed
+
+
+def _summary_table(result: CheckResult) -> Table:
+    from rich.text import Text
+
+    table = text_table("benchmark", figures=("expected", "rows", "coverage", "success"))
+    for name, part in result.by_benchmark.items():
+        cells = (
+            f"{part.expected:,}",
+            f"{part.rows:,}",
+            percent(part.coverage, "%"),
+            percent(part.success_share, "%"),
+        )
+        table.add_row(Text(BENCHMARK_TITLES.get(name, name)), *cells)
+    table.add_section()
+    expected = sum(part.expected for part in result.by_benchmark.values())
+    table.add_row(
+        "all",
+        f"{expected:,}",
+        f"{result.rows:,}",
+        percent(result.coverage, "%"),
+        percent(result.success_share, "%"),
+    )
+    return table
+
+
+def _conclusion(result: CheckResult) -> str:
+    levels = Counter(finding.level for finding in result.findings)
+    counts = [f"{n} {level}{'' if n == 1 else 's'}" for level, n in sorted(levels.items())]
+    verdict = "acceptable" if result.acceptable else "not acceptable"
+    suffix = f" ({', '.join(counts)})" if counts else ""
+    return f"{result.file_name or 'the file'} is {verdict} for {result.suite}, {result.split}{suffix}"
 
 
 if __name__ == "__main__":

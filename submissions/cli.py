@@ -1,27 +1,30 @@
-"""The commands over the records on this machine, and the report of a checked file for a terminal."""
+"""The commands over the records on this machine."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli import JsonOption, plain_console, read_settings, read_suite, stop
+from core.cli import (
+    JsonOption,
+    as_called,
+    next_step,
+    plain_console,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from core.console import percent, text_table
-from core.vocabulary import BENCHMARK_TITLES
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from core.predictions.check import CheckResult
-    from core.predictions.findings import Finding
     from submissions.labels.versions import LabelVersion
+    from submissions.records.backup import Backup
     from submissions.scoring.rescore import Rescoring
     from submissions.service import SubmissionService
 
@@ -45,7 +48,7 @@ def verify(as_json: JsonOption = False) -> None:
         task = shown.add_task("scores made again", total=None)
         found = check(service, lambda done, of: shown.update(task, completed=done, total=of))
     if as_json:
-        print(json.dumps({**vars(found), "problems": list(found.problems)}))
+        print_json({**vars(found), "problems": list(found.problems)})
     else:
         others = found.scores_of_other_versions
         typer.echo(
@@ -78,9 +81,10 @@ def rescore(
     except SubmissionError as problem:
         stop(str(problem), code=1)
     if as_json:
-        print(json.dumps(found.to_json()))
+        print_json(found.to_json())
         return
     print_rescoring(found)
+    next_step("check the records", "submissions", "verify")
 
 
 def print_rescoring(found: Rescoring) -> None:
@@ -111,6 +115,7 @@ def publish_labels(
         bool, typer.Option("--preview", help="Without FILE: say what it would do, and publish nothing.")
     ] = False,
     maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+    as_json: JsonOption = False,
 ) -> None:
     """Make a file the suite's newest label set; ARB_LABELS=records serves it, `rescore` scores everything.
 
@@ -128,27 +133,44 @@ def publish_labels(
     actor = Actor(maintainer, is_maintainer=True)
     try:
         if preview:
-            return _print_next(open_records())
+            return _print_next(open_records(), as_json)
         with records_to_write() as service:
             if file is not None:
-                return print_version(publish_file(service, file, actor, why))
-            print_version(publish_corrections(service, actor, why))
-            print_rescoring(score_again(service, actor))
+                version, scored = publish_file(service, file, actor, why), None
+            else:
+                version = publish_corrections(service, actor, why)
+                scored = score_again(service, actor)
     except SubmissionError as problem:
         stop(str(problem), code=1)
     except OSError as problem:
         name = "a stored file" if file is None else repr(file.name)
         stop(f"{name} cannot be read: {problem.strerror or type(problem).__name__}")
+    if as_json:
+        print_json({**version.to_json(), "rescored": scored and scored.to_json()})
+        return
+    print_version(version)
+    if scored is None:
+        next_step("score everything under it, with ARB_LABELS=records", "submissions", "rescore")
+    else:
+        print_rescoring(scored)
+        next_step("check the records", "submissions", "verify")
 
 
-def _print_next(service: SubmissionService) -> None:
+def _print_next(service: SubmissionService, as_json: bool) -> None:
     """Print which corrections wait and what they would do to every judge. Of hidden labels no answer."""
     from submissions.labels.corrections import next_labels
     from submissions.moderation.overview import judge_names
     from submissions.scoring.rescore import label_effects
 
     found = next_labels(service)
-    for kind in ("applied", "conflicts", "missing"):
+    kinds = {
+        kind: [each.to_json(service.suite.labels_are_public) for each in getattr(found, kind)]
+        for kind in ("applied", "conflicts", "missing")
+    }
+    if as_json:
+        print_json(kinds)
+        return
+    for kind in kinds:
         for each in getattr(found, kind):
             said = {"trajectory_id": "a hidden label", **each.to_json(service.suite.labels_are_public)}
             answers = f" {each.question}: {each.before} -> {each.answer}" if len(said) > 2 else ""
@@ -176,10 +198,15 @@ def label_versions(as_json: JsonOption = False) -> None:
     service = open_records()
     found = published_versions(service.engine, service.suite.name)
     if as_json:
-        print(json.dumps([version.to_json() for version in found]))
+        print_json([version.to_json() for version in found])
         return
     if not found:
-        typer.echo(f"no label set was published for {service.suite.name}; `publish-labels` does it")
+        typer.echo(
+            as_called(
+                f"no label set was published for {service.suite.name}; "
+                "`python -m submissions publish-labels` does it"
+            )
+        )
     for version in found:
         print_version(version)
 
@@ -197,6 +224,7 @@ def print_version(version: LabelVersion) -> None:
 def receipt(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A receipt, as JSON.")],
     key: Annotated[str, typer.Option(help="The server's public key, from its About page.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Check a receipt's signature, without asking the server."""
     from submissions.intake.receipts import problem_of
@@ -209,6 +237,9 @@ def receipt(
         stop(f"{file.name!r} is not a receipt in JSON ({type(problem).__name__}); save it as it was given", 1)
     if problem := problem_of(fields, key):
         stop(f"{file.name!r}: {problem}", code=1)
+    if as_json:
+        print_json(fields)
+        return
     typer.echo(
         f"{fields['submission_id']}: {fields['judge']!r} of {fields['account']!r}, "
         f"file {fields['file_sha256']}, submitted {fields['submitted_at']}, "
@@ -221,6 +252,7 @@ def export(
     static: Annotated[
         bool, typer.Option("--static", help="A read-only site of the board instead of the records.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write everything to a folder: records, files and board, to restore from; or a static site.
 
@@ -233,11 +265,17 @@ def export(
     try:
         if static:
             number = write_static_site(service.board(), out)
-            typer.echo(f"{number} files in {out}: open {out / 'index.html'}, or serve the folder as it is")
+            if as_json:
+                print_json({"folder": str(out), "files": number})
+            else:
+                typer.echo(
+                    f"{number} files in {out}: open {out / 'index.html'}, or serve the folder as it is"
+                )
         else:
             found = export_to_folder(service, out)
-            typer.echo(f"{found.records:,} records and {found.files:,} files in {out}")
-            _name_missing(found.missing)
+            _say_backup(found, f"in {out}", as_json)
+            if not as_json:
+                next_step("where ARB_STATE_DIR is empty, bring it back", "submissions", "restore", out)
     except (FolderTaken, BackupError) as problem:
         stop(str(problem), code=1)
     except OSError as problem:
@@ -246,6 +284,7 @@ def export(
 
 def restore(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="What `export` wrote.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Bring the records and files of an export back, into an empty ARB_STATE_DIR or DATABASE_URL."""
     from submissions.records.backup import BackupError, restore_from_folder
@@ -255,12 +294,17 @@ def restore(
         found = restore_from_folder(read_settings(), folder)
     except (BackupError, DatabaseUnavailable) as problem:
         stop(str(problem), code=1)
-    typer.echo(f"{found.records:,} records and {found.files:,} files restored; `verify` checks them")
-    _name_missing(found.missing)
+    _say_backup(found, "restored", as_json)
+    if not as_json:
+        next_step("check them", "submissions", "verify")
 
 
-def _name_missing(missing: tuple[str, ...]) -> None:
-    for sha256 in missing:
+def _say_backup(found: Backup, where: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"records": found.records, "files": found.files, "missing": list(found.missing)})
+    else:
+        typer.echo(f"{found.records:,} records and {found.files:,} files {where}")
+    for sha256 in found.missing:
         typer.echo(
             f"missing: the stored file {sha256}; what was submitted with it cannot be scored", err=True
         )
@@ -350,94 +394,3 @@ def export_labels(
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror or type(problem).__name__}", code=1)
     typer.echo(f"{out.name}: label version {found.version} of {service.suite.name}")
-
-
-_ROWS_LISTED = 6
-_WIDE = 110
-_STYLES = {"error": "bold red", "warning": "yellow"}
-
-
-def print_report(result: CheckResult, console: Console) -> None:
-    """Print the findings (if any), the rows by benchmark, and the verdict on the file.
-
-    Everything goes in as Text, so that brackets in a user's file are brackets and no markup.
-    """
-    from rich.text import Text
-
-    if result.findings:
-        is_wide = console.width >= _WIDE
-        console.print(_findings_table(result.findings) if is_wide else _narrow_table(result.findings))
-    console.print(_summary_table(result))
-    console.print(Text(_conclusion(result), style="bold green" if result.acceptable else "bold red"))
-
-
-def _findings_table(findings: Sequence[Finding]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_lines=True)
-    for heading in ("level", "code", "column", "rows"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("message", overflow="fold", ratio=1, min_width=30)
-    for finding in findings:
-        table.add_row(
-            Text(finding.level, style=_STYLES[finding.level]),
-            Text(finding.code),
-            Text(finding.column or ""),
-            Text(_rows(finding)),
-            Text(finding.message),
-        )
-    return table
-
-
-def _narrow_table(findings: Sequence[Finding]) -> Table:
-    """The same with everything but the message in one column, so that the message keeps its width."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("finding", show_lines=True)
-    table.add_column("message", overflow="fold", ratio=1)
-    for finding in findings:
-        parts = (finding.code, finding.column, f"row {_rows(finding)}" if finding.rows else None)
-        about = Text(finding.level, style=_STYLES[finding.level])
-        about.append("".join(f"\n{part}" for part in parts if part), style="default")
-        table.add_row(about, Text(finding.message))
-    return table
-
-
-def _rows(finding: Finding) -> str:
-    listed = ", ".join(map(str, finding.rows[:_ROWS_LISTED]))
-    more = finding.count - _ROWS_LISTED
-    return f"{listed} and {more:,} more" if finding.rows and more > 0 else listed
-
-
-def _summary_table(result: CheckResult) -> Table:
-    from rich.text import Text
-
-    table = text_table("benchmark", figures=("expected", "rows", "coverage", "success"))
-    for name, part in result.by_benchmark.items():
-        cells = (
-            f"{part.expected:,}",
-            f"{part.rows:,}",
-            percent(part.coverage, "%"),
-            percent(part.success_share, "%"),
-        )
-        table.add_row(Text(BENCHMARK_TITLES.get(name, name)), *cells)
-    table.add_section()
-    expected = sum(part.expected for part in result.by_benchmark.values())
-    table.add_row(
-        "all",
-        f"{expected:,}",
-        f"{result.rows:,}",
-        percent(result.coverage, "%"),
-        percent(result.success_share, "%"),
-    )
-    return table
-
-
-def _conclusion(result: CheckResult) -> str:
-    levels = Counter(finding.level for finding in result.findings)
-    counts = [f"{n} {level}{'' if n == 1 else 's'}" for level, n in sorted(levels.items())]
-    verdict = "acceptable" if result.acceptable else "not acceptable"
-    suffix = f" ({', '.join(counts)})" if counts else ""
-    return f"{result.file_name or 'the file'} is {verdict} for {result.suite}, {result.split}{suffix}"

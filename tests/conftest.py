@@ -20,6 +20,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from core.settings import Settings
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
+from tests.support import next_steps
 from tests.support.canary import Watch, files_with_canaries, recognisable_nonce, watching
 
 REPOSITORY = Path(__file__).parents[1]
@@ -105,6 +106,21 @@ def _no_settings_from_outside(tmp_path_factory):
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     os.environ["GRADIO_TEMP_DIR"] = str(tmp_path_factory.mktemp("gradio"))
+
+
+@pytest.fixture(autouse=True)
+def _next_steps_are_commands(monkeypatch):
+    """Whatever a command under test prints as the next step can be typed as it stands."""
+    from core import cli
+
+    def checked(text: str) -> str:
+        called = as_called(text)
+        if text.startswith("Next, "):
+            next_steps.parse(called)
+        return called
+
+    as_called = cli.as_called
+    monkeypatch.setattr(cli, "as_called", checked)
 
 
 @pytest.fixture(autouse=True)

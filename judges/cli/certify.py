@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli import JsonOption, plain_console
+from core.cli import JsonOption, next_step, plain_console
 from judges.cli.experiments import choose_from_run, judge_under, labels_or_problem
-from judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
+from judges.cli.options import BatchOption, RetryOption, RunOptions, typed, with_run_options
 from judges.cli.run import run_all
 from judges.types import OptionsError
 
@@ -95,10 +95,14 @@ def certify(
     text = json.dumps(certificate, indent=2)
     _write(out, text, to_markdown(certificate), to_html(certificate))
     if as_json:
-        print(text)
+        typer.echo(text)
     else:
         print_certificate(certificate, plain_console())
     typer.echo(f"wrote {out / 'certificate.html'}, certificate.md and certificate.json beside it", err=True)
+    if not as_json and options.split == "dev":
+        frozen = {} if isinstance(threshold, str) else {"threshold": out / "threshold.json"}
+        chosen = typed(options, split="test", out=f"runs/{name}-test", **frozen)
+        next_step("run it on test", "judges", "run", *chosen)
     raise typer.Exit(int(has_errors))
 
 

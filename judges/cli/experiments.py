@@ -10,17 +10,27 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from core.cli import JsonOption, SuiteOption, plain_console, read_settings, read_suite, stop
+from core.cli import (
+    JsonOption,
+    SuiteOption,
+    flags,
+    next_step,
+    plain_console,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from core.console import interval, percent, text_table
 from core.vocabulary import LABEL_TITLES
-from judges.cli.options import RetryOption, RunOptions, with_run_options
+from judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from judges.cli.run import run_all
 from judges.types import AnyJudge, OptionsError
 
@@ -78,6 +88,9 @@ def ablate(
     if not _write_report(out, {"model": model, "variants": variants}, as_json):
         is_papers = (model, suite.name) == (PAPERS_MODEL, OFFICIAL)
         plain_console().print(ablation_table(variants, _printed() if is_papers else {}))
+        best = max(variants, key=lambda each: each["report"]["labels"]["success"]["overall"]["f1"] or 0.0)
+        chosen = {"judge": best["judge"], "model": model, "split": "test", "out": f"runs/{best['judge']}"}
+        next_step("run the one of the highest F1 on test", "judges", "run", *typed(options, **chosen))
     raise typer.Exit(int(has_errors))
 
 
@@ -167,6 +180,7 @@ def probe(
     ]
     if not _write_report(out, to_json(reports, name, options.split), as_json):
         plain_console().print(probe_table(reports, name))
+        next_step("certify it, which goes on with these replies", "judges", "certify", *typed(options))
     raise typer.Exit(int(has_errors))
 
 
@@ -176,7 +190,7 @@ def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
 
     atomic_write(out / "report.json", json.dumps(report, indent=2).encode() + b"\n")
     if as_json:
-        print(json.dumps(report))
+        print_json(report)
     return as_json
 
 
@@ -204,6 +218,7 @@ def threshold(
         typer.Option("--at-least", help="What to keep, such as recall=0.7.", metavar="FIGURE=NUMBER"),
     ] = None,
     suite: SuiteOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Choose a threshold on the scores of a run over dev.
 
@@ -224,8 +239,13 @@ def threshold(
         stop(f"{out}: cannot be written ({problem.strerror})")
     except ValueError as problem:
         stop(str(problem))
+    if as_json:
+        print_json(asdict(found))
+        return
     for line in summary(found, out):
         typer.echo(line)
+    chosen = flags(split="test", threshold=out, out=run.with_name(f"{run.name}-test"))
+    next_step("use it on test, with the options of the run", "judges", "run", found.judge, *chosen)
 
 
 def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:

@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli import JsonOption, SuiteOption, stop
+from core.cli import JsonOption, SuiteOption, print_json, stop
 from core.console import printable
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def show(
     except (PromptStoreError, RunFolderError) as problem:
         stop(str(problem))
     if as_json:
-        typer.echo(json.dumps({**record, "calls": calls}, indent=2))
+        print_json({**record, "calls": calls})
     else:
         for line in _judgment_lines(record, calls):
             typer.echo("".join(each if each in "\n\t" else printable(each) for each in line))
@@ -149,6 +149,7 @@ def reparse(
         Literal["dev", "test"] | None, typer.Option("--split", help="The split (released judgments).")
     ] = None,
     suite: SuiteOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Read stored replies again, without a call.
 
@@ -170,6 +171,9 @@ def reparse(
     except OSError as problem:
         stop(f"{problem.filename or out}: {problem.strerror}")
     states = Counter(row["state"] for row in rows)
+    if as_json:
+        print_json({"predictions": str(out), "judgments": len(rows), "states": dict(states), "notes": notes})
+        return
     typer.echo(f"{len(rows):,} judgments: {', '.join(f'{n:,} {name}' for name, n in states.most_common())}")
     for line in notes:
         typer.echo(line)
@@ -265,6 +269,7 @@ def export(
     judge_folder: Annotated[
         str | None, typer.Option("--judge-folder", help="Another name for the judge's folder.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a run's judgments in another form.
 
@@ -283,6 +288,8 @@ def export(
         stop(str(problem))
     except OSError as problem:
         stop(f"{out}: cannot be written ({problem.strerror})")
+    if as_json:
+        print_json({"folder": str(out), **asdict(done)})
     typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them failures", err=True)
     if done.left_out:
         stop(

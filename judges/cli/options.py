@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from core.cli import SuiteOption, stop
+from core.cli import SuiteOption, flags, stop
 from judges.endpoints.providers import PROVIDERS
 from judges.types import OptionsError
 
@@ -39,6 +39,8 @@ class RunOptions:
         Path | None,
         _option("--source", help="Recorded runs; ARB_DATA_DIR if left out, else the sample's own."),
     ] = None
+    typed_source: Path | None = None
+    """No option: what ``--source`` named where ``source`` is the dataset that was built of it."""
     skip_incomplete: Annotated[
         bool, _option("--skip-incomplete", help="Leave out runs that lack what the judge looks at.")
     ] = False
@@ -240,7 +242,24 @@ def with_built_source(options: RunOptions) -> RunOptions:
     from dataset_script.new_suite import SOURCE_SPLIT
 
     built = read_source(options.source)
-    return replace(options, suite=str(built.suite_folder), source=built.folder, split=SOURCE_SPLIT)
+    return replace(
+        options,
+        suite=str(built.suite_folder),
+        source=built.folder,
+        split=SOURCE_SPLIT,
+        typed_source=options.source,
+    )
+
+
+def typed(options: RunOptions, **other: Any) -> list[str]:
+    """The judge and the options as they were typed, to be given to another command; ``other`` over them."""
+    values = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
+    if values.pop("typed_source") is not None:
+        values |= {"source": options.typed_source, "suite": None, "split": None}
+    given = {each.name: each.default for each in fields(RunOptions)}
+    chosen = {name: value for name, value in (values | other).items() if value != given.get(name, MISSING)}
+    judge = chosen.pop("judge", None)
+    return [*([] if judge is None else [judge]), *flags(**chosen)]
 
 
 def user_errors() -> tuple[type[Exception], ...]:
@@ -254,6 +273,7 @@ def user_errors() -> tuple[type[Exception], ...]:
 
 def _shared_parameters(without: Sequence[str], defaults: Mapping[str, Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(RunOptions, include_extras=True)
+    without = (*without, "typed_source")
     values = {each.name: each.default for each in fields(RunOptions) if each.name not in without} | defaults
     return [
         inspect.Parameter(

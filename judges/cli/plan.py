@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli import JsonOption, plain_console
+from core.cli import JsonOption, next_step, plain_console, print_json
 from core.console import text_table
-from judges.cli.options import RunOptions, with_run_options
+from judges.cli.options import RunOptions, typed, with_run_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,11 +50,15 @@ def plan(
 
     made = plan_run(options, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
     print_plan(made, options.max_usd, is_batch=batch, as_json=as_json)
+    if not as_json:
+        judge = re.sub(r"[^a-z0-9]+", "-", (options.judge or options.cascade or "").casefold()).strip("-")
+        chosen = typed(options, out=f"runs/{judge}", batch=batch)
+        next_step("run it", "judges", "run", *chosen)
 
 
 def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_json: bool = False) -> None:
     if as_json:
-        typer.echo(json.dumps(plan_facts(plan), indent=2))
+        print_json(plan_facts(plan))
         return
     if plan.roles:
         plain_console().print(plan_table(plan))

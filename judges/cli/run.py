@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from core.cli import JsonOption, flags, next_step, print_json
 from judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
 from judges.types import OptionsError
 
@@ -41,6 +42,7 @@ def run(
         typer.Option("--ray-workers", help="Actors; one for each GPU or core if left out.", min=1),
     ] = None,
     batch: BatchOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a judge over a split.
 
@@ -59,7 +61,25 @@ def run(
     for line in summary(outcome, out):
         typer.echo(line, err=True)
     has_errors = "error" in outcome.totals["states"]
+    if as_json:
+        files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
+        print_json({**files, **asdict(outcome), "ended": outcome.ended.how})
+    elif outcome.ended.how == "finished":
+        _say_next(options, out / "predictions.jsonl")
     raise typer.Exit(EXIT_CODES[outcome.ended.how] or int(has_errors))
+
+
+def _say_next(options: RunOptions, predictions: Path) -> None:
+    """Verdicts on dev are scored, those on test checked; of runs of one's own some are labelled."""
+    if options.typed_source is not None:
+        draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
+        next_step("draw runs to label", "leaderboard", "annotation-template", *draw)
+    elif options.split == "dev":
+        given = flags(split="dev", suite=options.suite)
+        next_step("score it", "leaderboard", "score", predictions, *given)
+    else:
+        given = flags(split="test", suite=options.suite)
+        next_step("check it", "submissions", "check", predictions, *given)
 
 
 def _folder_beside(out: Path, other: OtherConfigurationError) -> Path:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli import JsonOption, SuiteOption, plain_console, read_settings, read_suite, stop
+from core.cli import JsonOption, SuiteOption, plain_console, print_json, read_settings, read_suite, stop
 from core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
 from leaderboard.cli.labels import read_annotations
@@ -63,7 +62,7 @@ def agreement(
     to_see = [] if is_hidden else open_items(_to_see(chosen, given), chosen.questions)
     items = None if is_hidden else [item for item in to_see if item.disagreeing]
     if as_json:
-        print(json.dumps({"suite": chosen.name, "split": split, **agreement_json(report, items)}, indent=2))
+        print_json({"suite": chosen.name, "split": split, **agreement_json(report, items)})
         return
     print_agreement(report, f"{chosen.name} · {split or 'dev and test'}", items, plain_console())
     if split != "dev" and not chosen.labels_are_public:
@@ -118,7 +117,7 @@ def ceiling(
             },
             "bands": {name: band and asdict(band) for name, band in bands.items()},
         }  # fmt: skip
-        print(json.dumps(found, indent=2))
+        print_json(found)
         return
     console = plain_console()
     print_ceiling(scores, rates, console)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from core.cli import JsonOption, plain_console, read_settings, stop
+from core.cli import JsonOption, flags, next_step, plain_console, print_json, read_settings, stop
 from core.console import interval, percent, printable, text_table
 from core.vocabulary import AGENT_TITLES
 
@@ -75,15 +74,19 @@ def estimate(
     if plan:
         rows = [_plan_row(each, half_width / 100) for each in found]
         if as_json:
-            print(
-                json.dumps({"half_width": half_width / 100, "agents": rows, "warnings": warnings}, indent=2)
-            )
+            print_json({"half_width": half_width / 100, "agents": rows, "warnings": warnings})
         else:
             print_plan(rows, half_width, plain_console())
+            most = max((row["assisted"] or row["labels_only"] for row in rows), default=1)
+            first = most if labels else min(most, 30)  # what the judges save is known from 30 on
+            chosen = flags(for_estimate=first, verdicts=verdicts, out="to-label.csv")
+            next_step("draw runs to label", "leaderboard", "annotation-template", *chosen)
     elif as_json:
-        print(json.dumps({"agents": [each.to_json() for each in found], "warnings": warnings}, indent=2))
+        print_json({"agents": [each.to_json() for each in found], "warnings": warnings})
     else:
         print_estimates(found, tuple(runs.verdicts), plain_console())
+        chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
+        next_step("see how many labels a narrower interval takes", "leaderboard", "estimate", *chosen)
     if not as_json:
         for warning in warnings:
             typer.echo(f"warning: {printable(warning)}", err=True)

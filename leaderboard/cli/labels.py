@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli import JsonOption, SuiteOption, plain_console, read_settings, read_suite, stop
+from core.cli import (
+    JsonOption,
+    SuiteOption,
+    flags,
+    next_step,
+    plain_console,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from core.console import coefficient, text_table
 from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 
@@ -41,7 +50,7 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
         except (LabelsUnavailable, LabelsInvalid) as error:
             missing.append(f"{split}: {error}")
     if as_json:
-        print(json.dumps({"splits": summaries, "missing": missing}, indent=2))
+        print_json({"splits": summaries, "missing": missing})
     else:
         print_summaries(summaries, plain_console())
     for message in missing:
@@ -93,6 +102,8 @@ def annotations(
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}", code=1)
     typer.echo(f"{out.name}: {len(found):,} annotations")
+    chosen = flags(annotations=out, suite=suite)
+    next_step("see how far the annotators agree", "leaderboard", "agreement", *chosen)
 
 
 def annotation_template(
@@ -147,6 +158,8 @@ def annotation_template(
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}", code=1)
     typer.echo(f"{out.name}: {len(drawn):,} trajectories for {annotator}")
+    chosen = (out, *flags(out=out.with_suffix(".parquet"), suite=suite))
+    next_step("fill it in, then check it", "leaderboard", "annotations", *chosen)
 
 
 def _template_for_estimate(
@@ -178,10 +191,9 @@ def _template_for_estimate(
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}", code=1)
     agents = len({stratum.agent for stratum in strata})
-    typer.echo(
-        f"{out.name}: {len(drawn):,} runs of {agents} agents; write yes, no or unsure for each, then "
-        f"python -m leaderboard estimate --labels {out.name} --draw {record.name} with the same --verdicts"
-    )
+    typer.echo(f"{out.name}: {len(drawn):,} runs of {agents} agents; write yes, no or unsure for each")
+    chosen = flags(verdicts=verdicts, labels=out, draw=record)
+    next_step("when it is filled in, estimate", "leaderboard", "estimate", *chosen)
 
 
 def dev_labels(
@@ -217,6 +229,7 @@ def dev_labels(
         stop(f"{path} cannot be written: {problem.strerror}", code=1)
     labelled, of = len({row.trajectory_id for row in found}), len(chosen.split("dev"))
     typer.echo(f"{path}: {len(found):,} annotations of {labelled:,} of {of:,} dev trajectories, none of test")
+    next_step("see what a board of them looks like", "space", "serve")
 
 
 def print_summaries(summaries: list[dict[str, Any]], console: Console) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from core.cli import JsonOption, plain_console, read_settings, read_suite, stop
+from core.cli import JsonOption, plain_console, print_json, read_settings, read_suite, stop
 from core.console import text_table
 from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
 
@@ -35,6 +34,7 @@ def tables(
             "May be repeated."
         ),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print the paper's tables, computed here, beside the printed figures.
 
@@ -59,8 +59,12 @@ def tables(
         records = gather(labels, _read_all(verdicts or [], suite, settings.max_upload_bytes))
     except ValueError as problem:
         stop(str(problem), code=1)
+    made = [make_table(number, records) for number in table or TABLES]
+    if as_json:
+        print_json([asdict(each) for each in made])
+        return
     write = to_latex if format == "latex" else to_markdown
-    typer.echo("\n".join(write(make_table(number, records)) for number in table or TABLES), nl=False)
+    typer.echo("\n".join(map(write, made)), nl=False)
 
 
 def _read_all(named: list[str], suite, max_bytes: int) -> dict:
@@ -89,7 +93,7 @@ def audit(as_json: JsonOption = False) -> None:
 
     rows = load_published_rows()
     if as_json:
-        print(json.dumps(audit_to_json(rows), indent=2))
+        print_json(audit_to_json(rows))
         return
     plain_console().print(audit_table(rows))
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli import JsonOption, SplitOption, SuiteOption, plain_console, read_settings, read_suite, stop
+from core.cli import (
+    JsonOption,
+    SplitOption,
+    SuiteOption,
+    flags,
+    next_step,
+    plain_console,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from core.console import coefficient, interval, percent, text_table
 from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
 
@@ -37,9 +47,15 @@ def score(
 
     report = score_report(*_read(file, split, suite), policy)
     if as_json:
-        print(json.dumps(report, indent=2))
+        print_json(report)
     else:
         print_report(report, file.name, plain_console())
+        if split == "dev":
+            chosen = flags(split="test", suite=suite, out="test.jsonl")
+            next_step("the same on test, in this form", "submissions", "template", *chosen)
+        else:
+            chosen = (file, *flags(split="test", suite=suite))
+            next_step("check it as the Space does", "submissions", "check", *chosen)
 
 
 def calibrate(
@@ -71,7 +87,7 @@ def calibrate(
             code=1,
         )
     if as_json:
-        print(json.dumps(asdict(found), indent=2))
+        print_json(asdict(found))
     else:
         print_calibration(found, file.name, plain_console())
 

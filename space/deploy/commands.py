@@ -1,12 +1,13 @@
 """The command `python -m space deploy`. Heavy imports wait for the command."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from core.cli import SuiteOption, read_settings, read_suite, stop, stopped_like_ctrl_c
+from core.cli import JsonOption, SuiteOption, print_json, read_settings, read_suite, stop, stopped_like_ctrl_c
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -40,6 +41,7 @@ def deploy(
     list_files: Annotated[
         bool, typer.Option("--list-files", help="With --dry-run: also every file's name, and the card.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put the Space on the Hub.
 
@@ -74,7 +76,10 @@ def deploy(
             raise PublishError("; ".join(problems))
         files = checked_files(suite or settings.suite, chosen, settings)
         if dry_run:
-            _say_plan(deployment, files, list_files)
+            if as_json:
+                print_json(_plan_facts(deployment, files))
+            else:
+                _say_plan(deployment, files, list_files)
             return
         with stopped_like_ctrl_c():
             done = Deployer(hub, _say).deploy(deployment, files)
@@ -82,7 +87,29 @@ def deploy(
         _fail(str(error), 2)
     except KeyboardInterrupt:
         _fail("interrupted; the Space's files are all of a commit or none: run again to go on", 130)
-    _say_done(deployment, done)
+    if as_json:
+        print_json(asdict(done) | {"address": address_of(space)})
+    else:
+        _say_done(deployment, done)
+
+
+def address_of(space: str) -> str:
+    """The Space's page on the Hub."""
+    return f"https://huggingface.co/spaces/{space}"
+
+
+def _plan_facts(deployment: "Deployment", files: dict[str, Path]) -> dict[str, object]:
+    from space.deploy.deployer import NEEDED_SECRETS, OTHER_SECRETS
+    from space.deploy.files import MADE, total_bytes
+
+    names = {name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite")}
+    return {
+        **names,
+        "files": sorted([*files, *MADE]),
+        "bytes": total_bytes(files),
+        "variables": dict(deployment.variables()),
+        "secrets": {**NEEDED_SECRETS, **OTHER_SECRETS},
+    }
 
 
 def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, Path]:
@@ -132,11 +159,14 @@ def _say_done(deployment: "Deployment", done: "Deployed") -> None:
     typer.echo(
         f"{files.repo} at {files.commit}: {what if files.committed else 'was there already; no commit'}"
     )
-    typer.echo(f"https://huggingface.co/spaces/{deployment.space}")
+    typer.echo(address_of(deployment.space))
     if done.secrets:
         typer.echo("Set these secrets in the Space's settings; until then it takes no submissions:")
         for name, purpose in done.secrets.items():
             typer.echo(f"  {name}: {purpose}")
+        typer.echo(f"Next, set them: {address_of(deployment.space)}/settings", err=True)
+    else:
+        typer.echo(f"Next, open it and submit a file: {address_of(deployment.space)}", err=True)
 
 
 def _say(line: str) -> None:

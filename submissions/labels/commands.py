@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli import JsonOption, new_command, plain_console, stop
+from core.cli import JsonOption, flags, new_command, next_step, plain_console, print_json, stop
 from core.console import text_table
 from submissions.cli import open_records, print_rescoring, print_version, records_to_write
 
@@ -52,6 +51,8 @@ def invite(
         annotations, actor = _annotations(service), _maintainer(maintainer)
         found, problems = _of_each(accounts, lambda name: annotations.actions.invite(name, actor))
     _report([{"account": name, "annotator": who} for name, who in found], problems, as_json)
+    if not as_json:
+        next_step("assign trajectories to them", "submissions", "annotate", "assign")
 
 
 @app.command()
@@ -99,9 +100,10 @@ def assign(
         except SubmissionError as problem:
             stop(str(problem), code=1)
     if as_json:
-        print(json.dumps({"assignments": added}))
+        print_json({"assignments": added})
     else:
         typer.echo(f"{added:,} assignments added")
+        next_step("annotators answer at /annotate; see how far they are", "submissions", "annotate", "status")
 
 
 @app.command()
@@ -120,9 +122,7 @@ def status(as_json: JsonOption = False) -> None:
     finished = {trajectory_id for trajectory_id, who in state.saved if state.is_done(trajectory_id, who)}
     if as_json:
         counts = {"suite": service.suite.name, "assigned": len(state.assigned), "finished": len(finished)}
-        print(
-            json.dumps({**counts, "annotators": [vars(each) for each in people], "open": _open_json(items)})
-        )
+        print_json({**counts, "annotators": [vars(each) for each in people], "open": _open_json(items)})
         return
     typer.echo(
         f"{service.suite.name}: {len(state.assigned):,} trajectories assigned, {len(finished):,} finished by "
@@ -141,6 +141,11 @@ def status(as_json: JsonOption = False) -> None:
         for each in _open_json(items):
             table.add_row(each["trajectory_id"], each["question"], " / ".join(each["answers"].values()))
         console.print(table)
+        first = items[0]
+        chosen = (first.item.trajectory_id, first.open[0], "ANSWER", *flags(reason="WHY"))
+        next_step("decide, one by one or with --decisions", "submissions", "annotate", "resolve", *chosen)
+    elif finished:
+        next_step("make a label version of it", "submissions", "annotate", "publish", *flags(why="WHY"))
 
 
 def _open_json(items: Iterable[DiscussionItem]) -> list[dict[str, Any]]:
@@ -187,9 +192,10 @@ def resolve(
         except SubmissionError as problem:
             stop(str(problem), code=1)
     if as_json:
-        print(json.dumps({"decided": found}))
+        print_json({"decided": found})
     else:
         typer.echo(f"{found:,} question{'' if found == 1 else 's'} decided")
+        next_step("see what is still open", "submissions", "annotate", "status")
 
 
 def _decisions(path: Path) -> list[Sequence[str]]:
@@ -222,13 +228,16 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
         stop(str(problem), code=1)
     if as_json:
         found = {"version": version.version, "labelled": version.labelled, "changes": dict(version.changes)}
-        print(json.dumps({**found, "rescored": rescored and rescored.to_json()}))
+        print_json({**found, "rescored": rescored and rescored.to_json()})
         return
     print_version(version)
     if rescored is None:
-        typer.echo("it is not served: set ARB_LABELS=records, then `rescore`")
+        next_step("it is not served: set ARB_LABELS=records, and", "submissions", "rescore")
     else:
         print_rescoring(rescored)
+        next_step(
+            "get the labels into a file of yours", "submissions", "export-labels", "--out", "labels.csv"
+        )
 
 
 @app.command("export")
@@ -270,9 +279,11 @@ def export_items(
         stop(str(problem), code=1)
     missing = len(ids - set(there))
     if as_json:
-        print(json.dumps({"items": found, "not_in_dataset": missing}))
+        print_json({"items": found, "not_in_dataset": missing})
     else:
         typer.echo(f"{found:,} items in {out}" + (f"; {missing:,} are not in the dataset" if missing else ""))
+        chosen = ("ANSWERS.json", *flags(format=file_format))
+        next_step("bring what was answered back", "submissions", "annotate", "import", *chosen)
 
 
 @app.command("import")
@@ -323,12 +334,16 @@ def import_answers(
         except OSError as problem:
             stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}", code=1)
     if as_json:
-        print(json.dumps({"annotations": len(found), "new": added, "left_out": left_out}))
+        print_json({"annotations": len(found), "new": added, "left_out": left_out})
         return
     for line in left_out:
         typer.echo(f"left out: {line}", err=True)
     where = f"in {out}" if out else f"recorded, {len(found) - added:,} were there already"
     typer.echo(f"{added:,} annotations {where}")
+    if out is None:
+        next_step("see what is open", "submissions", "annotate", "status")
+    else:
+        next_step("publish them as labels", "submissions", "publish-labels", out, *flags(why="WHY"))
 
 
 def _annotations(service: SubmissionService) -> AnnotationService:
@@ -358,7 +373,7 @@ def _of_each(names: Iterable[str], act: Any) -> tuple[list[tuple[str, Any]], lis
 
 def _report(found: Sequence[Mapping[str, Any]], problems: Sequence[str], as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"accounts": found, "problems": problems}))
+        print_json({"accounts": found, "problems": problems})
     for each in () if as_json else found:
         typer.echo(f"{each['account']}: {each['annotator'] or 'no longer invited'}")
     if problems:

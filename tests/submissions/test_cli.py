@@ -124,10 +124,11 @@ def test_a_receipt_is_checked_with_the_public_key(record_commands_run, service, 
 
 def test_what_was_exported_is_restored_elsewhere_with_the_same_board(record_commands_run, service, tmp_path):
     send(service, verdicts(service.suite))
-    assert record_commands_run("export", "--out", "backup") == (0, "2 records and 1 files in backup\n")
+    code, said = record_commands_run("export", "--out", "backup")
+    assert (code, said.splitlines()[0]) == (0, "2 records and 1 files in backup")
     state = str(tmp_path / "elsewhere")
     code, said = record_commands_run("restore", "backup", ARB_STATE_DIR=state)
-    assert (code, said) == (0, "2 records and 1 files restored; `verify` checks them\n")
+    assert (code, said.splitlines()[0]) == (0, "2 records and 1 files restored")
     restored = again(service, state_dir=tmp_path / "elsewhere")
     assert restored.board().to_bytes() == service.board().to_bytes()
     code, said = record_commands_run("restore", "backup", ARB_STATE_DIR=state)

@@ -67,7 +67,7 @@ def test_drawn_labelled_and_estimated(run, tmp_path):
     known = ("--labels", "open.csv", "--draw", "open.draw.json")
     shown = run("estimate", *options, *known, "--agent", "b")
     assert "lenient" in shown.stdout and "50.0" in shown.stdout and "│ a " not in shown.stdout
-    assert shown.stderr == ""
+    assert shown.stderr.startswith("Next, ") and "--agent b --plan" in shown.stderr
     done = run("estimate", "--verdicts", "right.jsonl", *known)
     assert done.exit_code == 1 and "by the verdicts of lenient, which are not given" in done.stderr
 

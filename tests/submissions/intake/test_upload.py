@@ -13,8 +13,7 @@ from core.predictions import read_predictions
 from core.predictions.check import check
 from core.settings import Settings
 from core.suite import load_suite
-from submissions.__main__ import app
-from submissions.cli import print_report
+from submissions.__main__ import app, print_report
 from submissions.intake.upload import read_upload, safe_file_name
 
 REPOSITORY = Path(__file__).parents[3]

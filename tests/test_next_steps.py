@@ -1,0 +1,115 @@
+"""What commands have in common: the next step that they name, `--json`, exit codes, and how they are called.
+
+That every next step which any test sees can be typed is checked in `conftest.py`.
+"""
+
+import ast
+import json
+import re
+import shlex
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from arb.__main__ import PACKAGES
+from core.cli import EXIT_CODES, GROUPS, as_called
+from tests.support import next_steps
+
+REPOSITORY = Path(__file__).parents[1]
+CODE = [path for package, _ in PACKAGES.values() for path in (REPOSITORY / package).rglob("*.py")]
+WITHOUT_JSON = {
+    "serve",  # it goes on until it is stopped
+    "unblind", "sample-tasks", "split", "template", "annotation-template", "export-labels", "dev-labels",
+    "annotations", "get",  # a file or a folder is what they give
+}  # fmt: skip
+
+
+def commands():
+    """Every command by package and words, groups of groups included."""
+
+    def of(command, words):
+        if hasattr(command, "commands"):
+            for name, each in command.commands.items():
+                yield from of(each, (*words, name))
+        else:
+            yield words, command
+
+    for package, _ in PACKAGES.values():
+        yield from of(get_command(import_module(f"{package}.__main__").app), (package,))
+
+
+def test_every_command_prints_json_but_those_that_write_a_file():
+    without = {
+        words for words, each in commands() if "--json" not in [o for p in each.params for o in p.opts]
+    }
+    assert {words[-1] for words in without} - WITHOUT_JSON == {"export"}
+    assert {words for words in without if words[-1] == "export"} == {("leaderboard", "export")}
+
+
+def test_the_step_after_a_step_leads_from_a_run_to_its_scores_and_each_is_called_as_the_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
+    out, seen = tmp_path / "a run", []
+    line = "Next, run it: arb judges run always-successful --suite sample --split dev --out "
+    line += shlex.quote(str(out))
+    for program in ("/somewhere/bin/arb", "/somewhere/site-packages/judges/__main__.py"):
+        monkeypatch.setattr(sys, "argv", [program])
+        next_step = line
+        while "submissions template" not in next_step:
+            next_steps.parse(next_step)
+            package, *words = _words(next_step)
+            done = CliRunner().invoke(import_module(f"{package}.__main__").app, words)
+            assert done.exit_code == 0, done.output
+            (next_step,) = re.findall(r"^Next, .*$", done.stderr, re.MULTILINE)
+            assert next_step.partition(": ")[2].startswith("arb " if "bin" in program else "python -m ")
+            seen.append(words[0])
+    assert seen == ["run", "score"] * 2
+
+
+def _words(line: str) -> list[str]:
+    program, *words = shlex.split(line.partition(": ")[2])
+    return [PACKAGES[words[0]][0], *words[1:]] if program == "arb" else words[1:]
+
+
+def test_with_json_nothing_else_is_said_of_what_comes_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
+    app = import_module("judges.__main__").app
+    call = ["run", "always-successful", "--suite", "sample", "--split", "dev", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, [*call, "--json"])
+    found = json.loads(done.stdout)
+    assert (found["ended"], found["judged"], "Next," in done.stderr) == ("finished", 20, False)
+    assert Path(found["predictions"]).is_file()
+
+
+@pytest.mark.parametrize(
+    "program", ["/usr/bin/arb", "C:/Scripts/arb.exe", "/x/site-packages/arb/__main__.py"]
+)
+def test_commands_in_messages_are_those_of_the_program_that_was_called(program, monkeypatch):
+    text = "`python -m dataset_script get`, then python -m judges list; python -m pip stays"
+    monkeypatch.setattr(sys, "argv", [program])
+    assert as_called(text) == "`arb data get`, then arb judges list; python -m pip stays"
+    monkeypatch.setattr(sys, "argv", ["/x/site-packages/judges/__main__.py"])
+    assert as_called(text) == text
+
+
+def test_the_groups_of_arb_are_those_that_messages_name():
+    assert {package: group for group, (package, _) in PACKAGES.items() if package != group} == GROUPS
+
+
+def test_every_exit_code_of_a_command_is_one_that_is_explained():
+    """`stop(message, 3)`, `code=3`, `typer.Exit(3)`, and the codes that constants hold."""
+    from dataset_script.commands import DAMAGED_FILES
+    from judges.cli.run import EXIT_CODES as OF_RUNS
+
+    found = {DAMAGED_FILES, *OF_RUNS.values()}
+    for path in CODE:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("stop", "_fail", "typer.Exit"):
+                codes = [*node.args, *(each.value for each in node.keywords if each.arg == "code")]
+                found |= {each.value for each in codes if isinstance(each, ast.Constant)} - {None}
+    assert {code for code in found if isinstance(code, int)} == {*EXIT_CODES}
