@@ -10,6 +10,7 @@ parts that `build` makes, so both give the same of a folder.
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ import datasets
 
 from core.suite import load_dev_labels, load_suite
 from core.suites.questions import Question
-from dataset_script.build.parts import PartTask, assign, choose_suite, make_tables, part_tasks
+from dataset_script.build.build import Runs
+from dataset_script.build.parts import PartTask, choose_suite, make_tables
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, complete_row, features
 from dataset_script.sources import open_source
@@ -129,19 +131,21 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     if isinstance(source, PublishedSource):
         return _published(PublishedDataset(folder), configuration)
     listing = source.list()
-    suite = load_suite(suite_name) if suite_name else choose_suite([f.trajectory_id for f in listing.files])
+    suite = load_suite(suite_name) if suite_name else choose_suite(listing.files)
     found: dict[str, list[Item]] = {}
     if configuration == "tasks":
         for task in load_tasks(suite):
             found.setdefault(task.split, []).append(task_row(task))
         return found
     labels = load_dev_labels(suite)
-    if configuration != "judgments":
-        tasks = part_tasks(assign(suite, listing), source, labels)
-    elif isinstance(source, JudgmentSource):
-        tasks = part_tasks(assign(suite, source.list_judgments()), source, is_judgments=True)
-    else:
-        tasks = []
+    is_judgments = configuration == "judgments"
+    with closing(Runs(suite, source)) as runs:
+        runs.add_labels(labels)
+        if not is_judgments:
+            runs.add_files(listing)
+        elif isinstance(source, JudgmentSource):
+            runs.add_files(source.list_judgments(), is_judgments=True)
+        tasks = sorted((task for task, _ in runs.tasks(is_judgments)), key=lambda task: task.published_id)
     for task in tasks:
         item = PartRows(task, configuration)
         if configuration not in ("judgments", *ROWS_OF_A_RUN):

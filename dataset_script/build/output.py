@@ -61,11 +61,17 @@ def code_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """Where a build works, beside its place and on its disk: parts to be found again, and a new folder."""
+    """Where a build works, beside its place and on its disk: parts to be found again, a new folder, and the
+    database of its runs.
+    """
 
     path: Path
     parts: Path
     staged: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs.sqlite"
 
 
 @contextmanager

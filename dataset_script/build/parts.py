@@ -1,6 +1,6 @@
 """One trajectory's tables, made once: a folder named by what it was made from, so that a build can go on.
 
-`assign` says which files of a source belong to which trajectory of the suite. A part is made in a folder of
+A part is made in a folder of
 its own and renamed when it is whole; a build that was killed finds the parts that it has, and makes the
 others. A part's name is a hash of the source file's identity, of everything else that goes into it, and of
 the code that makes it. `Workers` shares the work out to processes, a bounded amount of it at a time.
@@ -14,11 +14,11 @@ import shutil
 import signal
 import sys
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from itertools import islice
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -37,58 +37,27 @@ from dataset_script.schema import arrow_schema, columns_of
 from dataset_script.sources.base import (
     Judgment,
     SourceFile,
-    SourceListing,
     TrajectorySource,
     UnusableFileError,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """The files of each trajectory, the one in the released spelling first; and what belongs to none."""
-
-    files: Mapping[Trajectory, list[SourceFile]]
-    left_out: list[Finding]
-    notes: list[Finding]
-
-
-def assign(suite: Suite, listing: SourceListing) -> Assignment:
-    """Give every file of the listing to the trajectory that its id names, in any spelling."""
-    left_out: list[Finding] = []
-    left_out += [finding("link_out", name) for name in listing.links_out]
-    notes: list[Finding] = []
-    for name in listing.others:
-        if name.endswith(".json"):
-            left_out.append(finding("misplaced", name))
-        else:
-            notes.append(finding("not_json_file", name))
-    files: dict[Trajectory, list[SourceFile]] = defaultdict(list)
-    for file in listing.files:
-        trajectory = suite.find(file.trajectory_id)
-        if trajectory is None:
-            left_out.append(finding("not_in_suite", file.name))
-        else:
-            files[trajectory].append(file)
-    for trajectory, group in files.items():
-        group.sort(key=lambda file: (file.trajectory_id != trajectory.trajectory_id, file.name))
-    return Assignment(files, left_out, notes)
-
-
-def choose_suite(trajectory_ids: list[str]) -> Suite:
-    """The shipped suite that holds some of these ids; raises SuiteError when none does, or more than one."""
+def choose_suite(files: Collection[SourceFile]) -> Suite:
+    """The shipped suite that holds some of these runs; raises SuiteError when none does, or more than one."""
     holding = []
     for name in shipped_suites():
         suite = load_suite(name)
-        if any(suite.find(spelled) for spelled in trajectory_ids):
+        if any(suite.find(file.trajectory_id) for file in files):
             holding.append(suite)
     if len(holding) == 1:
         return holding[0]
     if holding:
         names = ", ".join(suite.name for suite in holding)
         raise SuiteError(f"the source holds trajectories of several suites ({names}); choose by --suite")
+    few = ", ".join(file.trajectory_id for file in islice(files, 3))
     raise SuiteError(
-        f"no shipped suite ({', '.join(shipped_suites())}) has any of the {len(trajectory_ids)} trajectories "
-        f"found, such as {', '.join(trajectory_ids[:3])}; give --suite FOLDER, a folder with "
+        f"no shipped suite ({', '.join(shipped_suites())}) has any of the {len(files)} trajectories "
+        f"found, such as {few}; give --suite FOLDER, a folder with "
         "trajectories.csv (columns trajectory_id, split; split is dev or test)"
     )
 
@@ -112,21 +81,27 @@ class PartTask:
     blinding: Blinding | None = None
     is_judgments: bool = False
 
+    @property
+    def published_id(self) -> str:
+        own = self.trajectory.trajectory_id
+        return self.blinding.trajectory_id(own) if self.blinding else own
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part that was made: its published id, the sizes of its tables by configuration, and what there is to
     say.
 
-    A trajectory whose files give nothing has a part without tables. A build holds one for each run, so the
-    folder is a text: a path takes five times the memory.
+    A trajectory whose files give nothing has a part without tables. ``earlier`` is the number of the shard
+    that it has in the dataset that is added to; None where it is new.
     """
 
     folder: str
     trajectory_id: str
     sizes: Mapping[str, int]
-    left_out: tuple[Finding, ...]
-    notes: tuple[Finding, ...]
+    left_out: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    earlier: int | None = None
 
     def table(self, configuration: str) -> pa.Table:
         """One table of the part, mapped from its file."""
@@ -134,38 +109,11 @@ class Part:
             return pa.ipc.open_file(file).read_all()
 
 
-def part_tasks(
-    assignment: Assignment,
-    source: TrajectorySource,
-    labels: Iterable[DevLabels] = (),
-    folder: Path = Path(),
-    blinding: Blinding | None = None,
-    is_judgments: bool = False,
-) -> list[PartTask]:
-    """A task for every trajectory that has files, in the order of the dataset: that of the published ids."""
-    primary = {} if is_judgments else {label.trajectory_id: label for label in labels if label.is_primary}
-    ids = {
-        t: blinding.trajectory_id(t.trajectory_id) if blinding else t.trajectory_id for t in assignment.files
-    }
-    return [
-        PartTask(
-            folder,
-            source,
-            trajectory,
-            tuple(assignment.files[trajectory]),
-            primary.get(trajectory.trajectory_id),
-            blinding,
-            is_judgments,
-        )
-        for trajectory in sorted(ids, key=ids.__getitem__)
-    ]
-
-
 def make_part(task: PartTask) -> Part:
     """The part of a task: the one that is there, or a new one. Raises OSError when the disk is full."""
     folder = task.folder / _name(task)
     if (folder / _PART).is_file():
-        return _read(folder, _published_id(task))
+        return _read(folder, task.published_id)
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -175,12 +123,7 @@ def make_part(task: PartTask) -> Part:
     stored = {name: [(f.code, f.file, f.message) for f in findings] for name, findings in found.items()}
     (unfinished / _PART).write_text(json.dumps({"sizes": sizes, **stored}), encoding="utf-8")
     unfinished.rename(folder)
-    return Part(str(folder), _published_id(task), sizes, tuple(left_out), tuple(notes))
-
-
-def _published_id(task: PartTask) -> str:
-    own = task.trajectory.trajectory_id
-    return task.blinding.trajectory_id(own) if task.blinding else own
+    return Part(str(folder), task.published_id, sizes, tuple(left_out), tuple(notes))
 
 
 Tables = dict[str, pa.Table]
@@ -297,6 +240,7 @@ def _name(task: PartTask) -> str:
 
 
 Task = TypeVar("Task")
+Key = TypeVar("Key")
 
 BYTES_AT_ONCE: Final = 400_000_000
 """Size of the files that are being read at the same time, whatever the number of processes."""
@@ -350,31 +294,40 @@ class Workers:
         """
         order = sorted(range(len(tasks)), key=lambda index: (-sizes[index], index))
         results: dict[int, Result] = {}
-        for index, result in self._run(function, tasks, sizes, order):
+        for index, result in self._run(function, ((index, tasks[index], sizes[index]) for index in order)):
             results[index] = result
             done(tasks[index])
         return [results[index] for index in range(len(tasks))]
 
+    def run_each(
+        self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
+    ) -> Iterator[tuple[Task, Result]]:
+        """Each task with its result, as they end. ``tasks`` come with their sizes, and are asked for as there
+        is room for them: however many there are, few are held. Raises what `run_all` does.
+        """
+        return self._run(function, ((task, task, size) for task, size in tasks))
+
     def _run(
-        self,
-        function: Callable[[Task], Result],
-        tasks: Sequence[Task],
-        sizes: Sequence[int],
-        order: list[int],
-    ) -> Iterator[tuple[int, Result]]:
+        self, function: Callable[[Task], Result], tasks: Iterable[tuple[Key, Task, int]]
+    ) -> Iterator[tuple[Key, Result]]:
         if self._number <= 1:
-            yield from ((index, function(tasks[index])) for index in order)
+            yield from ((key, function(task)) for key, task, _ in tasks)
             return
-        waiting = list(reversed(order))
-        running: dict[Future[Result], int] = {}
+        waiting = iter(tasks)
+        following = next(waiting, None)
+        running: dict[Future[Result], tuple[Key, int]] = {}
         try:
-            while waiting or running:
-                while waiting and self._has_room(sizes[waiting[-1]], [sizes[i] for i in running.values()]):
-                    index = waiting.pop()
-                    running[self._processes().submit(function, tasks[index])] = index
+            while following is not None or running:
+                while following is not None and self._has_room(
+                    following[2], [s for _, s in running.values()]
+                ):
+                    key, task, size = following
+                    running[self._processes().submit(function, task)] = key, size
+                    following = next(waiting, None)
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    yield running.pop(future), future.result()
+                    key, _ = running.pop(future)
+                    yield key, future.result()
         except BrokenProcessPool as error:
             raise WorkerError(
                 "a worker process was ended from outside, perhaps for want of memory; "

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +57,9 @@ smaller pages), measured with hf-xet: a new row costs at least a chunk of 64 kB 
 ROW_GROUP_BYTES: Final = 2_000_000
 """About how much, before compression, is in a row group of a file with images for several trajectories."""
 
+ROWS_AT_ONCE: Final = 10_000
+"""So many rows of the suite are Python objects at a time."""
+
 _REPEATED: Final = ("trajectory_id", "benchmark", "agent", "model", "judge", "judge_model", "state")
 """Columns whose values recur within a row group, worth a dictionary."""
 
@@ -86,39 +89,38 @@ def plan_shards(
     folder: Path,
     configuration: str,
     split: str,
-    parts: Sequence[Part],
-    earlier: Sequence[Sequence[str]] = (),
-) -> list[ShardTask]:
+    parts: Iterable[Part],
+) -> Iterator[ShardTask]:
     """Share the parts out, in order, to shards no larger than they may be; a larger part has one of its own.
 
-    ``earlier`` are the ids in each shard of an earlier build: those stay together, and the others follow.
-    Goes by the parts' own sizes, which are packed less well than a shard: so a shard keeps to its bound.
+    Those that are in a shard of an earlier build come first and stay together, and the others follow. Goes by
+    the parts' own sizes, which are packed less well than a shard: so a shard keeps to its bound. ``parts``
+    are gone through twice, since a shard's name says how many there are; one shard of them is held at a time.
     """
-    by_id = {part.trajectory_id: part for part in parts} if earlier else {}
-    kept = [[by_id.pop(name) for name in ids if name in by_id] for ids in earlier]
-    groups = [group for group in kept if group]
-    new = [part for part in parts if part.trajectory_id in by_id] if earlier else parts
-    groups += _new_shards(configuration, new)
-    return [
-        ShardTask(folder, configuration, split, index, len(groups), tuple(group))
-        for index, group in enumerate(groups)
-    ]
+    total = sum(1 for _ in _groups(configuration, parts))
+    for index, group in enumerate(_groups(configuration, parts)):
+        yield ShardTask(folder, configuration, split, index, total, tuple(group))
 
 
-def _new_shards(configuration: str, parts: Sequence[Part]) -> list[list[Part]]:
+def _groups(configuration: str, parts: Iterable[Part]) -> Iterator[list[Part]]:
     limit = shard_bytes(CONFIGURATIONS[configuration])
     has_groups = CONFIGURATIONS[configuration].groups_by_trajectory
-    groups: list[list[Part]] = []
+    group: list[Part] = []
     size = 0
     for part in parts:
         own = part.sizes[configuration]
-        is_full = size + own > limit or (has_groups and bool(groups) and len(groups[-1]) >= MOST_TRAJECTORIES)
-        if not groups or is_full or (size >= LEAST_FILLED * limit and _begins_shard(part, own / limit)):
-            groups.append([])
-            size = 0
-        groups[-1].append(part)
+        if not group or part.earlier is not None or group[-1].earlier is not None:
+            ends = bool(group) and part.earlier != group[-1].earlier
+        else:
+            is_full = size + own > limit or (has_groups and len(group) >= MOST_TRAJECTORIES)
+            ends = is_full or (size >= LEAST_FILLED * limit and _begins_shard(part, own / limit))
+        if ends:
+            yield group
+            group, size = [], 0
+        group.append(part)
         size += own
-    return groups
+    if group:
+        yield group
 
 
 def _begins_shard(part: Part, share: float) -> bool:
@@ -145,39 +147,37 @@ class RowsTask:
     folder: Path
     configuration: str
     split: str
-    rows: tuple[Row, ...]
+    rows: Iterable[Row]
     blinding: Blinding | None
     questions: tuple[Question, ...] = ()
 
 
 def write_rows(task: RowsTask) -> Shard:
-    table = table_of(task.configuration, task.rows, task.blinding, task.questions)
+    rows = iter(task.rows)
+    few = iter(lambda: list(islice(rows, ROWS_AT_ONCE)), [])
+    tables = [table_of(task.configuration, each, task.blinding, task.questions) for each in few]
     shard = ShardTask(task.folder, task.configuration, task.split, 0, 1, ())
-    return _write(shard, iter((table,)), task.questions)
+    return _write(shard, iter((pa.concat_tables(tables).combine_chunks(),)), task.questions)
 
 
-def earlier_shards(folder: Path, suite: str) -> dict[tuple[str, str], list[list[str]]]:
-    """By configuration and split the ids in each shard of a dataset built before, in order; none where there
-    is no such dataset. Raises SourceError for one of another suite, and for a blind one: which runs came
-    later would show that an agent was added.
+def earlier_shards(folder: Path, suite: str) -> Iterator[tuple[str, str, int, str]]:
+    """Of every row of a dataset built before its configuration, split, number of shard and id, in order; none
+    where there is no such dataset. Raises SourceError for one of another suite, and for a blind one: which
+    runs came later would show that an agent was added.
     """
     if not (folder / MANIFEST).is_file():
-        return {}
+        return
     dataset = PublishedDataset(folder)
     if dataset.suite != suite or dataset.manifest["source"].get("blind"):
         raise SourceError(
             f"{folder}: is a dataset of {dataset.suite}, which runs of {suite} cannot be added to; build into"
             " another folder, or without --append"
         )
-    return {
-        (configuration, split): [
-            list(dict.fromkeys(pq.read_table(path, columns=["trajectory_id"])["trajectory_id"].to_pylist()))
-            for path in dataset.files(configuration, split)
-        ]
-        for configuration in dataset.configurations
-        if configuration in PLANNED
-        for split in dataset.splits(configuration)
-    }
+    for configuration in dataset.configurations:
+        for split in dataset.splits(configuration) if configuration in PLANNED else ():
+            for number, path in enumerate(dataset.files(configuration, split)):
+                ids = pq.read_table(path, columns=["trajectory_id"])["trajectory_id"]
+                yield from ((configuration, split, number, each) for each in ids.to_pylist())
 
 
 def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Question] = ()) -> Shard:

@@ -120,6 +120,8 @@ def _small_tables(out: Path, suite: Suite, ids: set[str], said: Sequence[DevLabe
 class SyntheticPart:
     """What a part of a build is to the writer of shards: sizes, and tables that are made when asked for."""
 
+    earlier = None
+
     def __init__(self, trajectory: Trajectory, labels: DevLabels | None, pages, shape: Shape, seed: int):
         self.trajectory, self._labels, self._pages, self._shape = trajectory, labels, pages, shape
         self._seed = f"{seed} {trajectory.trajectory_id}"

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +12,7 @@ from dataset_script.build.build import BuildOptions
 from dataset_script.build.build import build as build_dataset
 from dataset_script.build.parts import choose_suite
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, arrow_schema, features
-from dataset_script.sources.base import SourceError
+from dataset_script.sources.base import SourceError, SourceFile
 from dataset_script.verify.check import verify
 
 DEV_1, DEV_2 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-b/shop.resized.1"
@@ -285,23 +286,31 @@ def test_a_dataset_can_be_built_from_a_published_one_with_the_same_bytes(
     assert first == again
 
 
+def files_of(ids):
+    return [SourceFile(Path("run.json"), "run.json", trajectory_id) for trajectory_id in ids]
+
+
+def suite_of(*ids):
+    return choose_suite([SourceFile(Path("run.json"), "run.json", trajectory_id) for trajectory_id in ids])
+
+
 def test_the_suite_is_found_by_the_ids_in_any_spelling():
-    assert choose_suite(["localshop/GenericAgent-scripted-hasty/localshop.3"]).name == "localshop"
+    assert suite_of("localshop/GenericAgent-scripted-hasty/localshop.3").name == "localshop"
     official = "visualwebarena/GenericAgent-gpt-4o-2024-11-20/visualwebarena.resized.220"
-    assert choose_suite(["strange/one/here", official]).name == "agent-reward-bench"
+    assert suite_of("strange/one/here", official).name == "agent-reward-bench"
 
 
 def test_ids_of_no_suite_are_refused_with_the_first_and_what_to_do():
     with pytest.raises(
         SuiteError, match=r"the 4 trajectories found, such as a/b/0, a/b/1, a/b/2; give --suite"
     ):
-        choose_suite([f"a/b/{number}" for number in range(4)])
+        suite_of(*(f"a/b/{number}" for number in range(4)))
 
 
 def test_ids_of_two_suites_are_refused():
     ids = [load_suite(name).trajectories[0].trajectory_id for name in ("localshop", "agent-reward-bench")]
     with pytest.raises(SuiteError, match=r"several suites \(agent-reward-bench, localshop\)"):
-        choose_suite(ids)
+        suite_of(*ids)
 
 
 def test_a_folder_that_is_no_source_is_refused(tmp_path, out):
