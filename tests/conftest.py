@@ -5,6 +5,8 @@ import gc
 import logging
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -88,13 +90,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log) -> BrowserTestsToget
 
 
 @contextmanager
-def one_worker_at_a_time(tmp_path_factory, name: str) -> Iterator[None]:
-    """Run the block in one process of the test run at a time (pytest-xdist starts several)."""
+def one_worker_at_a_time(tmp_path_factory, name: str) -> Iterator[Path]:
+    """Run the block in one process of the test run at a time (pytest-xdist starts several).
+
+    Gives the folder that all of them have.
+    """
     folder = tmp_path_factory.getbasetemp()
     shared_by_workers = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     with (shared_by_workers / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield shared_by_workers
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -191,6 +196,19 @@ def shared() -> Path:
     folder = REPOSITORY.parent / "shared"
     if not (folder / "data").is_dir():
         _absent("the ../shared folder is not here; tests on its real files are left out")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def docs_site(tmp_path_factory) -> Path:
+    """The documentation, built strictly, once for all processes of the test run."""
+    with one_worker_at_a_time(tmp_path_factory, "docs") as shared_by_workers:
+        folder = shared_by_workers / "docs-site"
+        if not folder.exists():
+            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", f"{folder}.part"]
+            done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr
+            Path(f"{folder}.part").rename(folder)
     return folder
 
 

@@ -92,11 +92,15 @@ def every_form(page) -> Iterator[str]:
     page.emulate_media(color_scheme="light")
 
 
-def faults(page, impacts: tuple[str, ...] = GRAVE) -> list[str]:
-    """What axe-core finds of these impacts, with the first element of each; and scrolling sideways."""
+def faults(page, impacts: tuple[str, ...] = GRAVE, **options) -> list[str]:
+    """What axe-core finds of these impacts, with the first element of each; and scrolling sideways.
+
+    ``options`` are axe's own, such as ``runOnly``.
+    """
     page.evaluate(AXE.read_text(encoding="utf-8"))
     page.evaluate(STILL)  # half-way through a change of colours every contrast is wrong
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    options = {"resultTypes": ["violations"], **options}
+    found = page.evaluate("options => axe.run(document, options)", options)["violations"]
     grave = [
         f"{fault['id']} ({fault['impact']}): {fault['nodes'][0]['html'][:200]} ({len(fault['nodes'])} places)"
         for fault in found
