@@ -22,9 +22,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Take away half of the bytes (source maps, the search in other languages), and what takes the address of the
-    site, which nobody knows here: an empty sitemap, and a 404.html that has no style under /docs, where the
-    Space answers with its own page.
+    """Take away half of the bytes (source maps, the search in other languages), and what needs the address of
+    the site, which nobody knows here: an empty sitemap, and a 404.html that has no style under /docs, where
+    the Space answers with its own page.
     """
     site = Path(config.site_dir)
     shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI, Request
+from fastapi.responses import RedirectResponse
 from gradio.utils import get_upload_folder
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Mount
@@ -123,11 +124,13 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     )
     on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
     services = Services(service, Explorer(settings, service), checks)
-    pages = PageFrame(StaticAssets(), on_space, service.suite.profile)
+    has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
+    pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
     first_page = FirstPage(services, pages)
-    if (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL:
+    if has_docs:
         app.mount("/docs", Documentation(site, on_space))
+        app.add_api_route("/docs", lambda: RedirectResponse("/docs/"), include_in_schema=False)
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, SignInPage(pages)))

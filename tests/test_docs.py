@@ -8,7 +8,9 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from arb.__main__ import PACKAGES
+from core.settings import Settings
 from space.api.docs import Documentation
+from space.app import create_app
 from space.operations.security import script_hashes
 
 REPOSITORY = Path(__file__).parents[1]
@@ -47,6 +49,18 @@ def test_a_page_is_served_with_a_policy_that_allows_its_own_scripts_alone(client
 @pytest.mark.parametrize("path", ["../README.md", "..%2fREADME.md", "%2e%2e/pyproject.toml", "absent.html"])
 def test_nothing_outside_of_the_built_folder_is_served(client, path):
     assert client.get(f"/docs/{path}").status_code == 404
+
+
+def test_every_page_of_a_space_leads_to_it_and_an_absent_page_is_the_spaces_own(
+    docs_site, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("space.app.project_file", lambda name: docs_site)
+    app = create_app(Settings(labels="none", state_dir=tmp_path), wait_s=0)
+    client = TestClient(app, raise_server_exceptions=False)
+    assert '<a href="/docs/">Documentation</a>' in client.get("/about").text
+    assert client.get("/docs").url.path == "/docs/"
+    absent = client.get("/docs/absent.html", headers={"Accept": "text/html"})
+    assert absent.status_code == 404 and "There is no such page" in absent.text
 
 
 def test_the_arithmetic_of_read_the_board_is_that_of_the_code():

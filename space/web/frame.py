@@ -3,7 +3,8 @@
 Every value in a template is escaped, whoever wrote it. Known to all of them are the filters in ``{{
 cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``, ``{{ row.date
 | day }}``, ``{{ suite.guidelines | markdown }}``, and the function ``link_to("/judge", id=row.id)``. Whole
-pages also know ``profile``, the suite's, and ``serves("/paper")``: whether there is a page to lead to.
+pages also know ``profile``, the suite's, ``serves("/paper")``: whether there is a page to lead to, and
+``has_docs``: whether the documentation is under ``/docs``.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -110,8 +111,14 @@ class CachedPage:
 class PageFrame:
     """Makes whole pages, with title, menu and links of the suite that is served. Safe for threads."""
 
-    def __init__(self, static: StaticAssets, on_space: bool = False, profile: SuiteProfile = UNNAMED) -> None:
-        self.static, self.profile, self._on_space = static, profile, on_space
+    def __init__(
+        self,
+        static: StaticAssets,
+        on_space: bool = False,
+        profile: SuiteProfile = UNNAMED,
+        has_docs: bool = False,
+    ) -> None:
+        self.static, self.profile, self._on_space, self._has_docs = static, profile, on_space, has_docs
         self._cache: ByteCache[CachedPage] = ByteCache(CACHE_BYTES, lambda page: page.response.size)
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
@@ -189,7 +196,7 @@ class PageFrame:
     def _frame(self, path: str) -> dict[str, Any]:
         serves = self.profile.serves
         menu = [page for page in PAGES if page.in_menu and serves(page.path)]
-        suite = {"profile": self.profile, "serves": serves}
+        suite = {"profile": self.profile, "serves": serves, "has_docs": self._has_docs}
         return {"static": self.static, "menu": menu, "current": {"path": path}, **suite}
 
     def _policy(self, html: str, evaluates: bool = False) -> str:
