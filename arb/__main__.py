@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from arb import hub
+
 if TYPE_CHECKING:
     from click import Command, Context, HelpFormatter
 
@@ -44,6 +46,7 @@ class Packages(TyperGroup):
 app = typer.Typer(cls=Packages, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 metric = typer.Typer(no_args_is_help=True, help="The metric, for the `evaluate` library.")
 app.add_typer(metric, name="metric")
+app.add_typer(hub.app, name="hub")
 
 
 @app.callback()
@@ -61,6 +64,9 @@ def metric_path() -> None:
     import leaderboard
 
     typer.echo(Path(leaderboard.__file__).parent / "judge_precision")
+
+
+metric.command("publish")(hub.publish_metric)
 
 
 def main() -> None:

@@ -293,7 +293,7 @@ def publish(
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> tuple[Publication, ...]:
     """Publish a built folder on the Hub.
 
     Data, card and eval.yaml go into one commit, or are merged at once where that would have more than 25,000
@@ -338,10 +338,11 @@ def publish(
         stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)
     if as_json:
         print_json([asdict(one) | {"committed": one.committed} for one in done])
-        return
+        return done
     for one in done:
         what = f"{len(one.written)} files written, {len(one.removed)} removed"
         typer.echo(f"{one.repo} at {one.commit}: {what if one.committed else 'was there already; no commit'}")
+    return done
 
 
 def show(

@@ -46,6 +46,10 @@ def commands() -> Iterator[str]:
     yield "Without, most end with the command that comes next. After `arb --install-completion` bash, zsh and"
     yield "fish complete commands, options, splits and the names of judges."
     yield from _help(app, "arb", [])
+    for group in app.registered_groups:
+        for command in group.typer_instance.registered_commands:
+            called = command.name or command.callback.__name__.replace("_", "-")
+            yield from _help(app, f"arb {group.name} {called}", [group.name, called])
     for name, (package, _) in PACKAGES.items():
         own = import_module(f"{package}.__main__").app
         yield from _help(own, f"arb {name}", [])

@@ -27,8 +27,8 @@ HEAVY = (
     "numpy", "pandas", "pyarrow", "datasets", "evaluate", "gradio", "sqlalchemy", "scipy", "sklearn",
     "fastapi", "aiohttp", "huggingface_hub", "pydantic_settings",
 )  # fmt: skip
-# 240 held the house; what came after it (questions as configuration, corrections, judging on Ray) has ten.
-MOST_MODULES = 250
+# 240 held the house; what came after it (questions as configuration, corrections, Ray, the Hub) has twelve.
+MOST_MODULES = 252
 MOST_ENTRIES = 13
 MOST_LINES = 450
 
@@ -214,7 +214,7 @@ def test_a_product_file_has_at_most_450_lines():
     assert_none([f"{name_of(path)} {n} lines" for path, n in lines.items() if n > MOST_LINES])
 
 
-def test_there_are_at_most_250_product_modules():
+def test_there_are_no_more_product_modules_than_that():
     assert len(product_modules()) <= MOST_MODULES
 
 

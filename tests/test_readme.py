@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bench.space import free_port, serving
+from space.deploy.files import BESIDE
 from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[1]
@@ -31,7 +32,7 @@ TEXT = "\n".join([*map(text_of, PAGES), OWN_AGENT])
 ENDPOINT = "http://127.0.0.1:8000/v1"
 SPACE = "http://127.0.0.1:7860"
 """What the README calls the reader's endpoint and Space; the test has its own."""
-PACKAGES = ("core", "dataset_script", "leaderboard", "judges", "submissions", "space")
+PACKAGES = ("arb", "core", "dataset_script", "leaderboard", "judges", "submissions", "space")
 
 
 def blocks(language: str) -> list[str]:
@@ -51,6 +52,8 @@ def checkout(tmp_path_factory, shared) -> Path:
     folder = tmp_path_factory.mktemp("readme")
     for package in PACKAGES:
         shutil.copytree(REPOSITORY / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in BESIDE:
+        shutil.copy(REPOSITORY / name, folder)
     (folder / "trajectories").symlink_to(shared / "data" / "released_layout")
     return folder
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from core.cli import JsonOption, SuiteOption, print_json, read_settings, read_suite, stop, stopped_like_ctrl_c
+from core.hub import Publication
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -42,7 +43,7 @@ def deploy(
         bool, typer.Option("--list-files", help="With --dry-run: also every file's name, and the card.")
     ] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> Publication | None:
     """Put the Space on the Hub.
 
     Sends the code, its card and its variables, and mounts the dataset; creates the repositories of records
@@ -80,7 +81,7 @@ def deploy(
                 print_json(_plan_facts(deployment, files))
             else:
                 _say_plan(deployment, files, list_files)
-            return
+            return None
         with stopped_like_ctrl_c():
             done = Deployer(hub, _say).deploy(deployment, files)
     except (PublishError, HubError, OSError) as error:
@@ -91,6 +92,7 @@ def deploy(
         print_json(asdict(done) | {"address": address_of(space)})
     else:
         _say_done(deployment, done)
+    return done.files
 
 
 def address_of(space: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from gradio_client import Client
 from huggingface_hub import HfApi, snapshot_download
 
 from core.settings import Settings
@@ -135,6 +136,8 @@ def test_what_was_deployed_serves_by_itself_in_a_fresh_environment(hub, deployed
         assert "frame-ancestors 'self' https://huggingface.co" in page.headers["content-security-policy"]
         assert space.get("/api/board.json").json()["suite"] == "small"
         assert space.get("/api/judges").json()["judges"] == []
+        client = Client(str(space.base_url), verbose=False)
+        assert client.predict(api_name="/board")["suite"] == "small"
         assert space.get("/api").status_code == 200
         sample = load_suite("sample").split("dev")[0].trajectory_id  # of the dataset that is mounted
         assert (

@@ -1,0 +1,296 @@
+"""``arb hub publish-all`` and ``arb metric publish``: what belongs together on the Hub. Heavy imports wait.
+
+Dataset and leaderboard go by the commands that publish each alone, `arb data publish` and `arb space deploy`.
+The metric is a Space, as the `evaluate` library wants it: ``evaluate.load("OWNER/judge_precision")`` reads
+``judge_precision.py`` of that Space, and what it imports from beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from core.cli import (
+    JsonOption,
+    SuiteOption,
+    plain_console,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+    stopped_like_ctrl_c,
+)
+from core.console import printable, text_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from core.hub import Publication
+    from core.settings import Settings
+    from core.suite import Suite
+
+METRIC: Final = "judge_precision"
+"""The Space's name has to be that of the metric's module."""
+
+IN_A_CHECKOUT: Final = f"leaderboard/{METRIC}"
+"""By what card and docstring load the metric; on the Hub it is the Space's name."""
+
+INTERRUPTED: Final = 130
+IN_PART: Final = 3
+
+app = typer.Typer(no_args_is_help=True, help="Dataset, metric and leaderboard, published together.")
+
+OwnerArgument = Annotated[str, typer.Argument(help="Your name on the Hub, or an organization's.")]
+
+
+@dataclass
+class Target:
+    """A repository of a publication; ``files`` and ``bytes`` are those that it shall hold."""
+
+    what: str
+    repo: str
+    kind: str
+    files: int | None = None
+    bytes: int | None = None
+    state: str = "planned"
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is published of an owner. ``suite`` is as it was named: a shipped one, or a folder."""
+
+    owner: str
+    suite: str
+    chosen: Suite
+    folder: Path
+    labels: Path | None
+
+    def repo(self, part: str = "") -> str:
+        """The dataset, or with a part the leaderboard's and what it writes to."""
+        return f"{self.owner}/{self.chosen.name}{part and f'-{part}'}"
+
+    @property
+    def space_labels(self) -> str:
+        """ARB_LABELS of the Space."""
+        from core.suite import OFFICIAL
+
+        if self.labels is not None:
+            return f"hub:{self.repo('labels')}"
+        return "wheel" if self.chosen.name == OFFICIAL else "none"
+
+    def targets(self, settings: Settings) -> list[Target]:
+        """Every repository in the order of publication. Raises PublishError for what must not be sent."""
+        from core.hub import PublishError, is_repo_name, published_files
+        from space.deploy.commands import checked_files
+        from space.deploy.files import MADE
+
+        if not is_repo_name(self.repo()):
+            raise PublishError(f"{self.owner}: the Hub takes no owner of this name")
+        if not self.folder.is_dir():
+            raise PublishError(
+                f"{self.folder}: is no folder; `arb data get` gets the benchmark, or name it with --data"
+            )
+        data = published_files(self.folder)
+        held = json.loads(data["manifest.json"].read_bytes()).get("suite")
+        if held != self.chosen.name:
+            raise PublishError(
+                f"{self.folder}: holds the suite {held}, not {self.chosen.name}; `arb data get` puts the "
+                f"benchmark there, and --suite {held} publishes it as what it is"
+            )
+        metric, space = metric_sources(), checked_files(self.suite, self.chosen, settings)
+        leaderboard = len(space) + len(MADE), _bytes(space.values())
+        labels = [Target("labels", self.repo("labels"), "private dataset", 1, _bytes([self.labels]))]
+        return [
+            *(labels if self.labels else ()),
+            Target("dataset", self.repo(), "public dataset", len(data), _bytes(data.values())),
+            Target("metric", f"{self.owner}/{METRIC}", "Space", len(metric), _bytes(metric)),
+            Target("leaderboard", self.repo("leaderboard"), "Space", *leaderboard),
+            Target("records", self.repo("records"), "private dataset"),
+            Target("board", self.repo("board"), "public dataset"),
+        ]
+
+    def publish_data(self, accept: list[str] | None, missing: list[str] | None) -> tuple[Publication, ...]:
+        from dataset_script.hub import publish
+
+        labels_repo = self.repo("labels") if self.labels else None
+        return publish(self.folder, self.repo(), labels_repo, self.labels, self.suite, accept, missing)
+
+    def publish_space(self, maintainers: list[str] | None) -> tuple[Publication, ...]:
+        from space.deploy.commands import deploy
+
+        names = (self.repo(part) for part in ("leaderboard", "", "records", "board"))
+        return (deploy(*names, self.suite, self.space_labels, maintainers, dry_run=False),)
+
+
+@app.callback()
+def _about() -> None:
+    """Dataset, metric and leaderboard, published together."""
+
+
+@app.command()
+def publish_all(
+    owner: OwnerArgument,
+    data: Annotated[
+        Path | None, typer.Option(help="The built dataset's folder. Default: the suite's name, here.")
+    ] = None,
+    suite: SuiteOption = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Hidden labels, for a suite of your own. Default: ARB_LABELS=csv:FILE."),
+    ] = None,
+    maintainer: Annotated[
+        list[str] | None, typer.Option(help="Who may moderate the board, as for `arb space deploy`.")
+    ] = None,
+    accept: Annotated[
+        list[str] | None, typer.Option(metavar="CODE:TRAJECTORY_ID", help="As for `arb data publish`.")
+    ] = None,
+    allow_missing: Annotated[list[str] | None, typer.Option(help="As for `arb data publish`.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be published where; ask no Hub.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Publish dataset, metric and leaderboard.
+
+    OWNER/SUITE is the dataset, OWNER/judge_precision the metric for evaluate.load, OWNER/SUITE-leaderboard
+    the Space; it keeps its records in the private OWNER/SUITE-records and its rows in OWNER/SUITE-board.
+    Hidden labels go to the private OWNER/SUITE-labels. What is there already is not sent again, and the same
+    command goes on where one was stopped. HF_TOKEN needs write access.
+
+    Exit code 0: all is there; 2: nothing is sent, or it cannot run as given; 3: a part is, see the table.
+    """
+    from core.hub import PublishError
+
+    settings = read_settings()
+    chosen = read_suite(suite, settings)
+    hidden = _labels(labels, chosen, settings)
+    plan = Plan(owner, suite or settings.suite, chosen, data or Path(chosen.name), hidden)
+    try:
+        targets = plan.targets(settings)
+    except (PublishError, OSError) as error:
+        stop(str(error))
+    if dry_run:
+        _print(targets, as_json)
+        typer.echo("Nothing was sent (--dry-run); `arb space deploy --dry-run` says more of it", err=True)
+        return
+    if settings.hf_token is None:
+        stop("publishing needs a token with write access; set HF_TOKEN")
+    steps: Mapping[tuple[str, ...], Callable[[], tuple[Publication, ...]]] = {
+        ("labels", "dataset"): lambda: plan.publish_data(accept, allow_missing),
+        ("metric",): lambda: (_put_metric(f"{owner}/{METRIC}", settings),),
+        ("leaderboard", "records", "board"): lambda: plan.publish_space(maintainer),
+    }
+    codes: list[int] = []
+    for names, step in steps.items():
+        if INTERRUPTED not in codes:
+            codes.append(_publish(step, [target for target in targets if target.what in names]))
+    _print(targets, as_json)
+    if any(codes):
+        typer.echo("error: not all is published; the same command goes on from here", err=True)
+        raise typer.Exit(INTERRUPTED if INTERRUPTED in codes else IN_PART if 0 in codes else max(codes))
+    typer.echo(
+        f'load_dataset("{plan.repo()}") and evaluate.load("{owner}/{METRIC}") work. '
+        f"Next: set the secrets named above in the settings of {plan.repo('leaderboard')}",
+        err=True,
+    )
+
+
+def publish_metric(owner: OwnerArgument) -> None:
+    """Publish the metric as a Space, for evaluate.load("OWNER/judge_precision").
+
+    What is there already is not sent again. HF_TOKEN needs write access.
+
+    Exit code 0: published, or there already; 2: refused, or the Hub does not do it.
+    """
+    done = _put_metric(f"{owner}/{METRIC}", read_settings())
+    what = f"{len(done.written)} files written, {len(done.removed)} removed"
+    typer.echo(f"{done.repo} at {done.commit}: {what if done.committed else 'was there already; no commit'}")
+
+
+def metric_sources() -> list[Path]:
+    """The files of the metric and its page; ``__init__`` makes a package of them, which the Space is none."""
+    import leaderboard
+
+    folder = Path(leaderboard.__file__).parent / METRIC
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.name != "__init__.py")
+
+
+def _put_metric(repo: str, settings: Settings) -> Publication:
+    """Put the metric into the Space; ends the command with 2 where that is refused."""
+    from core.hub import HubError, HubRepository, PublishError, hub_of, is_repo_name
+
+    hub = hub_of(settings)
+    space = HubRepository(hub, repo, "space", lambda line: typer.echo(printable(line), err=True))
+    try:
+        if not is_repo_name(repo):
+            raise PublishError(f"{repo}: a Space is named owner/name")
+        if not hub.token:
+            raise HubError("publishing needs a token with write access; set HF_TOKEN")
+        with stopped_like_ctrl_c(), tempfile.TemporaryDirectory(prefix="arb-metric-") as name:
+            space.patiently(
+                lambda: hub.create_repo(repo, repo_type="space", space_sdk="gradio", exist_ok=True)
+            )
+            there = {path for path in space.read()[1] if path.endswith(".py")}
+            if there and f"{METRIC}.py" not in there:
+                raise PublishError(f"{repo}: is a Space of something else; rename it, or name another owner")
+            files = {path.name: Path(name) / path.name for path in metric_sources()}
+            for path in metric_sources():
+                text = path.read_text(encoding="utf-8").replace(IN_A_CHECKOUT, repo)
+                files[path.name].write_text(text, encoding="utf-8", newline="\n")
+            return space.put(files, lambda path: "/" not in path and path.endswith(".py"))
+    except (PublishError, HubError, OSError) as error:
+        stop(str(error))
+    except KeyboardInterrupt:
+        stop("interrupted; the Space holds all of the metric or none of it: run again to go on", INTERRUPTED)
+
+
+def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[Target]) -> int:
+    """Do a step and note at its targets what became of them; the exit code of its command."""
+    try:
+        with redirect_stdout(sys.stderr):  # what is printed there is the table
+            done = {one.repo: one for one in step()}
+    except typer.Exit as ended:
+        for target in targets:
+            target.state = "interrupted" if ended.exit_code == INTERRUPTED else "failed, see above"
+        return ended.exit_code
+    for target in targets:
+        target.state = "there"
+        if (one := done.get(target.repo)) is not None:
+            target.commit, target.state = one.commit, "published" if one.committed else "was there already"
+    return 0
+
+
+def _labels(labels: Path | None, suite: Suite, settings: Settings) -> Path | None:
+    """The file of hidden labels; those of the official suite are public and stay out."""
+    from core.suite import OFFICIAL
+
+    kind, _, path = settings.labels.partition(":")
+    if labels is not None or suite.name == OFFICIAL or kind != "csv":
+        return labels
+    return Path(path).expanduser()
+
+
+def _bytes(paths: Iterable[Path | None]) -> int:
+    return sum(path.stat().st_size for path in paths if path is not None)
+
+
+def _print(targets: list[Target], as_json: bool) -> None:
+    if as_json:
+        print_json([asdict(target) for target in targets])
+        return
+    table = text_table("what", "repository", "kind", "state", figures=("files", "kB"), box=None)
+    for target in targets:
+        size = "" if target.bytes is None else f"{target.bytes / 1e3:,.0f}"
+        commit = f", {target.commit[:7]}" if target.commit else ""
+        files = "" if target.files is None else f"{target.files:,}"
+        table.add_row(target.what, target.repo, target.kind, f"{target.state}{commit}", files, size)
+    plain_console().print(table)
