@@ -1,8 +1,9 @@
 """The reference pages of the documentation, made from the code when mkdocs builds: its hook (mkdocs.yml)."""
 
+import csv
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +11,8 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from mkdocs.utils.meta import get_data
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # mkdocs runs a hook by its path
 
@@ -102,26 +105,135 @@ def _cell(schema: Mapping[str, Any]) -> str:
 
 
 def judges() -> Iterator[str]:
-    """A section for each judge: what it sees, how often it asks, whose it is, and how it is run."""
+    """A line for each judge, with the page that describes it."""
     from judges.registry import entries
 
-    yield "# Judges, one by one"
-    yield "How each differs from what its authors released is in [one table](../judges.md)."
+    yield "# Which judges there are"
+    yield "Several names may be one judge with another model, or that sees something else of the last page."
+    yield from ("", "| judge | sees | calls | model of its authors | other names |", "|---|---|---|---|---|")
+    pages = {name: page.name for page in sorted(JUDGE_PAGES.glob("*.md")) for name in _meta(page)["judges"]}
     for entry in entries():
         judge = entry.judge
-        models = getattr(judge, "models", {})
-        yield from ("", f"## {judge.name}", "")
-        if judge.__doc__:
-            yield from (" ".join(judge.__doc__.split()), "")
-        yield f"- **Sees** {getattr(judge, 'inputs', '') or 'nothing'}"
-        yield f"- **Calls** for a trajectory: {getattr(judge, 'calls', '0')}"
-        if models:
-            roles = ", ".join(f"{role}: `{model}`" for role, model in models.items())
-            yield f"- **Models** of its authors: {roles}"
-        yield f"- **Source** {getattr(judge, 'source', '') or 'ours'}"
-        if entry.aliases:
-            yield f"- **Other names** {', '.join(entry.aliases)}"
-        yield from ("", "```text", f"arb judges run {judge.name} --split dev --out runs/{judge.name}", "```")
+        models = ", ".join(f"`{model}`" for model in dict.fromkeys(getattr(judge, "models", {}).values()))
+        page = f"[{judge.name}](../judges/{pages[judge.name]})"
+        aliases = ", ".join(f"`{alias}`" for alias in entry.aliases)
+        yield f"| {page} | {judge.inputs} | {judge.calls} | {models} | {aliases} |"
+    yield ""
+    yield "n: the trajectory's steps, or its screenshots. [A judge of your own](../own_judge.md)."
+
+
+JUDGE_PAGES = Path(__file__).parent / "judges"
+DEVIATIONS = Path(__file__).parent / "judges.md"
+
+
+def _meta(page: Path) -> dict[str, Any]:
+    return get_data(page.read_text(encoding="utf-8"))[1]
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Add to the page of a judge what is data: cost, results, deviations, and how to run it."""
+    if "judges" not in page.meta:
+        return markdown
+    parts = (_cost(page.meta["judges"]), _judge_results(page.meta), _deviations(page.meta))
+    return "\n".join([markdown, *(line for part in parts for line in part)]) + "\n"
+
+
+def _cost(names: Sequence[str]) -> Iterator[str]:
+    """What `judges plan` expects of each judge on the sample, and the command that runs the first one."""
+    from judges.cli.options import RunOptions
+    from judges.run.plan import plan_run
+
+    yield from ("", "## Models and cost", "")
+    yield "| judge | models of its authors | calls | tokens in | tokens out | dollars for 1,000 |"
+    yield "|---|---|---|---|---|---|"
+    with TemporaryDirectory() as folder:
+        for name in names:
+            plan = plan_run(RunOptions(judge=name, suite="sample", split="dev", cache=Path(folder) / "none"))
+            each = 1 / plan.trajectories
+            tokens_in, tokens_out = (
+                sum(getattr(role, kind).expected for role in plan.roles) * each
+                for kind in ("input_tokens", "output_tokens")
+            )
+            models = ", ".join(dict.fromkeys(f"`{role.model.model}`" for role in plan.roles)) or "none"
+            usd = "not known" if plan.usd is None else f"{1000 * plan.usd.expected * each:.2f}"
+            yield (
+                f"| {name} | {models} | {plan.calls.expected * each:.1f} | {tokens_in:,.0f} "
+                f"| {tokens_out:,.0f} | {usd} |"
+            )
+    yield from (
+        "",
+        "Calls and tokens are those of a trajectory, as `judges plan` expects them of the 20 dev trajectories of",
+        "the sample. Pages of real websites are longer: plan with your own runs, and with `--pilot 5` where the",
+        "lengths of replies are not known. No price is known of models that one serves oneself.",
+        "",
+        "```text",
+        f'arb judges plan "{names[0]}" --split dev',
+        f'arb judges run "{names[0]}" --split dev --out runs/mine',
+        "```",
+    )
+
+
+def _judge_results(meta: Mapping[str, Any]) -> Iterator[str]:
+    """The published rows of the judges of a page, for each label that they have."""
+    from core.console import percent
+    from core.suite import OFFICIAL
+    from core.vocabulary import LABEL_TITLES
+    from judges.registry import entries
+    from leaderboard.board.board import make_board
+    from leaderboard.paper.published import load_published_rows
+
+    names = {alias for entry in entries() if entry.judge.name in meta["judges"] for alias in entry.aliases}
+    names |= set(meta.get("rows", ()))
+    board = make_board(OFFICIAL, [], load_published_rows(), None)
+    yield from ("", "## Results", "")
+    yield from (
+        "| judge | label | precision | recall | F1 | evidence | source |",
+        "|---|---|---|---|---|---|---|",
+    )
+    for row in (each for each in board.ranking("success") if each.id in names):
+        title = f"{row.judge} ({row.inputs})" if row.inputs else row.judge
+        source = f"[{row.source}]({row.link})" if row.link else row.source
+        for label, found in row.labels.items():
+            if found is not None:
+                figures = " | ".join(
+                    percent(found["overall"][name]) for name in ("precision", "recall", "f1")
+                )
+                yield f"| {title} | {LABEL_TITLES[label]} | {figures} | {row.evidence} | {source} |"
+    if meta.get("ablation"):
+        yield from _ablation()
+    yield from (
+        "",
+        "What *evidence* means, and the audit of the figures: [Results](../reference/results.md).",
+    )
+
+
+def _ablation() -> Iterator[str]:
+    from core.vocabulary import LABEL_TITLES
+    from leaderboard.paper.published import PUBLISHED
+
+    yield from ("", "GPT-4o Mini by what it is shown, as the paper's Table 2 has it:", "")
+    yield from ("| tree | screenshot | label | precision | recall | F1 |", "|---|---|---|---|---|---|")
+    with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            figures = " | ".join(row[name] for name in ("precision", "recall", "f1"))
+            yield f"| {row['tree']} | {row['screenshot']} | {LABEL_TITLES[row['label']]} | {figures} |"
+
+
+def _deviations(meta: Mapping[str, Any]) -> Iterator[str]:
+    """The rows of the table of deviations that are about the judges of a page."""
+    if not (about := meta.get("deviations")):
+        return
+    heading, line, *rows = (
+        row for row in DEVIATIONS.read_text(encoding="utf-8").splitlines() if row.startswith("|")
+    )
+    yield from ("", "## Where it differs from the original", "")
+    yield "*both*: with `--prompts official` and in our own wording; *own*: in our own wording alone."
+    yield from ("", heading, line)
+    yield from (row for row in rows if any(each in row.split("|")[1] for each in about))
+    yield from (
+        "",
+        "What holds for all judges, and what the names of the sources mean: [all deviations](../judges.md).",
+    )
 
 
 def results() -> Iterator[str]:

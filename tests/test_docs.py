@@ -1,5 +1,6 @@
 """The documentation: built strictly, complete, served under /docs, its arithmetic and its commands right."""
 
+import html
 import re
 from pathlib import Path
 
@@ -27,10 +28,25 @@ def client(docs_site) -> TestClient:
 def test_every_page_of_the_folder_and_of_the_code_is_built_and_every_link_leads_somewhere(docs_site):
     pages = {path.relative_to(docs_site).as_posix() for path in docs_site.rglob("*.html")}
     generated = {f"reference/{name}.html" for name in ("commands", "rest", "judges", "results", "python")}
-    assert pages == {f"{path.stem}.html" for path in DOCS.glob("*.md")} | generated
+    assert pages == generated | {
+        path.relative_to(DOCS).with_suffix(".html").as_posix() for path in DOCS.rglob("*.md")
+    }
     text = (docs_site / "reference" / "commands.html").read_text()
     assert all(f"arb {name}" in text for name in PACKAGES)
     assert 'id="post-apisubmissions"' in (docs_site / "reference" / "rest.html").read_text()
+
+
+def test_a_judges_page_has_its_cost_its_results_and_every_deviation_that_is_about_it(docs_site):
+    pages = {path.stem: html.unescape(path.read_text()) for path in (docs_site / "judges").glob("*.html")}
+    assert all('id="models-and-cost"' in text and 'id="results"' in text for text in pages.values())
+    assert re.search(
+        r"<td>GPT-4o \(tree\)</td>\n<td>Success</td>\n<td>69.8</td>\n<td>83.1</td>", pages["simplified"]
+    )
+    table = (DOCS / "judges.md").read_text().partition("|---|---|---|---|\n")[2].partition("\n\n")[0]
+    about = {row.split("|")[1].strip() for row in table.splitlines()} - {"all that ask"}
+    marked = {re.sub("`(.*?)`", r"<code>\1</code>", cell) for cell in about}
+    assert len(about) == 10
+    assert [cell for cell in marked if not any(f"<td>{cell}</td>" in text for text in pages.values())] == []
 
 
 def test_a_page_is_served_with_a_policy_that_allows_its_own_scripts_alone(client):
