@@ -26,10 +26,22 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 140
 """A pipe has no width of its own, and 80 columns squeeze the messages."""
 
+
+def complete_suite(incomplete: str) -> list[str]:
+    """For the shell: the shipped suites that begin so; a folder is completed by the shell itself."""
+    from core.suite import shipped_suites
+
+    return [name for name in shipped_suites() if name.startswith(incomplete)]
+
+
 SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="The split the file is for.")]
 SuiteOption = Annotated[
     str | None,
-    typer.Option("--suite", help="A shipped suite's name or a suite folder; ARB_SUITE if left out."),
+    typer.Option(
+        "--suite",
+        help="A shipped suite's name or a suite folder; ARB_SUITE if left out.",
+        autocompletion=complete_suite,
+    ),
 ]
 GROUPS: Final = {"dataset_script": "data"}
 """The packages that have another name as a command of ``arb``."""

@@ -38,6 +38,47 @@ def test_a_command_that_does_not_exist_is_a_usage_error():
     assert "No such command 'no'" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("arb da", ["data"]),
+        ("arb judges run simplified-ax", ["simplified-axtree", "simplified-axtree-inverted"]),
+        ("arb judges run aer --split ", ["dev", "test"]),
+        ("arb leaderboard score verdicts.csv --suite sa", ["sample"]),
+    ],
+)
+def test_bash_and_zsh_complete_commands_judges_splits_and_suites(typed, completed):
+    bash = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_ARB_COMPLETE": "complete_bash"}
+    zsh = {"_TYPER_COMPLETE_ARGS": typed, "_ARB_COMPLETE": "complete_zsh"}
+    shown = [
+        subprocess.run(
+            [sys.executable, "-m", "arb"],
+            cwd=REPOSITORY,
+            env=os.environ | each,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for each in (bash, zsh)
+    ]
+    assert shown[0].split() == completed
+    assert shown[1].startswith("_arguments") and re.findall(r'"([^"]*?)(?:"|:)', shown[1])[0] == completed[0]
+
+
+def test_the_completion_that_is_installed_completes_in_bash(tmp_path):
+    program = tmp_path / "arb"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m arb "$@"\n')
+    program.chmod(0o755)
+    environment = os.environ | {"HOME": str(tmp_path), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    (tmp_path / ".bashrc").touch()
+    script = (
+        "arb --install-completion bash && source ~/.bash_completions/arb.sh && complete -p arb\n"
+        "COMP_WORDS=(arb judges run nnet) COMP_CWORD=3; _arb_completion arb; echo ${COMPREPLY[@]}"
+    )
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "nnetnav", done.stderr
+    assert "arb.sh" in (tmp_path / ".bashrc").read_text()
+
+
 def dockerfile(instruction: str) -> list[str]:
     """What follows an instruction of the Dockerfile, each time."""
     lines = (REPOSITORY / "Dockerfile").read_text().splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
@@ -16,11 +17,22 @@ from core.cli import SuiteOption, flags, stop
 from judges.endpoints.providers import PROVIDERS
 from judges.types import OptionsError
 
-"""Files of a source that a command names."""
-
 
 def _option(*names: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, **more)
+
+
+def complete_judge(incomplete: str) -> list[str]:
+    """For the shell: the names of judges that begin so, in small letters; of each those without a space."""
+    from judges.registry import entries
+
+    names = (name.casefold() for entry in entries() for name in entry.names)
+    return [name for name in names if re.fullmatch(r"[\w.-]+", name) and name.startswith(incomplete)]
+
+
+def complete_provider(incomplete: str) -> list[str]:
+    """For the shell: the providers that begin so."""
+    return [name for name in PROVIDERS if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +40,10 @@ class RunOptions:
     """What a run is made of, as it was typed. `run.config` turns it into judge, models, views and ids."""
 
     judge: Annotated[
-        str | None, typer.Argument(help="A name from `list`; left out where --cascade names two.")
+        str | None,
+        typer.Argument(
+            help="A name from `list`; left out where --cascade names two.", autocompletion=complete_judge
+        ),
     ] = None
     split: Annotated[
         Literal["dev", "test"] | None,
@@ -50,7 +65,10 @@ class RunOptions:
         list[str] | None,
         _option("--model-of", help="ROLE=MODEL: the model of one role. Several times.", metavar="ROLE=MODEL"),
     ] = None
-    provider: Annotated[str | None, _option("--provider", help=f"One of {', '.join(PROVIDERS)}.")] = None
+    provider: Annotated[
+        str | None,
+        _option("--provider", help=f"One of {', '.join(PROVIDERS)}.", autocompletion=complete_provider),
+    ] = None
     base_url: Annotated[str | None, _option("--base-url", help="Address of an endpoint.")] = None
     key_variable: Annotated[
         str | None, _option("--key-variable", help="The environment variable that holds the key.")
