@@ -1,4 +1,4 @@
-"""The one way to write a file: whole under its name, or not at all; and the text of a CSV file."""
+"""The one way to write a file: whole under its name, or not at all; a CSV file's text; where ours are."""
 
 import contextlib
 import csv
@@ -9,6 +9,9 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
+
+PROJECT = "agent-reward-bench-space"
+"""The distribution's name: `agent-reward-bench` on PyPI is the authors' of the benchmark."""
 
 PART_PREFIX = ".part-"
 """The beginning of the name of a file that is being written; a killed process leaves one."""
@@ -53,6 +56,12 @@ def project_file(name: str) -> Path:
     root = Path(__file__).parents[1]
     installed = root / "arb" / name
     return installed if installed.exists() else root / name
+
+
+def install_command(extra: str) -> str:
+    """How an extra of pyproject.toml is added: to the installed distribution, or in a checkout from there."""
+    is_checkout = (Path(__file__).parents[1] / "pyproject.toml").is_file()
+    return f"pip install '{'.' if is_checkout else PROJECT}[{extra}]'"
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -25,7 +25,7 @@ from core.cli import (
     stop,
 )
 from core.console import percent, text_table
-from core.vocabulary import BENCHMARK_TITLES
+from core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS
 from submissions.cli import (
     export,
     export_labels,
@@ -190,7 +190,11 @@ def submit_command(
         known = account or ("the account of the token" if token else "")
         declare(**{**texts, "account": known}, test_labels_used=test_labels_used)
     except DeclarationError as error:
-        problems += [message for _, message in error.problems]
+        choices = {"kind": JUDGE_KINDS, "inputs": JUDGE_INPUTS}
+        problems += [
+            f"{message} of {', '.join(choices[field])}" if message.endswith("choose one") else message
+            for field, message in error.problems
+        ]
     if problems:
         stop("\n".join(["nothing was sent:", *(f"  {problem}" for problem in problems)]), code=1)
     try:

@@ -20,7 +20,7 @@ from core.cli import (
     read_suite,
     stop,
 )
-from core.console import percent, text_table
+from core.console import percent, progress_bar, text_table
 
 if TYPE_CHECKING:
     from submissions.labels.versions import LabelVersion
@@ -39,14 +39,11 @@ def verify(as_json: JsonOption = False) -> None:
 
     Exit code 1 when anything is not as it was written. Changes nothing.
     """
-    from rich.progress import Progress
-
     from submissions.records.integrity import verify as check
 
     service = open_records()
-    with Progress(console=_stderr(), transient=True) as shown:
-        task = shown.add_task("scores made again", total=None)
-        found = check(service, lambda done, of: shown.update(task, completed=done, total=of))
+    with progress_bar(stays=False, only_on_terminal=True) as progress:
+        found = check(service, lambda done, of: progress(done, of, "scores made again"))
     if as_json:
         print_json({**vars(found), "problems": list(found.problems)})
     else:
@@ -352,12 +349,6 @@ def records_to_write() -> Iterator[SubmissionService]:
             stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
     finally:
         service.close()
-
-
-def _stderr():
-    from rich.console import Console
-
-    return Console(stderr=True)
 
 
 def export_labels(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import httpx
 import pytest
 
 from arb.__main__ import PACKAGES
+from core import files
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN
 from tests.space.deploy.fresh_environment import make_environment
 from tests.support.hub_server.server import running_hub
@@ -77,6 +79,17 @@ def test_the_completion_that_is_installed_completes_in_bash(tmp_path):
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "nnetnav", done.stderr
     assert "arb.sh" in (tmp_path / ".bashrc").read_text()
+
+
+def test_an_extra_is_installed_from_the_checkout_or_into_what_was_installed(tmp_path, monkeypatch):
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = {"inspect", "local", "providers", "ray", "record"}
+    assert (project["name"], {*project["optional-dependencies"]}) == (files.PROJECT, extras)
+    assert files.install_command("ray") == "pip install '.[ray]'"
+    monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
+    assert files.install_command("ray") == "pip install 'agent-reward-bench-space[ray]'"
+    guide = (REPOSITORY / "docs" / "index.md").read_text()
+    assert all(f"`{extra}`" in guide for extra in extras)
 
 
 def dockerfile(instruction: str) -> list[str]:

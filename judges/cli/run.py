@@ -181,8 +181,10 @@ def summary(outcome: Outcome, out: Path) -> list[str]:
         lines.append(f"{outcome.skipped:,} lack what the judge looks at and were skipped (--skip-incomplete)")
     lines += [line] if (line := _retry_line(outcome)) else []
     lines += [f"judge: {outcome.judge}"] if outcome.judge else []
-    lines.append(f"predictions: {out / 'predictions.jsonl'}")
-    if outcome.judged < outcome.chosen - outcome.absent - outcome.skipped:
+    if outcome.judged:
+        lines.append(f"predictions: {out / 'predictions.jsonl'}")
+    is_whole = outcome.judged >= outcome.chosen - outcome.absent - outcome.skipped
+    if not is_whole and outcome.ended.how != "failing":  # its message says what to do
         lines.append("to continue, run the same command again")
     return lines
 

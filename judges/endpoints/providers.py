@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
+from core.files import install_command
 from judges.types import ModelSettings
 
 LOCAL: Final = "transformers"
@@ -232,8 +233,8 @@ def _check_wishes(model: ModelSettings) -> None:
     for module in filter(None, (provider.library and "any_llm", provider.needs)):
         if not _is_installed(module):
             raise ValueError(
-                f"--provider {model.provider} needs {module}, which is not installed: install the extra "
-                "`providers` (pip install 'any-llm-sdk>=1.40,<2' 'boto3>=1.44,<2' 'google-genai>=3.4,<4')"
+                f"--provider {model.provider} needs {module}, which is not installed: "
+                f"{install_command('providers')}"
             )
 
 

@@ -29,6 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from core.files import install_command
 from judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
 from judges.endpoints.providers import Access
 from judges.engine.errors import CallFailed
@@ -287,6 +288,6 @@ def _check_installed() -> None:
 
     if absent := [name for name in ("torch", "accelerate") if find_spec(name) is None]:
         raise OptionsError(
-            f"--provider transformers needs {' and '.join(absent)}, not installed here: install the extra "
-            "`local` (pip install 'torch>=2.13,<3' 'accelerate>=1.14,<2')"
+            f"--provider transformers needs {' and '.join(absent)}, not installed here: "
+            f"{install_command('local')}"
         )

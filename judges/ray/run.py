@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.cli import stopped_like_ctrl_c
+from core.files import install_command
 from judges.endpoints.providers import needs_server
 from judges.engine.answers import ANSWERS, JOURNAL, remove_stale_journals
 from judges.engine.cache import is_segment
@@ -133,7 +134,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
         import ray
         import ray.data
     except ImportError as error:
-        raise OptionsError("--engine ray needs Ray: pip install 'ray[data]' (the extra `ray`)") from error
+        raise OptionsError(f"--engine ray needs Ray: {install_command('ray')}") from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)  # our own progress says how it goes
     cores = {} if address else {"num_cpus": max(os.cpu_count() or 1, workers or 1, 2)}
     environment = {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}

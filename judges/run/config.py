@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.cli import read_settings
+from core.files import PROJECT
 from judges.endpoints.providers import PROVIDERS, address_of, with_address
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.registry import default_provider, digest_of_files, find_judge, released_folder, response_formats
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from judges.prompting import ImageOptions
     from judges.views import Views
 
-PROJECT: Final = "agent-reward-bench-space"
 ROOT: Final = Path(__file__).parents[2]
 
 PROVIDER_CLIENTS: Final = ("any-llm-sdk", "anthropic", "boto3", "google-genai")

@@ -152,7 +152,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path):
         cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "pip install 'ray[data]'" in done.stderr
+    assert "--engine ray needs Ray: pip install '.[ray]'" in done.stderr  # in a checkout
     assert "Traceback" not in done.stderr
 
 
