@@ -142,7 +142,7 @@ def separates_any(counts: np.ndarray) -> bool:
     by_task = {name: {"success": judge[:, :2]} for name, judge in zip(cells, counts, strict=True)}
     best_first = dict(sorted(cells.items(), key=lambda each: -each[1]["precision"]))
     found = KeptRanks().ranks(best_first, "success", "precision", RankingData(by_task))
-    return any(rank.low > 1 for rank in found)
+    return bool((found[:, 1] > 1).any())
 
 
 def rates_of(counts: tuple[int, int, int, int]) -> tuple[float, float]:

@@ -1,25 +1,41 @@
-"""The board as CSV and as a read-only site: a folder of plain files that needs no script and no server.
+"""The board as CSV, as a read-only site, and in the format of Every Eval Ever.
 
 The CSV is safe to open in a spreadsheet: text that a spreadsheet would run as a formula is made inert. The
-site is written whole or not at all.
+site is a folder of plain files that needs no script and no server, written whole or not at all.
+
+Every Eval Ever has a JSON file for each judge, as its datastore keeps them: schema 0.3.0,
+https://github.com/evaleval/every_eval_ever. What is evaluated there is called a model; here it is a judge,
+and ``model_info`` names the judge and the model that it asks. References are no judges, so they are left out.
 """
 
 import csv
 import hashlib
 import io
+import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from core.console import interval, percent
-from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from core.suite import OFFICIAL
+from core.vocabulary import (
+    AGENT_TITLES,
+    BENCHMARK_TITLES,
+    LABEL_TITLES,
+    LABELS,
+    LOWER_IS_BETTER,
+    METRIC_TITLES,
+)
 from leaderboard.board.board import Board, BoardRow
+from leaderboard.judge_precision.intervals import N_RESAMPLES
 
 FORMULA_SIGNS: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _AT_START: Final = re.compile(rf"\s*[{re.escape(''.join(FORMULA_SIGNS))}]|[\t\r\n]")
@@ -214,3 +230,158 @@ def _is_replaceable(folder: Path) -> bool:
         return False
     names = {path.name for path in folder.iterdir()}
     return not names or {"index.html", "site.css", "board.json"} <= names
+
+
+# Every Eval Ever
+
+SCHEMA_VERSION: Final = "0.3.0"
+HF_REPO: Final = "McGill-NLP/agent-reward-bench"
+RELATIONSHIPS: Final = MappingProxyType(
+    {"scored": "third_party", "published": "third_party", "self-reported": "first_party"}
+)
+"""Who evaluated the judge: the leaderboard, the benchmark's authors, or the judge's own."""
+INTERVAL_METHODS: Final = MappingProxyType(
+    {
+        "tasks": "bootstrap over tasks",
+        "approximate": "Wilson interval of the counts, widened by the design effect of tasks",
+    }
+)
+LOWEST: Final = MappingProxyType({"kappa": -1.0})
+BY_BENCHMARK: Final = ("precision", "recall", "f1")
+
+
+def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
+    """The files by their paths, ``data/SUITE/DEVELOPER/MODEL/UUID.json``; ``retrieved`` in Unix seconds.
+
+    The same board and time give the same bytes: a UUID follows from the board's digest and the row's id.
+    """
+    files = {}
+    for row in board.rows:
+        if row.provenance == "reference":
+            continue
+        path = f"data/{_plain(board.suite)}/{model_id(row)}/{_uuid(board, row)}.json"
+        text = json.dumps(evaluation(board, row, retrieved), indent=2, ensure_ascii=False, allow_nan=False)
+        files[path] = f"{text}\n".encode()
+    return files
+
+
+def evaluation(board: Board, row: BoardRow, retrieved: int) -> dict[str, Any]:
+    """One judge's evaluation as the schema has it."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"{board.suite}/{row.id}/{retrieved}",
+        "evaluation_timestamp": row.date,
+        "retrieved_timestamp": str(retrieved),
+        "source_metadata": {
+            "source_name": row.source,
+            "source_type": "documentation",  # aggregated figures, not answers one by one
+            "source_organization_name": row.authors or row.account or "unknown",
+            **({"source_organization_url": row.link} if row.link else {}),
+            "evaluator_relationship": RELATIONSHIPS.get(row.provenance, "other"),
+            "additional_details": _texts(
+                provenance=row.provenance, protocol=row.protocol, split=row.split, n=row.n,
+                evidence=row.evidence, note=row.note, test_labels_used=row.test_labels_used,
+                label_version=board.label_version, board_digest=board.digest,
+            ),
+        },
+        "model_info": {
+            "name": f"{row.judge} ({row.inputs})" if row.inputs else row.judge,
+            "id": model_id(row),
+            "additional_details": {
+                "deployment_type": "unknown",
+                "model_availability": "unknown",
+                **_texts(judge=row.judge, kind=row.kind, inputs=row.inputs, model=row.model, row_id=row.id),
+            },
+        },
+        "eval_library": {
+            "name": "judge_precision" if row.provenance == "scored" else "unknown",
+            "version": "unknown",
+        },
+        "evaluation_results": [result for label in LABELS for result in _results(board, row, label)],
+    }  # fmt: skip
+
+
+def model_id(row: BoardRow) -> str:
+    """``developer/model`` of the model that the judge asks, of the judge where that is not known."""
+    developer, _, name = row.model.rpartition("/")
+    return f"{_plain(developer) or 'unknown'}/{_plain(name) or _plain(row.judge) or 'judge'}"
+
+
+def _results(board: Board, row: BoardRow, label: str) -> Iterator[dict[str, Any]]:
+    found = row.labels.get(label)
+    if not found:
+        return
+    parts = [("overall", found["overall"], tuple(METRIC_TITLES))]
+    parts += [(name, cell, BY_BENCHMARK) for name, cell in found["by_benchmark"].items()]
+    for part, cell, metrics in parts:
+        for metric in metrics:
+            if cell.get(metric) is not None:
+                yield _result(board, row, (label, part, metric), cell, found["intervals"])
+
+
+def _result(
+    board: Board, row: BoardRow, name: tuple[str, str, str], cell: Mapping[str, Any], intervals: str | None
+) -> dict[str, Any]:
+    label, part, metric = name
+    where = "" if part == "overall" else f" on {BENCHMARK_TITLES.get(part, part)}"
+    counts = {each: cell.get(each) for each in ("tp", "fp", "fn", "tn", "no_verdict", "audit", "note")}
+    details: dict[str, Any] = {"score": cell[metric], "details": _texts(**counts)}
+    if bounds := cell.get(f"{metric}_ci"):
+        details["uncertainty"] = {
+            "confidence_interval": {
+                "lower": bounds[0],
+                "upper": bounds[1],
+                "confidence_level": 0.95,
+                "method": INTERVAL_METHODS.get(intervals, "unknown"),
+            },
+            **({"num_samples": cell["n"]} if cell["n"] is not None else {}),
+            **({"num_bootstrap_samples": N_RESAMPLES} if intervals == "tasks" else {}),
+        }
+    return {
+        "evaluation_result_id": f"{row.id}/{label}/{part}/{metric}",
+        "evaluation_name": f"{board.suite}: {label}{where}",
+        "source_data": _source_data(board, row, cell["n"]),
+        "metric_config": {
+            "evaluation_description": f"{METRIC_TITLES[metric]} of a judge's verdicts on {label}{where}, "
+            "against expert labels",
+            "metric_id": f"{board.suite}.{label}.{metric}",
+            "metric_name": METRIC_TITLES[metric],
+            "metric_kind": metric,
+            "metric_unit": "proportion",
+            "lower_is_better": metric in LOWER_IS_BETTER,
+            "score_type": "continuous",
+            "min_score": LOWEST.get(metric, 0.0),
+            "max_score": 1.0,
+        },
+        "score_details": details,
+    }
+
+
+def _source_data(board: Board, row: BoardRow, n: int | None) -> dict[str, Any]:
+    """The trajectories; a split only where it is test, as the source says."""
+    if board.suite != OFFICIAL:
+        return {"dataset_name": board.suite, "source_type": "other"}
+    split = {"hf_split": "test"} if row.split == "test" else {}
+    samples = {"samples_number": n} if n is not None else {}
+    return {
+        "dataset_name": OFFICIAL, "source_type": "hf_dataset", "hf_repo": HF_REPO, **split, **samples,
+    }  # fmt: skip
+
+
+def _texts(**values: object) -> dict[str, str]:
+    """What is known of the values, as the texts that the schema wants in its details."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+        if value is not None and value != ""
+    }
+
+
+def _plain(text: str) -> str:
+    """A name as a part of a path: strangers choose names."""
+    return re.sub(r"[^A-Za-z0-9._@+-]+", "-", text).strip("-.")
+
+
+def _uuid(board: Board, row: BoardRow) -> uuid.UUID:
+    digest = hashlib.sha256(f"{board.digest} {row.id}".encode()).digest()
+    return uuid.UUID(bytes=digest[:16], version=4)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import inf
 
-from leaderboard.board.board import Board, BoardRow, is_rankable
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.rows import is_rankable
 
 Judge = tuple[str, str]
 

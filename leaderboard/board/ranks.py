@@ -20,7 +20,7 @@ Independence makes their differences look less certain than on common tasks, so 
 than too much.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, hypot, sqrt
 from types import MappingProxyType
@@ -74,6 +74,37 @@ class Rank:
     place: int
     low: int
     high: int
+
+
+class Ranks(Mapping[str, Rank | None]):
+    """Ranks by row id, None where the metric is undefined: kept as arrays, a `Rank` is made where it is read.
+
+    ``numbers`` has place, low and high of each of ``ids``: int of shape (len(ids), 3).
+    """
+
+    def __init__(self, ids: Sequence[str], numbers: np.ndarray, undefined: Iterable[str] = ()) -> None:
+        self.ids, self.numbers = ids, numbers
+        self._places = {**dict.fromkeys(undefined, len(ids)), **dict(zip(ids, range(len(ids)), strict=True))}
+
+    @classmethod
+    def of(cls, ranks: Mapping[str, Rank | None]) -> "Ranks":
+        """The same ranks as arrays."""
+        known = {row_id: rank for row_id, rank in ranks.items() if rank is not None}
+        numbers = [(rank.place, rank.low, rank.high) for rank in known.values()]
+        return cls(list(known), np.array(numbers, dtype=np.int64).reshape(-1, 3), ranks.keys() - known.keys())
+
+    def __getitem__(self, row_id: str) -> Rank | None:
+        place = self._places[row_id]
+        return Rank(*self.numbers[place].tolist()) if place < len(self.ids) else None
+
+    def __contains__(self, row_id: object) -> bool:
+        return row_id in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 def metric_samples(
@@ -276,16 +307,20 @@ def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndar
     return found
 
 
-def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
-    """The rank of each contender; they come in the board's order, best first.
+def rank_contenders(contenders: Sequence[Contender]) -> np.ndarray:
+    """Place, low and high of each contender, (n, 3); they come in the board's order, best first."""
+    separated = separated_pairs(contenders)
+    return numbers_of(separated.sum(axis=0), separated.sum(axis=1))
+
+
+def numbers_of(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Place, low and high, (n, 3), of rows in their order, of which so many are separated above and below.
 
     A row may be as high as one place below the rows that are separated above it, and as low as one place
     above those separated below it: so rows that overlap share a range.
     """
-    separated = separated_pairs(contenders)
-    above, below = separated.sum(axis=0), separated.sum(axis=1)
-    n = len(contenders)
-    return [Rank(place + 1, int(above[place]) + 1, n - int(below[place])) for place in range(n)]
+    n = len(above)
+    return np.stack([np.arange(1, n + 1), above + 1, n - below], axis=1).astype(np.int64)
 
 
 def counts_of_tasks(found: Sequence[Sequence[int]], labelled: Sequence[Sequence[int]] | None) -> np.ndarray:

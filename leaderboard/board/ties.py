@@ -15,7 +15,9 @@ to whole multiples of 2**-20, so that sums of their products are exact in float6
 import threading
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from math import erf, sqrt
+from math import erf, inf, sqrt
+from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -23,11 +25,13 @@ from cachetools import LRUCache
 
 from leaderboard.board.ranks import (
     Contender,
-    Rank,
     RankingData,
+    Ranks,
     contenders_of,
+    numbers_of,
     rank_contenders,
 )
+from leaderboard.board.rows import BoardRow, is_rankable, ranking_order
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES, NORMAL_QUANTILE
 
 TESTED_TOGETHER: Final = 128
@@ -71,14 +75,15 @@ class KeptRanks:
     """The ranks of one label by one metric, carried over from board to board."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[Any, Any, Contender]] = {}
+        self._found: dict[str, tuple[Any, Any, Contender | None]] = {}
+        """By row id its CELL, its counts, and what was made of them, which larger boards keep in arrays."""
         self._pairs: _Pairs | None = None
-        self._last: tuple[list[str], list[Rank]] = ([], [])
+        self._last: tuple[list[str], np.ndarray] = ([], np.zeros((0, 3), dtype=np.int64))
 
     def ranks(
         self, cells: Mapping[str, Mapping[str, Any]], label: str, metric: str, data: RankingData
-    ) -> list[Rank]:
-        """The rank of each row, in the order of ``cells``: best first, as `rank_contenders`."""
+    ) -> np.ndarray:
+        """Place, low and high of each row, in the order of ``cells``: best first, as `rank_contenders`."""
         is_large = len(cells) > TESTED_TOGETHER
         if is_large != (self._pairs is not None):
             self._found, self._pairs = {}, _Pairs() if is_large else None
@@ -95,22 +100,17 @@ class KeptRanks:
         label: str,
         metric: str,
         data: RankingData,
-    ) -> list[Rank]:
-        new = {name: cells[name] for name in changed}
+    ) -> np.ndarray:
         size = N_RESAMPLES if self._pairs is None else RESAMPLES
-        for (name, cell), contender in zip(
-            new.items(), contenders_of(new, label, metric, data, size), strict=True
-        ):
-            self._found[name] = (cell, _counts(data, name, label), contender)
+        drawn = contenders_of({name: cells[name] for name in changed}, label, metric, data, size)
+        new = dict(zip(changed, drawn, strict=True))
+        for name, contender in new.items():
+            kept = contender if self._pairs is None else None
+            self._found[name] = (cells[name], _counts(data, name, label), kept)
         if self._pairs is None:
             return rank_contenders([self._found[name][2] for name in cells])
-        self._pairs.update({name: self._found[name][2] for name in changed}, cells.keys())
-        above, below = self._pairs.numbers(cells)
-        n = len(cells)
-        return [
-            Rank(place + 1, first + 1, n - last)
-            for place, (first, last) in enumerate(zip(above.tolist(), below.tolist(), strict=True))
-        ]
+        self._pairs.update(new, cells.keys())
+        return numbers_of(*self._pairs.numbers(cells))
 
     def _forget_changed(
         self, cells: Mapping[str, Mapping[str, Any]], label: str, data: RankingData
@@ -127,8 +127,11 @@ class KeptRanks:
         return changed
 
 
+_NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
 def _counts(data: RankingData, name: str, label: str) -> Any:
-    return data.counts_by_task.get(name, {}).get(label)
+    return data.counts_by_task.get(name, _NO_COUNTS).get(label)
 
 
 class _Pairs:
@@ -259,24 +262,69 @@ class _Pairs:
         return found
 
 
+class _BestRows:
+    """The rows that may be ranked by one label and metric, best first, and the best one of each judge."""
+
+    def __init__(self, label: str, metric: str) -> None:
+        self._label, self._metric = label, metric
+        self._rows: Mapping[str, BoardRow] = {}
+        self._ordered: list[tuple[tuple, tuple[str, str], Mapping[str, Any]]] = []
+        """Where each row stands, ending with its id; its judge; and the CELL that it is ranked by."""
+
+    def update(
+        self, rows: Mapping[str, BoardRow], hidden: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+        """Of the best row of each judge, best first, the CELL by row id; and those whose metric is undefined.
+
+        Only rows that came, or are others than the last time, are looked at.
+        """
+        gone = {row_id for row_id, row in self._rows.items() if rows.get(row_id) is not row}
+        new = [row for row_id, row in rows.items() if self._rows.get(row_id) is not row]
+        if gone or new:
+            self._ordered = [each for each in self._ordered if each[0][-1] not in gone]
+            self._ordered += [found for row in new if (found := self._place(row, hidden)) is not None]
+            self._ordered.sort(key=itemgetter(0))
+            self._rows = rows
+        judges: set[tuple[str, str]] = set()
+        cells, undefined = {}, []
+        for order, judge, cell in self._ordered:
+            if judge in judges:
+                continue
+            judges.add(judge)
+            if order[0] == inf:
+                undefined.append(order[-1])
+            else:
+                cells[order[-1]] = cell
+        return cells, undefined
+
+    def _place(self, row: BoardRow, hidden: Mapping[str, Mapping[str, Any]]):
+        """None for a row without the label, one that may not be ranked, and one of a half that is not shown
+        where the metric is another than precision: each rank would tell more of that half."""
+        found = row.labels.get(self._label)
+        if not found or not is_rankable(row) or (self._metric != "precision" and "ranked_by" in found):
+            return None
+        cell = hidden[row.id].get(self._label) if row.id in hidden else found.get("overall")
+        judge = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
+        return ranking_order(row, cell or {}, self._metric), judge, cell or {}
+
+
 class Ranker:
     """Ranks rows by any label and metric; keeps what it made for the next board. Safe for threads."""
 
-    def __init__(self, data: RankingData | None = None) -> None:
-        self.data = data or RankingData()
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[tuple[str, str], KeptRanks] = LRUCache(_RANKINGS_KEPT)
+        self._kept: LRUCache[tuple[str, str], tuple[threading.Lock, _BestRows, KeptRanks]]
+        self._kept = LRUCache(_RANKINGS_KEPT)
 
-    def ranks(
-        self,
-        cells: Mapping[str, Mapping[str, Any]],
-        label: str,
-        metric: str,
-        data: RankingData | None = None,
-    ) -> list[Rank]:
-        """The rank of each row, in the order of ``cells``, from the data of its board."""
+    def ranks(self, rows: Mapping[str, BoardRow], label: str, metric: str, data: RankingData) -> Ranks:
+        """The ranks of the rows, by id and without ranks of their own, that stand for their judges.
+
+        None where the metric is undefined. ``rows`` is not to be changed: it is looked at the next time.
+        """
         with self._lock:
-            kept = self._kept.get((label, metric))
-            if kept is None:
-                kept = self._kept[label, metric] = KeptRanks()
-            return kept.ranks(cells, label, metric, self.data if data is None else data)
+            if (label, metric) not in self._kept:
+                self._kept[label, metric] = (threading.Lock(), _BestRows(label, metric), KeptRanks())
+            lock, best, kept = self._kept[label, metric]
+        with lock:
+            cells, undefined = best.update(rows, data.hidden)
+            return Ranks([*cells], kept.ranks(cells, label, metric, data), undefined)

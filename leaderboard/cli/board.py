@@ -70,7 +70,7 @@ def export(
     every-eval-ever: https://github.com/evaleval/every_eval_ever, schema 0.3.0.
     """
     from core.files import atomic_write
-    from leaderboard.board.every_eval_ever import every_eval_ever
+    from leaderboard.board.export import every_eval_ever
 
     found = _read_board(file)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

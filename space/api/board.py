@@ -17,8 +17,9 @@ from starlette.concurrency import run_in_threadpool
 
 from core.cache import ByteCache
 from core.vocabulary import LABELS
-from leaderboard.board.board import Board, BoardRow, order_on_board
+from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.export import board_to_csv
+from leaderboard.board.rows import order_on_board
 from space.auth.auth import Auth
 from space.web.responses import CachedResponse
 from submissions.records.database import snapshot
@@ -128,7 +129,6 @@ def board_page(board: Board, cursor: str, limit: int) -> bytes:
     board, its place counts. Raises ValueError for what is no cursor.
     """
     start = _after(board, cursor) if cursor else 0
-    rows = board.rows[start : start + limit]
     has_more = start + limit < len(board.rows)
     facts = {
         "suite": board.suite,
@@ -136,10 +136,10 @@ def board_page(board: Board, cursor: str, limit: int) -> bytes:
         "label_version": board.label_version,
         "policy": POLICY,
         "n_rows": len(board.rows),
-        "next": _cursor(rows[-1]) if has_more else None,
+        "next": _cursor(board.rows[start + limit - 1]) if has_more else None,
     }
-    found = b",".join(row.encoded() for row in rows)
-    return json.dumps(facts, separators=(",", ":")).encode()[:-1] + b',"rows":[' + found + b"]}"
+    rows = board.encoded_rows(start, start + limit)
+    return json.dumps(facts, separators=(",", ":")).encode()[:-1] + b',"rows":[' + rows + b"]}"
 
 
 def _cursor(row: BoardRow) -> str:
@@ -152,9 +152,8 @@ def _after(board: Board, cursor: str) -> int:
         if not _CURSOR.fullmatch(cursor):
             raise ValueError(cursor)
         row_id, *order = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        places = {row.id: place for place, row in enumerate(board.rows, start=1)}
-        if row_id in places:
-            return places[row_id]
+        if row_id in board.places:
+            return board.places[row_id] + 1
         if [type(value) for value in order[:2] + order[-2:]] != [bool, bool, str, str]:
             raise ValueError(cursor)
         return bisect_right(board.rows, tuple(order), key=order_on_board)

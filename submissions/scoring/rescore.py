@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from core.vocabulary import LABELS
-from leaderboard.board.board import Board, BoardRow, is_rankable
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.rows import is_rankable
 from leaderboard.judge_precision.confusion import confusion_counts, figures
 from leaderboard.labels.labels import LabelSet, LabelsInvalid
 from leaderboard.labels.source import LabelsUnavailable

@@ -12,7 +12,7 @@ from core.settings import Settings
 from core.suite import load_suite
 from core.suites.profile import OPTIONAL_PAGES
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
-from leaderboard.board.every_eval_ever import every_eval_ever
+from leaderboard.board.export import every_eval_ever
 from space.app import create_app
 from space.deploy.deployer import Deployment
 from space.deploy.deployer import render_card as render_space_card
