@@ -183,8 +183,10 @@ class Progress:
         self.draw()
 
     def event(self, kind: str, **facts: object) -> None:
-        """What the engine reports of a call; retries are counted."""
+        """What the engine reports of a call; retries are counted, and why the first one is made is said."""
         if kind == "retried":
+            if not self.retried:
+                self.say(f"a call failed and is made again: {facts.get('message')}")
             self.retried += 1
             self.rate_limited += facts.get("failure") == "rate_limit"
         self.draw()

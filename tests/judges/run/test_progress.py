@@ -34,6 +34,13 @@ def test_the_line_has_done_states_rate_time_left_and_dollars():
     assert progress.line() == ("60 of 100, 1 error, 19 ok, 2.0/s, 20 s left, $0.7500 spent, 1 retried")
 
 
+def test_why_the_first_call_is_made_again_is_said_once():
+    progress, said, _ = progress_of()
+    progress.event("retried", failure="transient", message="no connection: refused")
+    progress.event("retried", failure="transient", message="503: overloaded")
+    assert said.getvalue() == "a call failed and is made again: no connection: refused\n"
+
+
 def test_the_rate_is_that_of_late():
     progress, _, clock = progress_of(1000)
     for _ in range(100):
