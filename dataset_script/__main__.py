@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from core.predictions.findings import Finding
     from dataset_script.sources.base import SourceFile, TrajectorySource
 
+SAMPLE_NOTE = (
+    "> **The sample that ships with the code, no benchmark data**, until `python -m dataset_script get` "
+    "(`arb data get`) puts the benchmark in its place."
+)
 Step = tuple[object, ...]
 """What `next_step` takes."""
 
@@ -141,14 +145,22 @@ def _put_sample(out: Path) -> None:
     import shutil
 
     from dataset_script import sample
-    from dataset_script.build.output import put_in_place
 
-    if out.exists():
+    staged = out.absolute().with_name(f".{out.absolute().name}.sample")
+    shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed
+    if not out.exists():
+        shutil.copytree(Path(sample.__file__).parent / "data", staged)
+        card = staged / "README.md"
+        text = card.read_text(encoding="utf-8").replace('load_dataset("sample"', f'load_dataset("{out.name}"')
+        title, rest = text.split("\n# ", 1)
+        heading, rest = rest.split("\n", 1)
+        card.write_text(f"{title}\n# {heading}\n\n{SAMPLE_NOTE}\n{rest}", encoding="utf-8")
+    try:
+        staged.rename(out)  # fails where something is, also what came there a moment ago
+    except OSError:
+        shutil.rmtree(staged, ignore_errors=True)
         typer.echo(f"{out} is there and stays as it is", err=True)
         return
-    staged = out.absolute().with_name(f".{out.absolute().name}.get")
-    shutil.copytree(Path(sample.__file__).parent / "data", staged, dirs_exist_ok=True)
-    put_in_place(staged, out)
     typer.echo(f"{out} holds the sample: 72 recordings of scripted agents, no benchmark data", err=True)
     next_step("put the benchmark in its place", "dataset_script", "get", *flags(out=out))
 

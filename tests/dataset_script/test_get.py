@@ -49,10 +49,23 @@ def test_the_sample_is_put_where_nothing_is_and_loads_as_the_card_says(tmp_path,
     done = CliRunner().invoke(app, ["get", "--sample"])
     assert done.exit_code == 0 and "no benchmark data" in done.output
     assert len(load_dataset("agent-reward-bench", cache_dir=str(tmp_path / "hf"))["dev"]) == 20
+    card = (tmp_path / "agent-reward-bench" / "README.md").read_text()
+    assert 'load_dataset("agent-reward-bench")' in card and 'load_dataset("sample"' not in card
+    assert "# Sample of web agents' runs\n\n> **The sample that ships with the code" in card
     (tmp_path / "agent-reward-bench" / "mine.txt").write_text("x")
     assert "stays as it is" in CliRunner().invoke(app, ["get", "--sample"]).output
     assert (tmp_path / "agent-reward-bench" / "mine.txt").exists()
     assert not list(tmp_path.glob(".agent-reward-bench*"))
+
+
+def test_the_sample_gets_nothing_of_a_benchmark_that_is_being_built_and_leaves_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    begun = tmp_path / ".agent-reward-bench.get"
+    (begun / "data").mkdir(parents=True)
+    (begun / "data" / "steps.parquet").write_text("half")
+    assert CliRunner().invoke(app, ["get", "--sample"]).exit_code == 0
+    assert (begun / "data" / "steps.parquet").exists()
+    assert not (tmp_path / "agent-reward-bench" / "data" / "steps.parquet").exists()
 
 
 @pytest.mark.shared
