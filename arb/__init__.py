@@ -13,6 +13,8 @@ may be given as its path or as a DataFrame with ``trajectory_id``, ``success`` a
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +38,7 @@ _CELL: Final = ("n", "tp", "fp", "fn", "tn", "no_verdict", "precision", "recall"
 def board(file: str | Path | None = None) -> pd.DataFrame:
     """A row for each judge, label and benchmark, best first: the published rows, or a Space's board.json.
 
-    Raises ValueError where the file is no board.
+    Raises ValueError where the file is no board, OSError where it cannot be read.
     """
     from io import StringIO
 
@@ -48,7 +50,10 @@ def board(file: str | Path | None = None) -> pd.DataFrame:
     from leaderboard.paper.published import load_published_rows
 
     published = make_board(OFFICIAL, [], load_published_rows(), None) if file is None else None
-    found = published or Board.from_bytes(Path(file or "").read_bytes())
+    try:
+        found = published or Board.from_bytes(Path(file or "").read_bytes())
+    except ValueError as problem:
+        raise ValueError(f"{file} {problem}") from None
     table = pd.read_csv(StringIO(board_to_csv(found)))
     table.attrs = {"suite": found.suite, "label_version": found.label_version, "digest": found.digest}
     return table
@@ -58,22 +63,31 @@ def judge(name: str, out: str | Path, **options: Any) -> pd.DataFrame:
     """Run a judge as ``arb judges run`` does and return its predictions; called again it goes on.
 
     ``options`` are those of the command: ``split="dev"``, ``model="gpt-4o"``, ``max_usd=5``,
-    ``retry=["error"]``. Progress goes to stderr. Raises RuntimeError with the command's message.
+    ``retry="error"``. Progress goes to stderr; ``attrs`` has the run's folder, which is one beside ``out``
+    where that holds another run, its judge and totals. Raises RuntimeError with the command's message.
     """
     import pandas as pd
 
     from core.cli import flags
 
-    command = [sys.executable, "-m", "judges", "run", name, *flags(out=out, **options)]
+    command = [sys.executable, "-m", "judges", "run", name, *flags(out=out, **options), "--json"]
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     # A process of its own: a notebook runs an event loop already, and an interrupt ends it as on a terminal.
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:
         lines = []
         for line in process.stderr or ():
             sys.stderr.write(line)
             lines = [*lines[-20:], line]
+        printed = process.stdout.read() if process.stdout else ""
     if process.returncode:
-        raise RuntimeError("".join(lines).strip() or f"judges run ended with {process.returncode}")
-    return pd.read_json(Path(out) / "predictions.jsonl", lines=True)
+        message = "".join(lines).strip().removeprefix("error: ")
+        raise RuntimeError(message or f"judges run ended with {process.returncode}")
+    found = json.loads(printed)
+    table = pd.read_json(found["predictions"], lines=True)
+    table.attrs = {name: found[name] for name in ("run", "judge", "judged", "chosen", "totals")}
+    return table
 
 
 def score(
@@ -87,7 +101,8 @@ def score(
 
     A row for each label and group, as ``arb leaderboard score``. ``policy`` strict counts no verdict as no,
     published leaves it out. ``labels`` names a file of annotations; left out, ``ARB_LABELS`` says where they
-    are. Raises ValueError with every problem of the file, or where there are no labels.
+    are. Raises ValueError with every problem of the file, or where there are no labels, OSError where a file
+    cannot be read.
     """
     import pandas as pd
 
@@ -128,12 +143,17 @@ def compare(
     import numpy as np
     import pandas as pd
 
+    from core.vocabulary import LABELS
+    from leaderboard.judge_precision.intervals import FORMULAS
     from leaderboard.judge_precision.scores import cluster_codes
     from leaderboard.paired import mcnemar, paired_difference_of, resample_judges
     from leaderboard.report import SEED, task_names, verdicts_of
 
     if len(files) < 2:
         raise ValueError("compare takes two prediction files or more")
+    for option, value, known in (("label", label, LABELS), ("metric", metric, FORMULAS)):
+        if value not in known:
+            raise ValueError(f"{option}: there is no {value!r}; use one of {', '.join(known)}")
     chosen, known = _suite_and_labels(split, suite, labels)
     names = [_name(file, number) for number, file in enumerate(files)]
     columns = [verdicts_of(_aligned(file, chosen, split), label) for file in files]
@@ -216,11 +236,17 @@ def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
 def _suite_and_labels(split: str, suite: str | None, labels: str | Path | None) -> tuple[Suite, LabelSet]:
     from core.settings import Settings
     from core.suite import load_suite
-    from leaderboard.labels.labels import load_labels
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.source import LabelsUnavailable
 
+    if labels is not None and not Path(labels).is_file():
+        raise FileNotFoundError(f"{labels}: there is no such file of labels")
     settings = Settings() if labels is None else Settings(labels=f"csv:{labels}")
     chosen = load_suite(suite or settings.suite)
-    return chosen, load_labels(chosen, split, settings)
+    try:
+        return chosen, load_labels(chosen, split, settings)
+    except (LabelsUnavailable, LabelsInvalid) as problem:
+        raise ValueError(f"no labels to score {split} with: {problem}") from None
 
 
 def _aligned(file: File, suite: Suite, split: str) -> Predictions:

@@ -91,8 +91,38 @@ def test_every_problem_of_a_file_is_named_at_once():
     assert len(str(refused.value).splitlines()) >= 2  # the unknown id, and the one that is there twice
 
 
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: arb.score("no.jsonl"), FileNotFoundError, "no.jsonl"),
+        (lambda: arb.score(verdicts(3), split="tset"), ValueError, "'tset': use one of dev, test"),
+        (lambda: arb.score(verdicts(3), suite="none"), ValueError, "no suite 'none'"),
+        (lambda: arb.score(verdicts(3), labels="no.csv"), FileNotFoundError, "no.csv: there is no such file"),
+        (lambda: arb.compare(verdicts(3)), ValueError, "two prediction files or more"),
+        (lambda: arb.compare(verdicts(3), verdicts(4), metric="acc"), ValueError, "'acc'; .*accuracy"),
+        (lambda: arb.compare(verdicts(3), verdicts(4), label="looped"), ValueError, "'looped'; .*repetition"),
+        (lambda: arb.board(__file__), ValueError, "test_arb.py is no board.json"),
+    ],
+)
+def test_a_mistake_is_one_clear_message(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_labels_that_cannot_be_had_are_a_value_error(monkeypatch):
+    monkeypatch.setenv("ARB_LABELS", "none")
+    with pytest.raises(ValueError, match="no labels to score test with"):
+        arb.score(verdicts(3), split="test")
+
+
+def test_it_says_to_type_checkers_that_it_is_typed():
+    assert (Path(arb.__file__).parent / "py.typed").is_file()
+
+
 def test_a_judge_is_run_and_its_predictions_returned_and_a_wrong_option_is_its_message(tmp_path, capfd):
     table = arb.judge("always-successful", tmp_path / "run", split="dev", limit=3)
     assert table["success"].tolist()[:3] == [True] * 3
+    assert (table.attrs["run"], table.attrs["judged"]) == (str(tmp_path / "run"), 3)
+    assert "Next," not in capfd.readouterr().err
     with pytest.raises(RuntimeError, match="no-such-judge"):
         arb.judge("no-such-judge", tmp_path / "other", split="dev")
