@@ -8,5 +8,7 @@ import pandas  # noqa: E402, F401
 import pyarrow.parquet  # noqa: E402, F401
 
 import space.app  # noqa: E402, F401
+from tests.support.gradio_servers import leave_out_unused_servers  # noqa: E402
 
+leave_out_unused_servers()
 gc.freeze()
