@@ -100,7 +100,7 @@ def on_lines(text: str, name: str) -> Iterator[Candidate]:
     pattern = _line_pattern(name)
     waiting, place = False, 0
     for line in text.splitlines(keepends=True):
-        if (head := pattern.match(line)) is not None:
+        if not line.isspace() and (head := pattern.match(line)) is not None:
             waiting = re.search(r"[^\W_]", line[head.end() :]) is None
             yield from _found(line[head.end() :].rstrip(), place + head.end())
         elif waiting and re.search(r"[^\W_]", line):
@@ -125,7 +125,7 @@ def bare_lines(text: str, words: str) -> Iterator[Candidate]:
     )
     place = 0
     for line in text.splitlines(keepends=True):
-        if (found := pattern.match(line.rstrip("\r\n"))) is not None:
+        if not line.isspace() and (found := pattern.match(line.rstrip("\r\n"))) is not None:
             yield Candidate(found["word"], place + found.start("word"))
         place += len(line)
 

@@ -270,9 +270,10 @@ class PublishedSource:
         if not at["trajectories"]:
             raise SourceError(f"{self.folder}: has no trajectories")
         steps_at = dataset.steps_at
+        paths = {path.relative_to(self.folder).as_posix(): path for path in dataset.files("trajectories")}
         files = tuple(
             PublishedRun(
-                path=self.folder / row.group.file,
+                path=paths[row.group.file],
                 name=f"{row.group.file}#{trajectory_id}",
                 trajectory_id=trajectory_id,
                 rows=tuple(
@@ -363,8 +364,9 @@ def _places(dataset: PublishedDataset, configuration: str) -> Iterator[tuple[str
         with pq.ParquetFile(path) as file:
             for number in range(file.metadata.num_row_groups):
                 ids = file.read_row_group(number, columns=["trajectory_id"])["trajectory_id"].to_pylist()
+                group = RowGroup(name, number)  # one for all of its rows: there may be millions
                 for place, trajectory_id in enumerate(ids):
-                    yield trajectory_id, RowPlace(RowGroup(name, number), place)
+                    yield trajectory_id, RowPlace(group, place)
 
 
 def _row(folder: Path, row: RowPlace, columns: tuple[str, ...] = ()) -> dict[str, Any]:

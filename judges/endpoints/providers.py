@@ -6,6 +6,7 @@ import importlib.util
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -15,6 +16,9 @@ from judges.types import ModelSettings
 
 LOCAL: Final = "transformers"
 """The provider whose server is started for the run, where no address is given."""
+
+IN_CLUSTER: Final = "ray-data-llm"
+"""The provider whose models `ray.data.llm` serves on the GPUs of a cluster, where no address is given."""
 
 OutputLimit = Literal["max_tokens", "max_completion_tokens"]
 
@@ -91,6 +95,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
         "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY", needs_key=False),
         "any": Provider(None, None, needs_key=False),
         LOCAL: Provider(None, None, needs_key=False),
+        IN_CLUSTER: Provider(None, None, needs_key=False),
     }
 )
 """The names that ``--provider`` takes."""
@@ -112,7 +117,7 @@ def address_of(model: ModelSettings) -> str | None:
 
 def needs_server(model: ModelSettings) -> bool:
     """Whether a server is started for the model, and ended with the run."""
-    return model.provider == LOCAL and model.base_url is None
+    return model.provider in (LOCAL, IN_CLUSTER) and model.base_url is None
 
 
 def with_address(model: ModelSettings, environment: Mapping[str, str] | None = None) -> ModelSettings:
@@ -126,6 +131,7 @@ def with_address(model: ModelSettings, environment: Mapping[str, str] | None = N
     return model if value is None else replace(model, base_url=provider.address_form.format(value))
 
 
+@lru_cache
 def normalize_address(address: str) -> str:
     parts = urlsplit(address.strip())
     try:
@@ -219,15 +225,16 @@ def _check_wishes(model: ModelSettings) -> None:
             f"--prompt-cache: --provider {model.provider} takes no word on what to keep in a prompt cache "
             "(Gemini, vLLM and others keep prompts by themselves); leave it out"
         )
-    if model.provider == LOCAL:
+    if model.provider in (LOCAL, IN_CLUSTER):
         wishes = {
             "--logprobs": model.logprobs,
-            "--structured-output": "response_format" in model.extra,
+            "--structured-output": "response_format" in model.extra and model.provider == LOCAL,
             "--reasoning-effort": model.reasoning_effort is not None,
         }
         if ignored := [flag for flag, is_wished in wishes.items() if is_wished]:
+            name = "`transformers serve`" if model.provider == LOCAL else "`ray.data.llm`"
             raise ValueError(
-                f"{', '.join(ignored)}: `transformers serve` has no such thing; leave it out, or start "
+                f"{', '.join(ignored)}: {name} has no such thing; leave it out, or start "
                 "`vllm serve` and use --provider vllm"
             )
     for module in filter(None, (provider.library and "any_llm", provider.needs)):

@@ -61,7 +61,8 @@ class Place:
     def _opened(self) -> tuple[AbstractFileSystem, str]:
         from fsspec.core import url_to_fs
 
-        return url_to_fs(self.url)
+        # others write meanwhile: a listing that is remembered would hide their files
+        return url_to_fs(self.url, **({} if self.is_local else {"use_listings_cache": False}))
 
     @property
     def is_local(self) -> bool:

@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import Final
 
 from judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
-from judges.endpoints.providers import LOCAL, Access, resolve_access
+from judges.endpoints.providers import IN_CLUSTER, LOCAL, Access, needs_server, resolve_access
 from judges.engine.budget import Budget
 from judges.engine.cache import CallCache, call_key
 from judges.engine.concurrency import AdaptiveLimit
 from judges.engine.retry import Endpoint, OnEvent, RetryPolicy, RoleCaller
-from judges.types import Call, Image, Message, ModelSettings, Reply
+from judges.types import Call, Image, Message, ModelSettings, OptionsError, Reply
 
 CLAIM_POLL_S: Final = 0.25
 """How often it is looked whether another process has done with a call."""
@@ -221,6 +221,11 @@ async def _open_endpoint(
         from judges.endpoints.transformers_server import TransformersEndpoint
 
         return await TransformersEndpoint.start(model, say, access, timeout_s)
+    if model.provider == IN_CLUSTER and needs_server(model):
+        raise OptionsError(
+            f"--provider {IN_CLUSTER}: answers in a cluster with GPUs; add --engine ray, or serve the model "
+            "with `vllm serve` and name it with --provider vllm --base-url http://HOST:8000/v1"
+        )
     if access.library is not None:
         from judges.endpoints.any_llm import AnyLLMEndpoint
 

@@ -25,13 +25,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.cli import stopped_like_ctrl_c
 from core.files import install_command
-from judges.endpoints.providers import needs_server
-from judges.engine.answers import ANSWERS, JOURNAL, remove_stale_journals
-from judges.engine.cache import is_segment
+from judges.endpoints.providers import IN_CLUSTER, needs_server
+from judges.engine.answers import ANSWERS, JOURNAL, Place, remove_stale_journals
 from judges.engine.engine import open_endpoints
-from judges.ray.leases import Leases, Totals
+from judges.ray.leases import Leases, Report, Totals
 from judges.ray.shuffle import (
+    IMPORTED,
+    JOURNALS_OF_A_TASK,
+    SHARDS_OF_A_TASK,
+    Row,
+    Work,
     add_lines,
+    as_dataset,
+    cached_parts,
     chunks,
     content_of,
     find_missing,
@@ -40,17 +46,27 @@ from judges.ray.shuffle import (
     merge_results,
     read_calls,
     read_lines,
-    shuffled_in_process,
+    shuffled,
     sum_up,
     write_missing,
     write_replies,
 )
-from judges.ray.workers import FAILURES, AnswerWorker, Planner, ShardPasses, Work
+from judges.ray.workers import (
+    FAILURES,
+    AnswerWorker,
+    Planner,
+    engine_reply,
+    engine_request,
+    engine_rows,
+    pass_over,
+    vllm_processor,
+    write_engine_replies,
+)
 from judges.run.config import build_judge, build_models, cache_folder
 from judges.run.folder import RunFolder
 from judges.run.progress import Progress, RunEnd, Spend
 from judges.run.runner import Outcome, RunFacts, run_session
-from judges.types import OptionsError
+from judges.types import ModelSettings, OptionsError
 
 if TYPE_CHECKING:
     from judges.cli.options import RunOptions
@@ -63,16 +79,20 @@ SMALLEST_SHARD: Final = 16
 SHARDS: Final = 64
 """Trajectories of a shard, in a run that has more than so many shards of them; fewer in a smaller one."""
 
-IMPORT_BYTES: Final = 32_000_000
-"""Bytes of the reply cache that one task reads."""
-
-FEW_ROWS: Final = 16
-"""Shards, or files, that the driver itself puts in order."""
+CORES_OF_A_TASK: Final = 0.9
+CORES_OF_A_WORKER: Final = 0.01
+"""Workers wait for replies; one that computes has a GPU, or torch's own threads. Tasks leave them room, so
+that there is one on every core.
+"""
 
 POLL_S: Final = 1.0
-REPOSITORY: Final = Path(__file__).parents[2]
 
-Row = dict[str, Any]
+IDLE_MS: Final = 60_000
+"""A process without a task for so long ends, in a cluster of this machine. Ray's own second is less than lies
+between two passes, and the start of a process, with what it imports, takes three CPU seconds.
+"""
+
+REPOSITORY: Final = Path(__file__).parents[2]
 
 
 def run_on_ray(
@@ -83,18 +103,21 @@ def run_on_ray(
     address: str | None = None,
     workers: int | None = None,
     endpoints: Callable = open_endpoints,
+    processor: Callable = vllm_processor,
 ) -> Outcome:
     """As `run_judge`, over the cluster at ``address``, or over one started on this machine.
 
-    ``endpoints`` opens what answers, in each worker. Raises what `run_judge` does.
+    ``endpoints`` opens what answers, in each worker; ``processor`` makes what does on GPUs. Raises what
+    `run_judge` does.
     """
-    build_models(options, build_judge(options))  # what was mistyped is found before a cluster is started
+    models = build_models(options, build_judge(options))  # what was mistyped is found before a cluster starts
     with _cluster(address, workers):
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         at_home = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         home = {"num_cpus": 0, "scheduling_strategy": at_home}
+        _check_gpus(models)
         planner = ray.remote(Planner).options(**home).remote(options, str(Path.cwd()))
         try:
             facts: RunFacts = ray.get(planner.facts.remote())
@@ -114,7 +137,7 @@ def run_on_ray(
                     ):
                         run = _Run(
                             options, facts, work, planner, size, -(-number // size), progress, folder, home,
-                            endpoints, workers,
+                            endpoints, processor, workers,
                         )  # fmt: skip
                         ended = run.run() if number else RunEnd("finished")
                 except KeyboardInterrupt:
@@ -136,14 +159,18 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
     except ImportError as error:
         raise OptionsError(f"--engine ray needs Ray: {install_command('ray')}") from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)  # our own progress says how it goes
-    cores = {} if address else {"num_cpus": max(os.cpu_count() or 1, workers or 1, 2)}
-    environment = {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}
     if not (is_connected := ray.is_initialized()):
+        more: dict[str, Any] = {"runtime_env": {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}}
+        if address is None:  # its processes have our environment: those that Ray starts at once are used then
+            path = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
+            os.environ["PYTHONPATH"] = path
+            more = {
+                "include_dashboard": False,
+                "num_cpus": max(os.cpu_count() or 1, workers or 1, 2),
+                "_system_config": {"idle_worker_killing_time_threshold_ms": IDLE_MS},
+            }
         try:
-            ray.init(
-                address=address, include_dashboard=None if address else False, log_to_driver=False,
-                logging_level=logging.ERROR, runtime_env=environment, **cores,
-            )  # fmt: skip
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **more)
         except Exception as error:  # Ray raises it plain where its own start takes too long
             what = f"--ray-address {address}: no cluster can be reached there" if address else (
                 "--engine ray: no cluster can be started on this machine; try again when it is less busy"
@@ -159,11 +186,37 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
             ray.shutdown()
 
 
+def _uses_engine(models: Mapping[str, ModelSettings]) -> bool:
+    """Whether `ray.data.llm` answers."""
+    return any(each.provider == IN_CLUSTER and needs_server(each) for each in models.values())
+
+
+def _check_gpus(models: Mapping[str, ModelSettings]) -> None:
+    """Raise OptionsError where `ray.data.llm` is to answer and cannot."""
+    import ray
+
+    if not _uses_engine(models):
+        return
+    if len({needs_server(each) and each.provider for each in models.values()}) > 1:
+        raise OptionsError(f"--provider {IN_CLUSTER}: answers for all roles of a judge; name it for all")
+    if not ray.cluster_resources().get("GPU"):
+        raise OptionsError(
+            f"--provider {IN_CLUSTER}: there is no GPU in the cluster; serve the model with `vllm serve` and "
+            "name it with --provider vllm --base-url http://HOST:8000/v1"
+        )
+
+
 def _place_of(facts: RunFacts) -> str:
     """Where the answers are: as the options say, else in the reply cache, else beside its default."""
     settings = facts.settings
+    if settings.answers is not None and "://" in settings.answers:
+        try:
+            Place(settings.answers).path("")
+        except ImportError as error:  # it says what to install
+            raise OptionsError(f"--answers {settings.answers}: {error}") from error
+        return settings.answers
     if settings.answers is not None:
-        return settings.answers if "://" in settings.answers else str(Path(settings.answers).resolve())
+        return str(Path(settings.answers).resolve())
     return str((settings.cache or cache_folder(None)).resolve() / ANSWERS)
 
 
@@ -182,6 +235,7 @@ class _Run:
     folder: RunFolder
     home: Mapping[str, Any]
     endpoints: Callable
+    processor: Callable
     workers: int | None
     passes: int = 0
     totals: Totals = field(default_factory=Totals)
@@ -204,7 +258,7 @@ class _Run:
         place = self.work.place
         waiting = self._pass(range(self.shards))
         if waiting:
-            self._add(JOURNAL, self.work.url, self._cached_lines())
+            self._add(JOURNAL, self.work.url, cached_parts(place, self.facts.settings.cache))
         while waiting:
             if missing := self._missing(waiting):
                 with self._watched():
@@ -237,77 +291,55 @@ class _Run:
 
     def _pass(self, shards: Iterable[int]) -> list[int]:
         """Go over shards; returns those with sessions that wait for calls now."""
-        import ray
-
         number, wanted = self.passes, list(shards)
         done = set(self.work.place.files(str(Path(self.work.calls(0, 0)).parent))) if number == 0 else ()
         waiting = [shard for shard in wanted if self.work.calls(number, shard) in done]
         rows = [{"number": number, "shard": shard} for shard in wanted if shard not in set(waiting)]
         if rows:
-            cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-            made = _rows(rows).map(
-                ShardPasses,
-                fn_constructor_args=self._passes_arguments(),
-                compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(cores, len(rows))),
-                num_cpus=1,
-            )
+            made = as_dataset(rows, len(rows)).map(partial(pass_over, self._passes), num_cpus=CORES_OF_A_TASK)
             waiting += [row["shard"] for row in made.iter_rows() if row["calls"]]
         return sorted(waiting)
 
-    def _passes_arguments(self) -> tuple[Any, ...]:
+    @property
+    def _passes(self) -> tuple[Any, ...]:
         return self.options, str(Path.cwd()), self.planner, self.size, self.work, self.facts
 
     def _missing(self, shards: Sequence[int]) -> dict[int, int]:
         """How many calls each shard is to ask: those that have no answer, each in one shard."""
-        written = self._shuffled(
+        written = shuffled(
             [{"shard": shard} for shard in shards],
             partial(read_calls, self.work, self.passes),
             ("partition", partial(find_missing, self.work)),
             ("shard", partial(write_missing, self.work, self.passes)),
+            of_a_task=SHARDS_OF_A_TASK,
         )
         return {row["shard"]: row["calls"] for row in written}
 
-    def _shuffled(
-        self, rows: Sequence[Row], read: Callable, *steps: tuple[str, Callable], block: int = 1
-    ) -> list[Row]:
-        """What is left of the tables that ``read`` makes of rows, after each function was given the groups of
-        a column. A few rows are not worth the start of processes.
-        """
-        if len(rows) <= FEW_ROWS:
-            return shuffled_in_process(rows, read, steps)
-        made = _rows(rows).map_batches(read, batch_format="pyarrow", batch_size=block)
-        for column, function in steps:
-            grouped = made.groupby(column, num_partitions=max(1, min(256, len(rows) // 8)))
-            made = grouped.map_groups(function, batch_format="pyarrow")
-        return list(made.iter_rows())
-
     def _answer(self, missing: Mapping[int, int]) -> None:
-        """Ask the calls: chunks of them are rendered on CPU, and go to the workers as they are ready."""
+        """Ask the calls: chunks of them are rendered on CPU, and go to what answers as they are ready."""
         import ray
 
-        asked = sum(missing.values())
-        gpus = 0
-        if any(map(needs_server, self.facts.models.values())):
-            gpus = int(ray.cluster_resources().get("GPU", 0))
+        asked, models = sum(missing.values()), self.facts.models
+        gpus = int(ray.cluster_resources().get("GPU", 0)) if any(map(needs_server, models.values())) else 0
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         most = min(self.facts.settings.max_in_flight, asked)
         number = max(1, min(self.workers or gpus or min(cores, MAX_WORKERS), gpus or most, most))
         rows = [
-            {"number": self.passes, "shard": shard, "start": start, "stop": stop}
-            for shard, start, stop in chunks(missing, number)
+            {"number": self.passes, "shard": shard, "cuts": cuts}
+            for shard, cuts in chunks(missing, number, self.facts.settings.max_in_flight)
         ]
         self.progress.say(f"stage {self.passes + 1}: {asked:,} calls to make")
-        rendered = _rows(rows).map(
-            ShardPasses,
-            fn_constructor_args=self._passes_arguments(),
-            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(cores, len(rows))),
-            num_cpus=1,
+        rendered = as_dataset(rows, len(rows)).flat_map(
+            partial(pass_over, self._passes), num_cpus=CORES_OF_A_TASK
         )
+        rendered.context.target_max_block_size = 1  # each chunk is a block, which a worker that is free takes
+        if _uses_engine(models):
+            self._answer_by_engine(rendered, gpus)
+            return
         answered = rendered.map(
             AnswerWorker,
             fn_constructor_args=(
-                self.facts.models, self.facts.settings, self.leases, self.work, str(Path.cwd()),
-                self.endpoints,
+                models, self.facts.settings, self.leases, self.work, str(Path.cwd()), self.endpoints,
             ),
             compute=ray.data.ActorPoolStrategy(
                 min_size=number if self.workers or gpus else 1,
@@ -315,12 +347,33 @@ class _Run:
                 max_tasks_in_flight_per_actor=2,
                 max_concurrent_calls_per_actor=2,
             ),
-            num_cpus=0.01,  # they wait for replies; one that computes has a GPU, or torch's own threads
+            num_cpus=CORES_OF_A_WORKER,
             num_gpus=1 if gpus else 0,
         )  # fmt: skip
         for _ in answered.iter_rows():
             self.progress.draw()
         ray.get(self.leases.forget_workers.remote())
+
+    def _answer_by_engine(self, rendered: Any, gpus: int) -> None:
+        """Ask the calls on the GPUs of the cluster: each role's, and then again those that were too long."""
+        import ray
+
+        wants = build_judge(self.options).wants
+        has_pictures = wants.screenshots != "none" or wants.goal_images
+        for role, model in self.facts.models.items():
+            shorter: set[str] | None = None
+            for _ in range(2):
+                calls = rendered.flat_map(partial(engine_rows, role, shorter))
+                request = partial(engine_request, model)
+                answered = self.processor(model, gpus, has_pictures, request, engine_reply)(calls)
+                too_long: set[str] = set()
+                for row in answered.map_batches(partial(write_engine_replies, self.work, model)).iter_rows():
+                    report = Report(answered=row["answered"], calls=row["answered"], failed=row["failed"])
+                    ray.get(self.leases.renew.remote(IN_CLUSTER, report))
+                    too_long.update(row["too_long"].split())
+                    self.progress.draw()
+                if not (shorter := too_long):
+                    break
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -359,38 +412,23 @@ class _Run:
         rows = [{"name": name, "start": -1, "stop": -1} for name in names] + list(more)
         if not rows:
             return
-        self._shuffled(
+        shuffled(
             rows,
             partial(read_lines, self.work.url),
             ("partition", partial(add_lines, url)),
-            block=1 if more else 64,
+            of_a_task=1 if more else JOURNALS_OF_A_TASK,
         )
         for row in more:
-            self.work.place.write(_imported(row["name"]), str(row["stop"]).encode())
-
-    def _cached_lines(self) -> list[Row]:
-        """The parts of the reply cache's segments that were not added yet."""
-        cache, place = self.facts.settings.cache, self.work.place
-        rows: list[Row] = []
-        if cache is None or not cache.is_dir():
-            return rows
-        known = {Path(name).name: int(place.read(name)) for name in place.files("imported")}
-        for path in sorted(cache.iterdir()):
-            if is_segment(path.name):
-                start, end = known.get(path.name, 0), path.stat().st_size
-                rows += [
-                    {"name": str(path.resolve()), "start": at, "stop": min(at + IMPORT_BYTES, end)}
-                    for at in range(start, end, IMPORT_BYTES)
-                ]
-        return rows
+            self.work.place.write(f"{IMPORTED}/{Path(row['name']).name}", str(row["stop"]).encode())
 
     def _replies(self, shards: Sequence[int]) -> None:
         """Write the answers to the calls that shards wait for, a file for each shard."""
-        self._shuffled(
+        shuffled(
             [{"shard": shard} for shard in shards],
             partial(read_calls, self.work, self.passes),
             ("partition", partial(find_replies, self.work)),
             ("shard", partial(write_replies, self.work, self.passes)),
+            of_a_task=SHARDS_OF_A_TASK,
         )
 
     def _results(self) -> Iterator[bytes]:
@@ -409,14 +447,3 @@ class _Run:
         for number in range(self.passes + 1):
             for shard in range(self.shards):
                 yield content_of(place, self.work.prompts(number, shard))
-
-
-def _rows(rows: Sequence[Row]) -> Any:
-    """Rows as a dataset with as many blocks, so that each can be a task of its own."""
-    import ray
-
-    return ray.data.from_items(list(rows), override_num_blocks=len(rows))
-
-
-def _imported(segment: str) -> str:
-    return f"imported/{Path(segment).name}"

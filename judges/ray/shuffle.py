@@ -1,4 +1,5 @@
-"""How a run's files are put in order: calls and answers by partition of their keys, results by trajectory.
+"""Where a run's files lie, and how they are put in order: calls and answers by partition of their keys,
+results by trajectory.
 
 The tasks of a shuffle take and give tables. A partition is in one task at a time, so that nothing is locked.
 """
@@ -10,14 +11,14 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from core.files import atomic_writer
 from core.predictions.write import write_predictions
 from judges.engine.answers import AnswerStore, Place, answer_table, journal_lines
-from judges.engine.cache import complete_lines, key_in, truncate_partial_line
-from judges.ray.workers import Work
+from judges.engine.cache import complete_lines, is_segment, key_in, truncate_partial_line
 from judges.run.folder import (
     JUDGMENTS,
     PREDICTIONS,
@@ -33,29 +34,127 @@ from judges.run.progress import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where what passes between the passes of a run lies, in the place of the answers.
+
+    A plan is named by all that its calls depend on, so that the first pass, which reads every trajectory, is
+    not made again in another ``session``; the rest is of one session.
+    """
+
+    url: str
+    plan: str
+    session: str
+
+    @property
+    def place(self) -> Place:
+        return Place(self.url)
+
+    @property
+    def folder(self) -> str:
+        return f"plans/{self.plan}"
+
+    @property
+    def session_folder(self) -> str:
+        return f"{self.folder}/{self.session}"
+
+    def calls(self, number: int, shard: int) -> str:
+        """The calls that the sessions of a shard wait for after a pass: session and key."""
+        return self._of_pass(number, "calls", shard)
+
+    def results(self, number: int, shard: int) -> str:
+        return self._of_pass(number, "results", shard).replace(".parquet", ".jsonl")
+
+    def prompts(self, number: int, shard: int) -> str:
+        return self._of_pass(number, "prompts", shard).replace(".parquet", ".jsonl")
+
+    def missing(self, number: int, shard: int) -> str:
+        """Those of the calls that this shard asks."""
+        return f"{self.session_folder}/missing-{number}/{shard:06d}.parquet"
+
+    def replies(self, number: int, shard: int) -> str:
+        """Key and line of the answers to the calls."""
+        return f"{self.session_folder}/replies-{number}/{shard:06d}.parquet"
+
+    def _of_pass(self, number: int, what: str, shard: int) -> str:
+        folder = self.folder if number == 0 else self.session_folder
+        return f"{folder}/{what}-{number}/{shard:06d}.parquet"
+
+
+FEW_ROWS: Final = 16
+"""Shards, or files, that the driver itself puts in order."""
+
+SHARDS_OF_A_TASK: Final = 256
+JOURNALS_OF_A_TASK: Final = 64
+"""What one task reads, at most: some ten megabytes."""
+
+IMPORT_BYTES: Final = 32_000_000
+"""Bytes of the reply cache that one task reads."""
+
+IMPORTED: Final = "imported"
+"""The folder that says how far each segment of a reply cache was added."""
+
 CHUNK: Final = 512
 SMALLEST_CHUNK: Final = 8
 CHUNKS_PER_WORKER: Final = 4
 """A chunk has a part of the calls that are left, as many as each worker has still so many of, so that at the
-end none waits long for a slow one."""
+end none waits long for a slow one.
+"""
+
+ROUNDS_OF_A_CHUNK: Final = 4
+"""A chunk takes no longer than so many calls one after another: a worker ten times slower than the others has
+two of them, and the others the rest.
+"""
 
 
-def chunks(missing: Mapping[int, int], workers: int) -> Iterator[tuple[int, int, int]]:
-    """Calls of shards in chunks that become smaller towards the end: shard, first row, and the one after."""
+def chunks(missing: Mapping[int, int], workers: int, in_flight: int) -> Iterator[tuple[int, list[int]]]:
+    """Calls of shards in chunks that become smaller towards the end: a shard, the first row of each chunk
+    and the row after the last one. What is rendered at once has `CHUNK` calls at most.
+    """
     left = sum(missing.values())
+    most = min(CHUNK, max(SMALLEST_CHUNK, ROUNDS_OF_A_CHUNK * in_flight // workers))
     for shard, calls in sorted(missing.items()):
-        start = 0
-        while start < calls:
-            size = max(SMALLEST_CHUNK, min(CHUNK, left // (workers * CHUNKS_PER_WORKER)))
-            stop = min(calls, start + size)
-            yield shard, start, stop
-            left -= stop - start
-            start = stop
+        cuts = [0]
+        while cuts[-1] < calls:
+            size = max(SMALLEST_CHUNK, min(most, left // (workers * CHUNKS_PER_WORKER)))
+            stop = min(calls, cuts[-1] + size)
+            if stop - cuts[0] > CHUNK:
+                yield shard, cuts
+                cuts = cuts[-1:]
+            left -= stop - cuts[-1]
+            cuts.append(stop)
+        if len(cuts) > 1:
+            yield shard, cuts
+
+
+def as_dataset(rows: Sequence[Row], blocks: int) -> Any:
+    """Rows as a dataset of so many blocks: a task takes one."""
+    import ray
+
+    return ray.data.from_items(list(rows), override_num_blocks=blocks)
+
+
+def shuffled(rows: Sequence[Row], read: Callable, *steps: tuple[str, Callable], of_a_task: int) -> list[Row]:
+    """What is left of the tables that ``read`` makes of rows, ``of_a_task`` at most at once, after each
+    function was given the groups of a column. A few rows are not worth the start of processes.
+    """
+    if len(rows) <= FEW_ROWS:
+        return shuffled_in_process(rows, read, steps)
+    blocks = max(-(-len(rows) // of_a_task), FEW_ROWS)
+    made = as_dataset(rows, blocks).map_batches(read, batch_format="pyarrow", batch_size=None)
+    for column, function in steps:
+        grouped = made.groupby(column, num_partitions=min(256, blocks))
+        made = grouped.map_groups(function, batch_format="pyarrow")
+    return list(made.iter_rows())
 
 
 def shuffled_in_process(
-    rows: Sequence[Mapping[str, Any]], read: Callable, steps: Sequence[tuple[str, Callable]]
-) -> list[dict[str, Any]]:
+    rows: Sequence[Row], read: Callable, steps: Sequence[tuple[str, Callable]]
+) -> list[Row]:
     """What Ray Data makes of a read, and of functions of the groups of a column, made in this process."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -68,6 +167,14 @@ def shuffled_in_process(
             return []
         table = pa.concat_tables(tables)
     return table.to_pylist()
+
+
+def calls_table(pairs: Sequence[tuple[int, bytes]]) -> pa.Table:
+    """Sessions of a shard, by their number, with the keys of calls."""
+    import pyarrow as pa
+
+    sessions, keys = [session for session, _ in pairs], [key for _, key in pairs]
+    return pa.table({"session": pa.array(sessions, pa.int32()), "key": pa.array(keys, pa.binary(32))})
 
 
 def read_calls(work: Work, number: int, rows: pa.Table) -> pa.Table:
@@ -161,6 +268,22 @@ def read_lines(url: str, rows: pa.Table) -> pa.Table:
     return pa.table(
         {"partition": pa.array([key[0] for key, _ in found], pa.int32()), "key": key, "line": line}
     )
+
+
+def cached_parts(place: Place, cache: Path | None) -> list[Row]:
+    """The parts of a reply cache's segments that were not added to the answers at a place yet."""
+    if cache is None or not cache.is_dir():
+        return []
+    rows: list[Row] = []
+    known = {Path(name).name: int(place.read(name)) for name in place.files(IMPORTED)}
+    for path in sorted(cache.iterdir()):
+        if is_segment(path.name):
+            start, end = known.get(path.name, 0), path.stat().st_size
+            rows += [
+                {"name": str(path.resolve()), "start": at, "stop": min(at + IMPORT_BYTES, end)}
+                for at in range(start, end, IMPORT_BYTES)
+            ]
+    return rows
 
 
 def _segment_lines(path: Path, start: int, stop: int) -> Iterator[bytes]:

@@ -1,4 +1,5 @@
-"""What the processes of a cluster do for a run: list its trajectories, go over a shard of them, answer calls.
+"""What the processes of a cluster do for a run: list its trajectories, go over a shard of them, answer calls
+by HTTP or, on its GPUs, by `ray.data.llm`.
 
 Sessions of a judge go round by stage. A pass over a shard drives its sessions with the replies there are:
 those that come to an end give lines of results, the others the calls that they wait for. What a pass leaves
@@ -13,19 +14,23 @@ import json
 import os
 import pickle
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from judges.endpoints.openai_compatible import request_body
 from judges.engine.answers import JOURNAL, Journal, Place, journal_lines
 from judges.engine.budget import BudgetReached
 from judges.engine.cache import answer_line, call_key, key_in, reply_in
 from judges.engine.concurrency import RateLimitTimeout
 from judges.engine.engine import CallExecutor
+from judges.engine.errors import classify_status
 from judges.engine.prompt_store import PromptWriter
 from judges.ray.leases import Grant, Lease, LeasedBudget, LeasedLimit, Report
+from judges.ray.shuffle import Row, Work, calls_table
 from judges.run.config import build_judge
 from judges.run.folder import JUDGMENTS, judgment_record, read_judgments, sent_prompts
 from judges.run.runner import END_OF, EngineSettings, RunFacts, describe_run, open_views, prepare
@@ -40,55 +45,6 @@ if TYPE_CHECKING:
 
 FAILURES: Final = "failures"
 """The journal of calls without an answer, in the folder of their session: they count in it alone."""
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Work:
-    """Where what passes between the passes of a run lies, in the place of the answers.
-
-    A plan is named by all that its calls depend on, so that the first pass, which reads every trajectory, is
-    not made again in another ``session``; the rest is of one session.
-    """
-
-    url: str
-    plan: str
-    session: str
-
-    @property
-    def place(self) -> Place:
-        return Place(self.url)
-
-    @property
-    def folder(self) -> str:
-        return f"plans/{self.plan}"
-
-    @property
-    def session_folder(self) -> str:
-        return f"{self.folder}/{self.session}"
-
-    def calls(self, number: int, shard: int) -> str:
-        """The calls that the sessions of a shard wait for after a pass: session and key."""
-        return self._of_pass(number, "calls", shard)
-
-    def results(self, number: int, shard: int) -> str:
-        return self._of_pass(number, "results", shard).replace(".parquet", ".jsonl")
-
-    def prompts(self, number: int, shard: int) -> str:
-        return self._of_pass(number, "prompts", shard).replace(".parquet", ".jsonl")
-
-    def missing(self, number: int, shard: int) -> str:
-        """Those of the calls that this shard asks."""
-        return f"{self.session_folder}/missing-{number}/{shard:06d}.parquet"
-
-    def replies(self, number: int, shard: int) -> str:
-        """Key and line of the answers to the calls."""
-        return f"{self.session_folder}/replies-{number}/{shard:06d}.parquet"
-
-    def _of_pass(self, number: int, what: str, shard: int) -> str:
-        folder = self.folder if number == 0 else self.session_folder
-        return f"{folder}/{what}-{number}/{shard:06d}.parquet"
 
 
 class Planner:
@@ -136,11 +92,7 @@ class ShardPasses:
         self._planner, self._size = planner, size
         self._work, self._place = work, work.place
 
-    def __call__(self, row: Row) -> Row:
-        done = self._render if row.get("stop") else self._pass
-        return done(**row)
-
-    def _pass(self, number: int, shard: int) -> Row:
+    def judge(self, number: int, shard: int) -> Row:
         """A pass over a shard: how many calls are waited for then, and how many trajectories were judged."""
         ids, views = self._shard(shard)
         waiting, asked = range(len(ids)), set()
@@ -150,14 +102,14 @@ class ShardPasses:
             waiting = sorted(set(calls["session"].to_pylist()))
             asked |= set(calls["key"].to_pylist())
         judged, missing = self._drive(ids, views, waiting, replies)
-        pairs = [(i, key) for i, calls in missing.items() for key in calls if key not in asked]
         self._write_results(number, shard, judged)
+        pairs = [(i, key) for i, calls in missing.items() for key in calls if key not in asked]
         self._place.write_table(self._work.calls(number, shard), calls_table(pairs))
         return {"shard": shard, "calls": len(pairs), "judged": len(judged)}
 
-    def _render(self, number: int, shard: int, start: int, stop: int) -> Row:
-        """The calls of a chunk: those of the sessions whose first missing call is in rows ``start`` to
-        ``stop``. Of samples that are asked for together only the missing ones are.
+    def render(self, number: int, shard: int, cuts: Sequence[int]) -> list[Row]:
+        """The calls of chunks, which begin at these rows: of sessions whose first missing call is in them.
+        Of samples that are asked for together only the missing ones are.
         """
         ids, views = self._shard(shard)
         table = self._place.read_table(self._work.missing(number, shard))
@@ -165,17 +117,22 @@ class ShardPasses:
         first: dict[int, int] = {}
         rows = zip(table["session"].to_pylist(), table["key"].to_pylist(), strict=True)
         for place, (session, key) in enumerate(rows):
-            if start <= first.setdefault(session, place) < stop:
+            if cuts[0] <= first.setdefault(session, place) < cuts[-1]:
                 chosen.setdefault(session, set()).add(key)
         _, missing = self._drive(ids, views, sorted(chosen), self._replies(number, shard))
-        found: list[tuple[str, Call]] = []
+        found: list[list[tuple[str, Call]]] = [[] for _ in cuts[:-1]]
         for session, calls in missing.items():
+            chunk = found[bisect_right(cuts, first[session]) - 1]
             wanted = {key: call for key, call in calls.items() if key in chosen[session]}
             samples = {call.sample for call in wanted.values()}
             for key, call in wanted.items():
                 together = tuple(each for each in call.together if each in samples)
-                found.append((key.hex(), replace(call, together=together)))
-        return {"chunk": f"{number}-{shard:06d}-{start}", "calls": pickle.dumps(found)}
+                chunk.append((key.hex(), replace(call, together=together)))
+        return [
+            {"chunk": f"{number}-{shard:06d}-{start}", "calls": pickle.dumps(calls)}
+            for start, calls in zip(cuts, found, strict=False)
+            if calls
+        ]
 
     def _drive(
         self, ids: Sequence[str], views: Any, sessions: Sequence[int], replies: Mapping[bytes, Reply]
@@ -251,12 +208,10 @@ class ShardPasses:
         self._place.write(self._work.results(number, shard), b"".join(lines))
 
 
-def calls_table(pairs: Sequence[tuple[int, bytes]]) -> pa.Table:
-    """Sessions of a shard, by their number, with the keys of calls."""
-    import pyarrow as pa
-
-    sessions, keys = [session for session, _ in pairs], [key for _, key in pairs]
-    return pa.table({"session": pa.array(sessions, pa.int32()), "key": pa.array(keys, pa.binary(32))})
+def pass_over(passes: tuple[Any, ...], row: Row) -> Any:
+    """`ShardPasses.judge` or `render` as a task, which needs no process of its own."""
+    over = ShardPasses(*passes)
+    return over.render(**row) if "cuts" in row else over.judge(**row)
 
 
 class AnswerWorker:
@@ -401,3 +356,93 @@ class _ChunkJournals:
     def refresh(self) -> None: ...
 
     def sync(self) -> None: ...
+
+
+ENGINE_OPTIONS: Final = (
+    *("tensor_parallel_size", "pipeline_parallel_size", "max_model_len", "dtype", "quantization"),
+    *("gpu_memory_utilization", "max_num_seqs", "trust_remote_code"),
+)
+"""What ``--extra`` may say to vLLM's engine; all else is an option of the generation (``top_p``, …)."""
+
+
+def vllm_processor(
+    model: ModelSettings, gpus: int, has_pictures: bool, preprocess: Callable, postprocess: Callable
+) -> Callable:
+    """What answers a dataset of calls on the GPUs of the cluster, as many engines as there is room for."""
+    from ray.data.llm import build_processor, vLLMEngineProcessorConfig
+
+    options = {name: model.extra[name] for name in ENGINE_OPTIONS if name in model.extra}
+    of_an_engine = options.get("tensor_parallel_size", 1) * options.get("pipeline_parallel_size", 1)
+    config = vLLMEngineProcessorConfig(
+        model_source=model.model,
+        engine_kwargs=options,
+        concurrency=max(1, gpus // of_an_engine),
+        should_continue_on_error=True,
+        prepare_multimodal_stage=has_pictures,
+    )
+    return build_processor(config, preprocess=preprocess, postprocess=postprocess)
+
+
+def engine_rows(role: str, shorter: Collection[str] | None, chunk: Row) -> list[Row]:
+    """The calls of a chunk for a role's model, a row each; where ``shorter`` names keys, those alone, with
+    their shorter messages.
+    """
+    return [
+        {"key": key, "call": pickle.dumps(call), "is_shorter": shorter is not None}
+        for key, call in pickle.loads(chunk["calls"])
+        if call.role == role and (shorter is None or key in shorter)
+    ]
+
+
+def engine_request(model: ModelSettings, row: Row) -> Row:
+    """A row with what `ray.data.llm` takes: messages as OpenAI has them, and vLLM's sampling parameters."""
+    call: Call = pickle.loads(row["call"])
+    messages = call.shorter if row["is_shorter"] else call.messages
+    body = request_body(model, messages, call.max_output_tokens or model.max_output_tokens)
+    form = body.pop("response_format", None)
+    others = ("model", "messages", *ENGINE_OPTIONS)
+    parameters = {name: value for name, value in body.items() if name not in others}
+    if form is not None:
+        parameters["structured_outputs"] = {"json": json.dumps(form["json_schema"]["schema"])}
+    return {**row, "messages": body["messages"], "sampling_params": parameters}
+
+
+def engine_reply(row: Row) -> Row:
+    """The columns of an answered row that count here; rows with an error come as they are."""
+    names = ("key", "call", "is_shorter", "generated_text", "num_input_tokens", "num_generated_tokens")
+    return {name: row[name] for name in names}
+
+
+def write_engine_replies(work: Work, model: ModelSettings, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Put answered rows into a journal, and calls that failed into that of their session.
+
+    Returns how many, and the keys of calls that were too long and can be asked with shorter messages.
+    """
+    answers, failures, too_long = [], [], []
+    for values in zip(*batch.values(), strict=True):
+        row = dict(zip(batch, values, strict=True))
+        key, call = str(row["key"]), pickle.loads(row["call"])
+        reply = replace(_engine_reply(model, call, row), key=key, used_shorter=bool(row["is_shorter"]))
+        if reply.state == "too_long" and call.shorter is not None and not reply.used_shorter:
+            too_long.append(key)
+        elif reply.state == "ok":
+            answers.append(answer_line(key, reply, call, model))
+        else:
+            failures.append(answer_line(key, reply))
+    name = f"{os.urandom(8).hex()}.jsonl"
+    if answers:
+        work.place.write(f"{JOURNAL}/{work.session}/engine/{name}", b"".join(answers))
+    if failures:
+        work.place.write(f"{work.session_folder}/{FAILURES}/engine/{name}", b"".join(failures))
+    return {"answered": [len(answers)], "failed": [len(failures)], "too_long": [" ".join(too_long)]}
+
+
+def _engine_reply(model: ModelSettings, call: Call, row: Row) -> Reply:
+    if error := row.get("__inference_error__"):
+        return classify_status(400, str(error)).as_reply(str(row["key"]), None)
+    text, made = str(row["generated_text"]), int(row["num_generated_tokens"])
+    is_cut = made >= (call.max_output_tokens or model.max_output_tokens)
+    if not text.strip() and not is_cut:
+        return Reply(state="error", error="the reply has no text")
+    finish_reason, tokens = "length" if is_cut else "stop", int(row["num_input_tokens"])
+    return Reply(text, "ok", finish_reason, input_tokens=tokens, output_tokens=made, model=model.model)

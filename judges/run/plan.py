@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from judges.endpoints.providers import LOCAL
+from judges.endpoints.providers import IN_CLUSTER, LOCAL
 from judges.engine.budget import BudgetReached
 from judges.engine.cache import CallCache, call_key, call_kind
 from judges.engine.concurrency import RateLimitTimeout
@@ -213,7 +213,7 @@ class _Run:
         """Whether a call is a choice (``n``) of a request that is counted already. In the high scenario the
         endpoint does not take ``n``.
         """
-        if not call.together or model.provider == LOCAL or self._scenario == "high":
+        if not call.together or model.provider in (LOCAL, IN_CLUSTER) or self._scenario == "high":
             return False
         if not may_have_choices(model, ()):
             return False

@@ -112,6 +112,8 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
 
 async def _all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
     """The replies of a stage. When one call raises, the others still end: what is under way is paid for."""
+    if len(calls) == 1:  # as it mostly is: a task for it would take longer than a reply from the cache
+        return [await ask(calls[0])]
     found = await asyncio.gather(*map(ask, calls), return_exceptions=True)
     for each in found:
         if isinstance(each, BaseException):

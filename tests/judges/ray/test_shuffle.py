@@ -1,6 +1,7 @@
 """Calls and answers by partition, results by trajectory."""
 
 import json
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from judges.engine.cache import CallCache, answer_line, key_in, reply_in
 from judges.ray.shuffle import (
     CHUNK,
     SMALLEST_CHUNK,
+    Work,
     add_lines,
     chunks,
     find_missing,
@@ -19,7 +21,6 @@ from judges.ray.shuffle import (
     merge_results,
     read_lines,
 )
-from judges.ray.workers import Work
 from judges.run.folder import JUDGMENTS, PREDICTIONS
 from judges.run.progress import Progress, Spend
 from judges.types import Reply
@@ -71,16 +72,18 @@ def test_an_answer_goes_to_every_shard_that_waits_for_it(work):
 @given(
     calls=st.dictionaries(st.integers(0, 50), st.integers(1, 3_000), min_size=1, max_size=12),
     workers=st.integers(1, 16),
+    in_flight=st.integers(1, 5_000),
 )
-def test_chunks_cover_every_call_once_and_end_small(calls, workers):
-    made = [*chunks(calls, workers)]
+def test_chunks_cover_every_call_once_are_small_for_few_in_flight_and_end_small(calls, workers, in_flight):
+    made = [*chunks(calls, workers, in_flight)]
+    assert all(cuts[-1] - cuts[0] <= CHUNK for _, cuts in made)
+    chunked = [(shard, start, stop) for shard, cuts in made for start, stop in pairwise(cuts)]
     for shard, number in calls.items():
-        rows = [range(start, stop) for of, start, stop in made if of == shard]
+        rows = [range(start, stop) for of, start, stop in chunked if of == shard]
         assert [row for each in rows for row in each] == [*range(number)]
-    assert all(stop - start <= CHUNK for _, start, stop in made)
     left = sum(calls.values())
-    for _, start, stop in made:
-        assert stop - start <= max(SMALLEST_CHUNK, left // workers)
+    for _, start, stop in chunked:
+        assert 0 < stop - start <= max(SMALLEST_CHUNK, min(left, 4 * in_flight) // workers)
         left -= stop - start
 
 

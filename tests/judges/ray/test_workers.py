@@ -10,7 +10,8 @@ from judges.engine.answers import JOURNAL, journal_lines
 from judges.engine.cache import answer_line, call_key, key_in, reply_in
 from judges.engine.engine import open_endpoints
 from judges.ray.leases import Leases
-from judges.ray.workers import FAILURES, AnswerWorker, Planner, Work
+from judges.ray.shuffle import Work
+from judges.ray.workers import FAILURES, AnswerWorker, Planner
 from judges.run.runner import engine_settings, prepare
 from judges.types import Call, Message, Reply
 from tests.support.llm_server.faults import FaultPlan
