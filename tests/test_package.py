@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -165,6 +166,17 @@ def test_a_judge_is_run_checked_and_scored(home):
     assert overall["recall"] == 1  # it calls every trajectory successful
     board = arb(home, "leaderboard", "board", "--json")
     assert board.returncode == 0 and json.loads(board.stdout)["rows"]
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_start_page_work_in_their_order(home):
+    text = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    for line in block.splitlines():
+        program, *words = shlex.split(line, comments=True)
+        done = arb(home, *words)
+        assert (program, done.returncode) == ("arb", 0), f"{line}\n{done.stderr}"
+        assert re.search(r"^Next, [^:]+: arb ", done.stderr, re.MULTILINE), done.stderr
 
 
 @pytest.mark.slow
