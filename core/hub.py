@@ -146,6 +146,9 @@ BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json")
 """What a build writes outside data/."""
 
 INDEX: Final = "index.parquet"
+CROISSANT: Final = "croissant.json"
+
+WRITTEN_LATER: Final = (INDEX, CROISSANT)
 """What a build writes there too, and earlier ones did not."""
 
 
@@ -167,7 +170,8 @@ def published_files(folder: Path) -> dict[str, Path]:
             f"{folder}: has no manifest.json that can be read ({type(error).__name__}); "
             "build it with `python -m dataset_script build`"
         ) from error
-    wanted = listed | set(BESIDE_THE_DATA) | ({INDEX} if (folder / INDEX).is_file() else set())
+    later = {name for name in WRITTEN_LATER if (folder / name).is_file()}
+    wanted = listed | set(BESIDE_THE_DATA) | later
     found = {
         path.relative_to(folder).as_posix(): path
         for path in folder.rglob("*")
@@ -183,7 +187,7 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 def is_ours(path: str) -> bool:
     """Whether a path in a public repository belongs to a publication; anything else there stays."""
-    return path in (*BESIDE_THE_DATA, INDEX) or path.startswith("data/")
+    return path in (*BESIDE_THE_DATA, *WRITTEN_LATER) or path.startswith("data/")
 
 
 def difference(

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from core.console import Progress, no_progress
+from core.hub import CROISSANT
 from core.predictions.findings import Finding
 from core.suite import DevLabels, Suite, SuiteError, load_dev_labels
 from core.suites.questions import Question
 from core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
+from dataset_script.build.croissant import render_croissant
 from dataset_script.build.output import WorkFolder, check_replaceable, put_in_place, work_folder
 from dataset_script.build.parts import Part, PartTask, Workers, choose_suite, make_part
 from dataset_script.build.report import BuildReport, finding
@@ -413,12 +415,12 @@ class _Job:
         origin = getattr(self.source, "origin", dict)()
         source = {"kind": self.source.kind, "blind": blind, **origin}
         splits = report.rows["trajectories"]
+        facts = CardFacts(
+            suite.name, report.counts, report.rows, blind, suite.about, suite.profile, suite.questions
+        )
         texts = {
-            "README.md": render_card(
-                CardFacts(
-                    suite.name, report.counts, report.rows, blind, suite.about, suite.profile, suite.questions
-                )
-            ),
+            "README.md": render_card(facts),
+            CROISSANT: render_croissant(facts),
             "eval.yaml": render_eval_yaml(name, suite.profile.title, splits),
             MANIFEST: render_manifest(name, source, shards),
         }

@@ -18,7 +18,7 @@ MARKER: Final = "<!-- made by: python -m dataset_script build -->"
 """A line of every README.md that we build; a folder with it may be replaced."""
 
 _ROOT: Final = Path(__file__).parents[2]
-_OURS: Final = {"README.md", "data", "eval.yaml", "index.parquet", "manifest.json"}
+_OURS: Final = {"README.md", "croissant.json", "data", "eval.yaml", "index.parquet", "manifest.json"}
 
 
 class OutputError(ValueError):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from core.console import Progress, no_progress
 from core.files import atomic_write
-from core.hub import BESIDE_THE_DATA, INDEX, HubError, describe_failure
+from core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
 from core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
 from dataset_script.build.output import code_version
 from dataset_script.by_id import IndexEntry, index_schema, indexed, read_index
@@ -91,12 +91,12 @@ def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings)
 
 def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:
     """No canary, prompt or path of a machine in what the build wrote beside the data."""
-    for name in BESIDE_THE_DATA:
+    for name in (*BESIDE_THE_DATA, CROISSANT):
         path = folder / name
         if path.is_file():
             content = path.read_bytes()
             for code, what in forbidden.found_in(
-                content, "content", may_hold_rewards=name == CARD, may_hold_labels=False
+                content, "content", may_hold_rewards=name in (CARD, CROISSANT), may_hold_labels=False
             ):
                 findings.add(code, name, what)
 

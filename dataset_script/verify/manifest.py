@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.hub import BESIDE_THE_DATA, INDEX
+from core.hub import BESIDE_THE_DATA, WRITTEN_LATER
 from core.predictions.findings import Finding
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import FORMAT, MANIFEST, Shard
@@ -177,7 +177,7 @@ def lines(report: VerifyReport) -> Iterator[str]:
     yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
 
 
-_NOT_LISTED: Final = frozenset({*BESIDE_THE_DATA, INDEX, ".gitattributes"})
+_NOT_LISTED: Final = frozenset({*BESIDE_THE_DATA, *WRITTEN_LATER, ".gitattributes"})
 _SHARD: Final = re.compile(
     r"data/(?P<configuration>\w+)/(?P<split>\w+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet"
 )

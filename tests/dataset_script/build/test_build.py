@@ -210,7 +210,7 @@ def test_builds_give_the_same_bytes_whatever_the_number_of_workers(
         made[name] = (contents(tmp_path / name), report.as_json())
     assert made["one"] == made["again"] == made["three"]
     assert (
-        len(made["one"][0]) == 4 + 12
+        len(made["one"][0]) == 5 + 12
     )  # texts; files of five configurations by split, judgments and annotations
 
 

@@ -381,13 +381,13 @@ def test_a_canary_is_caught_in_every_text_column_and_named_by_its_number(publish
     assert all(canary not in line for line in lines(report))
 
 
-def test_a_canary_in_the_card_is_caught(published, own_suite):
+@pytest.mark.parametrize("name", ["README.md", "croissant.json"])
+def test_a_canary_beside_the_data_is_caught(published, own_suite, name):
     folder = published.write()
-    (folder / "README.md").write_text((folder / "README.md").read_text() + "canary 7c1f")
-
-    assert found(verify(folder, suite=own_suite, canaries=["canary 7c1f"]))["canary", "README.md"] == (
-        "content: canary 1",
-    )
+    content = (folder / name).read_text() if (folder / name).exists() else ""
+    (folder / name).write_text(content + "canary 7c1f")
+    report = verify(folder, suite=own_suite, canaries=["canary 7c1f"])
+    assert found(report)["canary", name] == ("content: canary 1",)
 
 
 def test_a_canary_too_short_to_mean_anything_is_refused(published):

@@ -1,0 +1,183 @@
+"""croissant.json of a build: its tables, columns and terms in the words of MLCommons Croissant 1.1.
+
+The Hub makes a Croissant file of its own from the Parquet files, for readers of the Hub's copy. It cannot
+know what a column means, how the labels were made, and what the data are not for; this one says that. It
+describes the folder that it lies in: built here, or downloaded. No number of files makes it longer: tables
+are named by pattern (hashes are in manifest.json). There is no date in it, as in nothing that a build writes.
+
+Format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html and its RAI extension.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from core.suite import OFFICIAL
+from core.suites.profile import default_title
+from dataset_script.card import PAPER_BIBTEX, CardFacts
+from dataset_script.schema import CONFIGURATIONS, Column, columns_of
+
+CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
+
+_NAMES: Final = (
+    "arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileObject",
+    "fileProperty", "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5",
+    "parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate",
+    "separator", "source", "subField", "transform",
+)  # fmt: skip
+_CONTEXT: Final = MappingProxyType(
+    {
+        "@language": "en",
+        "@vocab": "https://schema.org/",
+        "cr": "http://mlcommons.org/croissant/",
+        "dct": "http://purl.org/dc/terms/",
+        "rai": "http://mlcommons.org/croissant/RAI/",
+        "sc": "https://schema.org/",
+        "conformsTo": "dct:conformsTo",
+        "data": {"@id": "cr:data", "@type": "@json"},
+        "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+        "description": {"@container": "@language"},
+        "examples": {"@id": "cr:examples", "@type": "@json"},
+        "name": {"@container": "@language"},
+        **{name: f"cr:{name}" for name in _NAMES},
+    }
+)
+"""The context that mlcroissant compares with its own, name by name."""
+
+_TYPES: Final = MappingProxyType(
+    {"string": "Text", "class": "Integer", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
+)
+"""By the schema's type; whole numbers of any width are Integer."""
+
+_OFFICIAL_TERMS: Final = "https://huggingface.co/datasets/McGill-NLP/agent-reward-bench"
+_SPLITS: Final = "splits"
+
+
+def render_croissant(facts: CardFacts) -> str:
+    """The file's text, from what the card is made of."""
+    profile, is_official = facts.profile, facts.suite == OFFICIAL
+    title = profile.title or default_title(facts.suite)
+    addresses = [address for _, address in profile.links if address.startswith("http")]
+    document = {
+        "@context": dict(_CONTEXT),
+        "@type": "sc:Dataset",
+        "conformsTo": list(CONFORMS_TO),
+        "name": title + (", blind" if facts.is_blind else ""),
+        "description": profile.description or "Runs of web agents on tasks in a browser, for judging judges.",
+        **({"license": _OFFICIAL_TERMS} if is_official else {}),
+        **({"url": addresses[0]} if addresses else {}),
+        **({"citeAs": cited} if (cited := PAPER_BIBTEX if is_official else profile.citation) else {}),
+        "inLanguage": "en",
+        **{f"rai:{name}": text for name, text in _responsible_use(facts).items()},
+        "distribution": [_files(name) for name in facts.rows],
+        "recordSet": [_splits(facts), *(_record_set(name, facts) for name in facts.rows)],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _responsible_use(facts: CardFacts) -> dict[str, str]:
+    """The fields of the RAI extension, of what is so for every suite, and what the suite's questions are."""
+    asked = " ".join(f"({number}) {question.text}" for number, question in enumerate(facts.questions, 1))
+    blind = " Ids hide which agent ran." if facts.is_blind else ""
+    return {
+        "dataCollection": "Web agents were run on tasks in a browser; what they saw, wrote and did is "
+        "recorded.",
+        "dataPreprocessingProtocol": "Prompts of agents and judges are left out. Rewards by the benchmarks' "
+        f"own rules are in the table `rewards` alone. Trees of pages are there in full and pruned.{blind}",
+        "dataAnnotationProtocol": "An expert looked at screenshots, actions and reasoning of each trajectory "
+        f"and answered: {asked or 'did the agent reach the goal?'} Who was unsure said so: null.",
+        "dataCollectionMissingData": "Labels are null on test, the split that ranks judges. Columns are null "
+        "where the source has nothing.",
+        "dataUseCases": "Measuring how far automatic judges of web agents agree with experts; choosing and "
+        "calibrating judges on dev.",
+        "dataLimitations": "Experts disagree on some trajectories: second annotations are in `annotations`. "
+        "A judge that was trained or tuned on test trajectories cannot be measured with them. Rewards are "
+        "no labels.",
+        "dataBiases": "Goals and pages are in English. Agents and sites are those of the source; figures of "
+        "a judge on others may differ.",
+        "personalSensitiveInformation": "Pages may show names and addresses that a site displays. Annotators "
+        "are opaque ids.",
+        "dataReleaseMaintenancePlan": "Disputed labels are decided on the leaderboard; corrected ones are "
+        "published there as a new label version.",
+    }
+
+
+def _files(name: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileSet",
+        "@id": f"{name}-files",
+        "name": f"{name}-files",
+        "encodingFormat": "application/x-parquet",
+        "includes": f"data/{name}/*.parquet",
+    }
+
+
+def _splits(facts: CardFacts) -> dict[str, Any]:
+    """The table of the splits, which those of the data refer to."""
+    named = dict.fromkeys(split for counts in facts.rows.values() for split in counts)
+    return {
+        "@type": "cr:RecordSet",
+        "@id": _SPLITS,
+        "name": _SPLITS,
+        "dataType": "cr:Split",
+        "key": {"@id": f"{_SPLITS}/name"},
+        "field": [
+            {"@type": "cr:Field", "@id": f"{_SPLITS}/name", "name": "name", "dataType": "sc:Text"},
+        ],
+        "data": [{f"{_SPLITS}/name": split} for split in named],
+    }
+
+
+def _record_set(name: str, facts: CardFacts) -> dict[str, Any]:
+    columns = columns_of(name, facts.questions)
+    of_file = [] if any(column.name == "split" for column in columns) else [_split_field(name)]
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": f"A row is {CONFIGURATIONS[name].row}.",
+        "field": [*of_file, *(_field(name, column, name, column.name) for column in columns)],
+    }
+
+
+def _split_field(name: str) -> dict[str, Any]:
+    """The split of a row, from the name of its file."""
+    return {
+        "@type": "cr:Field",
+        "@id": f"{name}/split",
+        "name": "split",
+        "description": "dev or test.",
+        "dataType": "sc:Text",
+        "source": {
+            "fileSet": {"@id": f"{name}-files"},
+            "extract": {"fileProperty": "fullpath"},
+            # applied to the name of the file, and by mlcroissant to what it found there too
+            "transform": {"regex": "(?:.*/)?(dev|test)(?:-.*)?"},
+        },
+        "references": {"field": {"@id": f"{_SPLITS}/name"}},
+    }
+
+
+def _field(parent: str, column: Column, name: str, source: str, inside: str = "") -> dict[str, Any]:
+    """A column of the table ``name``; with ``inside``, that field of the structures in column ``source``."""
+    found: dict[str, Any] = {
+        "@type": "cr:Field",
+        "@id": f"{parent}/{column.name}",
+        "name": column.name,
+        "description": column.sentence,
+    }
+    if column.type == "structs":
+        fields = [_field(found["@id"], each, name, source, each.name) for each in column.fields]
+        return found | {"isArray": True, "arrayShape": "-1", "subField": fields}
+    kind = column.item if column.type == "list" else column.type
+    if column.type == "list":  # mlcroissant 1.1 reads pictures in a list by the older word alone
+        found |= {"repeated": True} if kind == "image" else {"isArray": True, "arrayShape": "-1"}
+    path = ".".join(filter(None, (inside, "bytes" if kind == "image" else "")))
+    transform: Mapping[str, Any] = {"transform": {"jsonPath": path}} if path else {}
+    return found | {
+        "dataType": f"sc:{_TYPES.get(kind, 'Integer')}",
+        "source": {"fileSet": {"@id": f"{name}-files"}, "extract": {"column": source}, **transform},
+    }
