@@ -162,9 +162,10 @@ def _cost(names: Sequence[str]) -> Iterator[str]:
             )
     yield from (
         "",
-        "Calls and tokens are those of a trajectory, as `judges plan` expects them of the 20 dev trajectories",
-        "of the sample. Pages of real websites are longer: plan with your own runs, and with `--pilot 5` where",
-        "the lengths of replies are not known. No price is known of models that one serves oneself.",
+        "Calls and tokens are those of a trajectory, as `judges plan` expects them of the 20 dev",
+        "trajectories of the sample. Pages of real websites are longer: plan with your own runs, and with",
+        "`--pilot 5` where the lengths of replies are not known. No price is known of models that one serves",
+        "oneself.",
         "",
         "```text",
         f'arb judges plan "{names[0]}" --split dev',

@@ -157,7 +157,7 @@ def _serve(application: "ASGIApp", listener: "socket", host: str, path: str) -> 
     except OSError:  # another program, which held the address as we did, was faster to listen
         stop(TAKEN.format(port=listener.getsockname()[1], host=host))
     if not server.started:
-        stop("the Space did not start; the lines above say why", code=3)
+        stop("the Space did not start; the lines above say why")
 
 
 if __name__ == "__main__":

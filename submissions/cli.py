@@ -276,7 +276,7 @@ def export(
     except (FolderTaken, BackupError) as problem:
         stop(str(problem), code=1)
     except OSError as problem:
-        stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}", code=1)
+        stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
 
 
 def restore(
@@ -383,5 +383,5 @@ def export_labels(
     except ValueError as problem:
         stop(str(problem), code=1)
     except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror or type(problem).__name__}", code=1)
+        stop(f"{out} cannot be written: {problem.strerror or type(problem).__name__}")
     typer.echo(f"{out.name}: label version {found.version} of {service.suite.name}")

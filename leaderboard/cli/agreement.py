@@ -147,8 +147,7 @@ def _label_sets(suite: Suite, settings: Settings) -> dict[str, LabelSet]:
 def _published_judges(suite: Suite) -> dict[str, dict[str, Any] | None]:
     """The success label of each published judge; none but for the official suite."""
     from core.suite import OFFICIAL
-    from leaderboard.board.board import published_label
-    from leaderboard.paper.published import load_published_rows
+    from leaderboard.paper.published import load_published_rows, published_label
 
     rows = load_published_rows() if suite.name == OFFICIAL else ()
     return {

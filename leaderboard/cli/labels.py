@@ -100,7 +100,7 @@ def annotations(
     except AnnotationsInvalid as problems:
         stop(f"{out.name}: {problems}", code=1)
     except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}", code=1)
+        stop(f"{out} cannot be written: {problem.strerror}")
     typer.echo(f"{out.name}: {len(found):,} annotations")
     chosen = flags(annotations=out, suite=suite)
     next_step("see how far the annotators agree", "leaderboard", "agreement", *chosen)
@@ -156,7 +156,7 @@ def annotation_template(
     except ValueError as problem:
         stop(f"--share: {problem}")
     except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}", code=1)
+        stop(f"{out} cannot be written: {problem.strerror}")
     typer.echo(f"{out.name}: {len(drawn):,} trajectories for {annotator}")
     chosen = (out, *flags(out=out.with_suffix(".parquet"), suite=suite))
     next_step("fill it in, then check it", "leaderboard", "annotations", *chosen)
@@ -189,7 +189,7 @@ def _template_for_estimate(
         write_draw(strata, seed, record)
         atomic_write(out, table.getvalue())
     except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}", code=1)
+        stop(f"{out} cannot be written: {problem.strerror}")
     agents = len({stratum.agent for stratum in strata})
     typer.echo(f"{out.name}: {len(drawn):,} runs of {agents} agents; write yes, no or unsure for each")
     chosen = flags(verdicts=verdicts, labels=out, draw=record)
@@ -226,7 +226,7 @@ def dev_labels(
     except AnnotationsInvalid as problems:
         stop(f"{file.name}: {problems}", code=1)
     except OSError as problem:
-        stop(f"{path} cannot be written: {problem.strerror}", code=1)
+        stop(f"{path} cannot be written: {problem.strerror}")
     labelled, of = len({row.trajectory_id for row in found}), len(chosen.split("dev"))
     typer.echo(f"{path}: {len(found):,} annotations of {labelled:,} of {of:,} dev trajectories, none of test")
     next_step("see what a board of them looks like", "space", "serve")

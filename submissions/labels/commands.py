@@ -332,7 +332,7 @@ def import_answers(
             lines = problem.problems if isinstance(problem, AnnotationsInvalid) else [str(problem)]
             stop("\n".join([f"{file.name}: nothing was taken:", *lines]), code=1)
         except OSError as problem:
-            stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}", code=1)
+            stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}")
     if as_json:
         print_json({"annotations": len(found), "new": added, "left_out": left_out})
         return
