@@ -242,3 +242,17 @@ def test_it_is_deployed_without_a_checkout(home, monkeypatch):
     assert {"app.py", "requirements.txt", "CHANGELOG.md", "space/app.py", "core/suite.py"} <= {*sent}
     assert {"site/index.html", "site/reference/commands.html"} <= {*sent}
     assert not [name for name in sent if name.startswith(("arb/", "tests/"))]
+
+
+@pytest.mark.slow
+def test_dataset_metric_and_leaderboard_are_published_without_a_checkout(home, monkeypatch):
+    (sample,) = home.glob("environment/lib/python*/site-packages/dataset_script/sample/data")
+    with running_hub(monkeypatch) as hub:
+        done = arb(
+            home, "hub", "publish-all", "maintainer", "--data", str(sample), "--json",
+            HF_ENDPOINT=hub.url, HF_TOKEN=TOKEN, HF_HUB_DISABLE_XET="1",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        repositories = {*hub.api.repositories}
+    assert all(target["state"] in ("published", "there") for target in json.loads(done.stdout))
+    assert {"maintainer/sample", "spaces/maintainer/judge_precision"} < repositories
