@@ -13,6 +13,7 @@ import typer
 from core.cli import (
     JsonOption,
     as_called,
+    flags,
     next_step,
     plain_console,
     print_json,
@@ -385,3 +386,4 @@ def export_labels(
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror or type(problem).__name__}")
     typer.echo(f"{out.name}: label version {found.version} of {service.suite.name}")
+    next_step("publish those of dev in the suite", "leaderboard", "dev-labels", *flags(annotations=out))

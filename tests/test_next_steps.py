@@ -97,6 +97,45 @@ def test_commands_in_messages_are_those_of_the_program_that_was_called(program, 
     assert as_called(text) == text
 
 
+def _steps(tree):
+    """What each function gives to `next_step`, or returns for `then`: its words and its options."""
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        assigned = [each for each in ast.walk(function) if isinstance(each, ast.Assign)]
+        for node in ast.walk(function):
+            parts = []
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "next_step":
+                parts = node.args[1:]
+            elif isinstance(node, ast.Return) and function.name.startswith("_after_"):
+                parts = node.value.elts[1:] if isinstance(node.value, ast.Tuple) else []
+            if words := [part.value for part in parts if isinstance(part, ast.Constant)]:
+                yield words, [name for part in parts for name in _options(part, assigned)]
+
+
+def _options(part, assigned):
+    """The options in an argument, or in what was last assigned to the variable that it unpacks."""
+    if isinstance(part, ast.Starred) and isinstance(part.value, ast.Name):
+        before = (
+            a for a in assigned if ast.unparse(a.targets[0]) == part.value.id and a.lineno < part.lineno
+        )
+        part = max(before, key=lambda each: each.lineno, default=part)
+    for call in (each for each in ast.walk(part) if isinstance(each, ast.Call)):
+        if ast.unparse(call.func) in ("flags", "typed"):
+            yield from (each.arg for each in call.keywords if each.arg not in (None, "judge"))
+
+
+def test_every_next_step_in_the_code_is_a_command_with_options_that_it_has():
+    """Also those that no other test comes by."""
+    known = {
+        words: {option for p in each.params for option in (*p.opts, *p.secondary_opts)}
+        for words, each in commands()
+    }
+    steps = [step for path in CODE for step in _steps(ast.parse(path.read_text(encoding="utf-8")))]
+    assert len(steps) >= 30
+    for words, options in steps:
+        (command,) = (each for each in known if each == tuple(words[: len(each)]))
+        assert {f"--{name.replace('_', '-')}" for name in options} <= known[command], (command, options)
+
+
 def test_the_groups_of_arb_are_those_that_messages_name():
     assert {package: group for group, (package, _) in PACKAGES.items() if package != group} == GROUPS
 
