@@ -104,7 +104,7 @@ class Plan:
         if held != self.chosen.name:
             raise PublishError(
                 f"{self.folder}: holds the suite {held}, not {self.chosen.name}; `arb data get` puts the "
-                f"benchmark there, and --suite {held} publishes it as what it is"
+                "benchmark there, or name what it holds with --suite"
             )
         metric, space = metric_sources(), checked_files(self.suite, self.chosen, settings)
         leaderboard = len(space) + len(MADE), _bytes(space.values())

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 import yaml
 from typer.testing import CliRunner
 
@@ -120,6 +121,18 @@ def test_what_failed_is_named_and_the_same_command_goes_on(hub, publish_all):
     assert second.exit_code == 0
     assert {what: states(second)[what] for what in ("dataset", "metric", "leaderboard")} == {
         "dataset": "was there already", "metric": "published", "leaderboard": "was there already",
+    }  # fmt: skip
+
+
+def test_interrupted_it_says_so_and_leaves_the_rest(hub, publish_all, monkeypatch):
+    def interrupted(*_arguments):
+        raise typer.Exit(130)
+
+    monkeypatch.setattr("dataset_script.hub.publish", interrupted)
+    done = publish_all()
+    assert done.exit_code == 130 and hub.seen == []
+    assert {what: states(done)[what] for what in ("dataset", "metric", "leaderboard")} == {
+        "dataset": "interrupted", "metric": "planned", "leaderboard": "planned",
     }  # fmt: skip
 
 
