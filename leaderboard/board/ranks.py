@@ -93,6 +93,12 @@ class Ranks(Mapping[str, Rank | None]):
         numbers = [(rank.place, rank.low, rank.high) for rank in known.values()]
         return cls(list(known), np.array(numbers, dtype=np.int64).reshape(-1, 3), ranks.keys() - known.keys())
 
+    def take(self, row_ids: Sequence[str]) -> np.ndarray:
+        """Place, low and high of each of these rows, (len(row_ids), 3); zeros where it has no rank."""
+        places = (self._places.get(row_id, len(self.ids)) for row_id in row_ids)
+        with_none = np.concatenate([self.numbers, np.zeros((1, 3), dtype=np.int64)])
+        return with_none[np.fromiter(places, dtype=np.int64, count=len(row_ids))]
+
     def __getitem__(self, row_id: str) -> Rank | None:
         place = self._places[row_id]
         return Rank(*self.numbers[place].tolist()) if place < len(self.ids) else None

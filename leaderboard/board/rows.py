@@ -8,10 +8,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from math import inf
+from functools import lru_cache
+from math import inf, nan
 from typing import Any, Final, overload
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
 from leaderboard.board.ranks import Rank, Ranks
@@ -224,6 +226,29 @@ def has_label(row: BoardRow, label: str) -> bool:
     return bool(row.labels.get(label))
 
 
+def figures_of(row: BoardRow, label: str, agent: str, figure: str) -> tuple[float, float, float]:
+    """A figure and the ends of its interval, over all agents or those of one; NaN where unknown."""
+    found = row.labels.get(label) or {}
+    cell = (found.get("by_agent", {}).get(agent) if agent else found.get("overall")) or {}
+    ends = cell.get(f"{figure}_ci") or (None, None)
+    return tuple(nan if value is None else value for value in (cell.get(figure), *ends))
+
+
+def parts_of(row: BoardRow, label: str, group: str) -> frozenset[str]:
+    """The parts (``by_benchmark``, ``by_agent``) that the row has cells of: one object for the same ones."""
+    return _same(frozenset((row.labels.get(label) or {}).get(group, ())))
+
+
+@lru_cache(maxsize=1024)
+def _same(names: frozenset[str]) -> frozenset[str]:
+    return names
+
+
+def judge_of(row: BoardRow) -> tuple[str, str]:
+    """What is ranked as one: the name of an account's judge, or a published row."""
+    return (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
+
+
 def is_ranked_by_half(row: BoardRow, label: str) -> bool:
     """Whether it is ranked by figures that are not shown."""
     return "ranked_by" in (row.labels.get(label) or {})
@@ -307,20 +332,21 @@ class Columns:
             for place in new:
                 self._arrays[key][place] = key[0](rows[place], *key[2:])
 
-    def get(self, of: Callable[..., Any], *arguments: Any, dtype: type = object) -> np.ndarray:
-        """``of(row, *arguments)`` of every row: shape (rows,), or (rows, k) of k numbers each. Not to be
-        changed."""
+    def get(self, of: Callable[..., Any], *arguments: Any, dtype: DTypeLike = object) -> np.ndarray:
+        """``of(row, *arguments)`` of every row. Not to be changed."""
         key = (of, dtype, *arguments)
         array = self._arrays.pop(key, None)
         if array is None:
             values = (of(row, *arguments) for row in self._rows)
-            if dtype is object:
-                array = np.fromiter(values, dtype=object, count=len(self._rows))
-            else:
-                array = np.array(list(values), dtype=dtype)
+            array = np.fromiter(values, dtype=dtype, count=len(self._rows))
         self._arrays[key] = array  # the last ones asked for are at the end
         return array
 
+    def figures(self, label: str, agent: str, figure: str) -> np.ndarray:
+        """A figure and the ends of its interval, (rows, 3): see `figures_of`."""
+        return self.get(figures_of, label, agent, figure, dtype=_THREE)
 
+
+_THREE: Final = np.dtype((np.float64, 3))
 _COLUMNS_KEPT: Final = 64
 """Of 10,000 rows 80 or 240 kB each."""

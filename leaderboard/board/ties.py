@@ -31,7 +31,7 @@ from leaderboard.board.ranks import (
     numbers_of,
     rank_contenders,
 )
-from leaderboard.board.rows import BoardRow, is_rankable, ranking_order
+from leaderboard.board.rows import BoardRow, is_rankable, judge_of, ranking_order
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES, NORMAL_QUANTILE
 
 TESTED_TOGETHER: Final = 128
@@ -304,8 +304,7 @@ class _BestRows:
         if not found or not is_rankable(row) or (self._metric != "precision" and "ranked_by" in found):
             return None
         cell = hidden[row.id].get(self._label) if row.id in hidden else found.get("overall")
-        judge = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
-        return ranking_order(row, cell or {}, self._metric), judge, cell or {}
+        return ranking_order(row, cell or {}, self._metric), judge_of(row), cell or {}
 
 
 class Ranker:

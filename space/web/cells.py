@@ -169,6 +169,11 @@ def describe_noise(found: Mapping[str, Any] | None) -> str:
     )
 
 
+def is_noisy(row: BoardRow, label: str) -> bool:
+    """Whether the counts of a label of a row carry noise."""
+    return _noise_of(row.labels.get(label)) is not None
+
+
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
     """The same for a table of rows, from the first that is noisy."""
     return next((text for row in rows if (text := describe_noise(row.labels.get(label)))), "")

@@ -2,15 +2,17 @@
 what judges cost with the Pareto front."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor, log
 from typing import Any, Final
 
+import numpy as np
+
 from core.console import interval, percent
 from core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
-from leaderboard.board.board import BoardRow
+from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.plot import (
     CROWD,
@@ -19,16 +21,17 @@ from space.pages.leaderboard.plot import (
     Box,
     IsoLine,
     PlotView,
-    Point,
     draw_marks,
     round_ticks,
     to_pixels,
 )
 from space.pages.leaderboard.query import (
     LeaderboardQuery,
+    are_references,
     cell_of,
     figure_name,
 )
+from space.pages.leaderboard.table import usd_per_1000
 
 ISO_F1: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 STEPS: Final = 40
@@ -42,23 +45,31 @@ Cell = Mapping[str, Any]
 
 
 def precision_recall_plot(
-    chosen: Sequence[BoardRow], choice: LeaderboardQuery, every_point: bool = False
+    board: Board, chosen: np.ndarray, choice: LeaderboardQuery, every_point: bool = False
 ) -> PlotView:
-    """Precision against recall of the judges that the choice shows (`chosen_rows`), with 95 % intervals.
+    """Precision against recall of the judges that the choice shows (`chosen_places`), with 95 % intervals.
 
-    With ``every_point`` also the judges of a crowd lead to their pages.
+    Judges that cannot be compared are left out: a point would stand among points that it is not one of. So
+    are the constant references; the human one stands for itself. With ``every_point`` also the judges of a
+    crowd lead to their pages.
     """
-    rows = [(row, cell) for row in chosen if (cell := _drawn(row, choice)) is not None]
-    names = _names([row for row, _ in rows])
-    drawn = [
-        (row, Point(cell["recall"], cell["precision"], *_interval(cell, "precision"), names[row.id],
-                    _ORDER.get(row.provenance, 2)))
-        for row, cell in rows
-    ]  # fmt: skip
-    left = max(0.0, min([point.x for _, point in drawn], default=0.0) - 2 * MARGIN)
-    bottom = max(0.0, min([point.low for _, point in drawn], default=0.0) - MARGIN)
+    columns = board.columns
+    precision, recall = (
+        columns.figures(choice.label, choice.agent, figure)[chosen] for figure in ("precision", "recall")
+    )
+    is_drawn = columns.get(getattr, "is_comparable", dtype=bool)[chosen]
+    is_drawn &= ~np.isnan(precision[:, 0] + recall[:, 0])
+    is_drawn &= ~are_references(board)[chosen] | (columns.get(getattr, "id")[chosen] == SECOND_ANNOTATOR)
+    precision, recall, drawn = precision[is_drawn], recall[is_drawn], chosen[is_drawn]
+    values = np.column_stack([recall[:, 0], precision[:, 0], _ends(precision)])
+    rows = [board.plain_rows[place] for place in drawn]
+    order = np.array([_ORDER.get(row.provenance, 2) for row in rows], dtype=np.int64)
+    left = max(0.0, float(values[:, 0].min(initial=1.0 if len(rows) else 0.0)) - 2 * MARGIN)
+    bottom = max(0.0, float(values[:, 2].min(initial=1.0 if len(rows) else 0.0)) - MARGIN)
     window = (left, bottom)
-    marks, cloud = draw_marks(drawn, lambda row: _hover(row, cell_of(row, choice)), window, every_point)
+    marks, cloud = draw_marks(
+        rows, values, order, _namer(rows), lambda row: _hover(row, cell_of(row, choice)), window, every_point
+    )
     return PlotView(
         name="precision-recall",
         titles=("Recall, %", "Precision, %"),
@@ -67,7 +78,7 @@ def precision_recall_plot(
         x_ticks=tuple((to_pixels(tick, 1, window)[0], f"{100 * tick:.0f}") for tick in round_ticks(left)),
         y_ticks=tuple((to_pixels(1, tick, window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom)),
         lines=tuple(line for value in ISO_F1 if (line := _iso_line(value, window))),
-        n_drawn=len(drawn),
+        n_drawn=len(rows),
     )
 
 
@@ -75,32 +86,20 @@ _ORDER: Final = {"reference": 0, "scored": 1}
 """What was scored here is named before what papers report."""
 
 
-def _drawn(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
-    """The cell of a judge that stands for itself, or of the human point; None for the constant references.
-
-    Also None for a judge that cannot be compared: a point would stand among points that it is not one of.
-    """
-    cell = cell_of(row, choice)
-    if not cell or None in (cell["precision"], cell["recall"]) or not row.is_comparable:
-        return None
-    if row.provenance == "reference":
-        return cell if row.id == SECOND_ANNOTATOR else None
-    return cell
+def _ends(figures: np.ndarray) -> np.ndarray:
+    """The ends of intervals, (n, 2), of no width where none is known; ``figures`` as of `figures_of`."""
+    return np.where(np.isnan(figures[:, 1:]), figures[:, :1], figures[:, 1:])
 
 
-def _interval(cell: Cell, figure: str) -> tuple[float, float]:
-    """The interval of a figure, of no width where none is known."""
-    low, high = cell.get(f"{figure}_ci") or (cell[figure], cell[figure])
-    return low, high
-
-
-def _names(rows: Sequence[BoardRow]) -> dict[str, str]:
-    """The names of points: with what the judge sees, where several share a name."""
+def _namer(rows: Sequence[BoardRow]) -> Callable[[int], str]:
+    """The names of points by their numbers: with what the judge sees, where several share a name."""
     counts = Counter(row.judge for row in rows)
-    return {
-        row.id: f"{row.judge} ({row.inputs})" if counts[row.judge] > 1 and row.inputs else row.judge
-        for row in rows
-    }
+
+    def name(number: int) -> str:
+        row = rows[number]
+        return f"{row.judge} ({row.inputs})" if counts[row.judge] > 1 and row.inputs else row.judge
+
+    return name
 
 
 def _hover(row: BoardRow, cell: Cell, figures: Sequence[str] = ("precision", "recall", "f1")) -> str:
@@ -132,37 +131,38 @@ def _iso_line(value: float, window: tuple[float, float]) -> IsoLine | None:
 
 
 def cost_plot(
-    chosen: Sequence[BoardRow], choice: LeaderboardQuery, every_point: bool = False
+    board: Board, chosen: np.ndarray, choice: LeaderboardQuery, every_point: bool = False
 ) -> PlotView | None:
     """The chosen figure against dollars for 1,000 trajectories; None where fewer than two judges have both.
 
     The Pareto front joins the judges that no other one beats at the same cost or less.
     """
-    judges = [row for row in chosen if row.provenance != "reference"]
-    priced = [
-        (row, cell, float(row.cost["usd_per_1000"]))
-        for row in judges
-        if row.cost and (cell := cell_of(row, choice)) and cell.get(choice.figure) is not None
-    ]
-    if len(priced) < 2:
+    judges, figure = chosen[~are_references(board)[chosen]], choice.figure
+    figures = board.columns.figures(choice.label, choice.agent, figure)[judges]
+    costs = board.columns.get(usd_per_1000, dtype=float)[judges]
+    is_drawn = ~np.isnan(costs + figures[:, 0])
+    if is_drawn.sum() < 2:
         return None
-    figure, names = choice.figure, _names([row for row, _, _ in priced])
-    ends = [end for _, cell, _ in priced for end in _interval(cell, figure)]
-    low, high = max(min(ends) - MARGIN, min(0.0, min(ends))), min(max(ends) + MARGIN, 1.0)
-    scale = _CostScale.around([cost for _, _, cost in priced])
-    front = _pareto_front([(cost, cell[figure]) for _, cell, cost in priced], figure in LOWER_IS_BETTER)
-    on_front = set(front)
+    figures, costs = figures[is_drawn], costs[is_drawn]
+    rows = [board.plain_rows[place] for place in judges[is_drawn]]
+    ends = _ends(figures)
+    least, most = float(ends.min()), float(ends.max())
+    low, high = max(least - MARGIN, min(0.0, least)), min(most + MARGIN, 1.0)
+    scale = _CostScale.around(costs.tolist())
+    front = _pareto_front(costs, figures[:, 0], figure in LOWER_IS_BETTER)
+    on_front, name = set(front), _namer(rows)
 
-    def share(value: float) -> float:
+    def share(value: Any) -> Any:
         return (value - low) / (high - low)
 
-    drawn = []
-    for number, (row, cell, cost) in enumerate(priced):
-        below, above = _interval(cell, figure)
-        is_named = number in on_front or len(priced) <= CROWD  # of a crowd those worth their price
-        point = Point(scale.share(cost), share(cell[figure]), share(below), share(above),
-                      names[row.id] if is_named else "", 0 if number in on_front else 1)  # fmt: skip
-        drawn.append((row, point))
+    across = [scale.share(cost) for cost in costs.tolist()]
+    values = np.column_stack([across, share(figures[:, 0]), share(ends)])
+    order = np.ones(len(rows), dtype=np.int64)
+    order[front] = 0
+
+    def name_in_crowd(number: int) -> str:
+        is_named = number in on_front or len(rows) <= CROWD  # of a crowd those worth their price
+        return name(number) if is_named else ""
 
     def hover(row: BoardRow) -> str:
         name, *figures = _hover(row, cell_of(row, choice), (figure,)).split("\n")
@@ -170,8 +170,8 @@ def cost_plot(
         return "\n".join((name, dollars, *figures))
 
     window = (0.0, 0.0)
-    steps = [to_pixels(drawn[number][1].x, drawn[number][1].y, window) for number in front]
-    marks, cloud = draw_marks(drawn, hover, window, every_point, _along(steps))
+    steps = [to_pixels(*values[number, :2].tolist(), window) for number in front]
+    marks, cloud = draw_marks(rows, values, order, name_in_crowd, hover, window, every_point, _along(steps))
     path = f"M{steps[0][0]:g},{steps[0][1]:g}" + "".join(f"H{x:g}V{y:g}" for x, y in steps[1:])
     return PlotView(
         name="cost-quality",
@@ -184,8 +184,8 @@ def cost_plot(
         ),
         front=f"{path}H{WIDTH}",
         figure=figure_name(figure),
-        n_drawn=len(drawn),
-        n_left_out=len(judges) - len(drawn),
+        n_drawn=len(rows),
+        n_left_out=len(judges) - len(rows),
     )
 
 
@@ -196,15 +196,14 @@ def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
     return across + [Box(x - 2, y, x + 2, before) for (_, before), (x, y) in pairwise(steps)]
 
 
-def _pareto_front(points: Sequence[tuple[float, float]], is_lower_better: bool) -> list[int]:
-    """The numbers of the (cost, figure) that none at the same cost or less beats, from the cheapest on."""
-    sign = -1 if is_lower_better else 1
-    order = sorted(range(len(points)), key=lambda number: (points[number][0], -sign * points[number][1]))
-    front: list[int] = []
-    for number in order:
-        if not front or sign * points[number][1] > sign * points[front[-1]][1]:
-            front.append(number)
-    return front
+def _pareto_front(costs: np.ndarray, figures: np.ndarray, is_lower_better: bool) -> list[int]:
+    """The numbers of those that none at the same cost or less beats, from the cheapest on."""
+    better = -figures if is_lower_better else figures
+    order = np.lexsort((-better, costs))
+    best = np.maximum.accumulate(better[order])
+    is_on_front = np.ones(len(order), dtype=bool)
+    is_on_front[1:] = better[order][1:] > best[:-1]
+    return order[is_on_front].tolist()
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from space.pages.leaderboard.query import (
     Options,
     address_of_choice,
     choice_in,
-    chosen_rows,
+    chosen_places,
     options_of,
     ranks_of,
 )
-from space.pages.leaderboard.summary import SHOWN_LINES, sentences, view_history
+from space.pages.leaderboard.summary import SHOWN_CHANGES, SHOWN_LINES, sentences, view_history
 from space.pages.leaderboard.table import view_board
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
@@ -204,7 +204,7 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
         **table_values(board, choice, errors_behind),
         **plot_values(board, choice),
         "sentences": sentences(board, choice.label, choice.figure),
-        "history": view_history(board_history(board, choice.label, SHOWN_LINES)),
+        "history": view_history(board_history(board, choice.label, SHOWN_LINES, SHOWN_CHANGES)),
     }
 
 
@@ -214,9 +214,9 @@ def table_values(
     """What the table is made of."""
     return {
         "errors_behind": errors_behind,
-        "errors_can_be_opened": any(errors_behind(row, choice.figure) for row in board.rows),
+        "errors_can_be_opened": any(errors_behind(row, choice.figure) for row in board.plain_rows),
         "choice": choice,
-        "has_papers": any(row.provenance in ("published", "self-reported") for row in board.rows),
+        "has_papers": not {"published", "self-reported"}.isdisjoint(board.columns.get(getattr, "provenance")),
         "view": view_board(board, choice, after),
         "marks": MARKS,
         "address": lambda **changes: address_of_choice(choice, **changes),
@@ -226,10 +226,10 @@ def table_values(
 
 def plot_values(board: Board, choice: LeaderboardQuery, every_point: bool = False) -> dict[str, Any]:
     """What the plots are made of."""
-    chosen = chosen_rows(board, choice)
+    chosen = chosen_places(board, choice)
     return {
-        "plot": precision_recall_plot(chosen, choice, every_point),
-        "costs": cost_plot(chosen, choice, every_point),
+        "plot": precision_recall_plot(board, chosen, choice, every_point),
+        "costs": cost_plot(board, chosen, choice, every_point),
         "every_point": address_of_choice(choice, PLOTS_PATH),
     }
 
@@ -237,13 +237,14 @@ def plot_values(board: Board, choice: LeaderboardQuery, every_point: bool = Fals
 def facts_of(service: SubmissionService, board: Board) -> BoardFacts:
     """The facts of a board as it is now."""
     test = service.suite.split("test")
-    dates = [row.date[:10] for row in board.rows if row.provenance == "scored"]
+    is_scored = board.columns.get(getattr, "provenance") == "scored"
+    dates = board.columns.get(getattr, "date")[is_scored]
     return BoardFacts(
         n_trajectories=len(test),
         n_agents=len({trajectory.agent for trajectory in test}),
         label_version=board.label_version,
-        n_judges=sum(1 for row in board.rows if (row.labels["success"] or {}).get("rank")),
-        updated=max(dates, default=None),
+        n_judges=len(board.ranks("success").ids),
+        updated=max(dates)[:10] if len(dates) else None,
         read_only_reason=service.read_only_reason,
     )
 

@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from heapq import nsmallest
 from math import ceil, floor
 from typing import Final
 
@@ -87,21 +86,30 @@ def place_names(
 
     ``window`` is the smallest x and y shown; both go up to 1. ``lines`` are other things to leave free.
     """
-    return _place_names(points, [_pixels(point, window) for point in points], window, lines)
+    values = np.array([(point.x, point.y, point.low, point.high) for point in points]).reshape(-1, 4)
+    order = np.array([point.order for point in points], dtype=np.int64)
+    found = _place_names(values, order, [point.name for point in points].__getitem__, window, lines)
+    return [found.get(number) for number in range(len(points))]
 
 
 def _place_names(
-    points: Sequence[Point], pixels: Sequence["_Pixels"], window: tuple[float, float], lines: Sequence[Box]
-) -> list[Label | None]:
-    x, y, high, low = np.array(pixels).reshape(-1, 4).T
+    values: np.ndarray,
+    order: np.ndarray,
+    name: Callable[[int], str],
+    window: tuple[float, float],
+    lines: Sequence[Box],
+) -> dict[int, Label]:
+    """The names that have room, by the number of their point; ``values`` as of `draw_marks`."""
+    x, y, high, low = _pixels(values, window).T
     marks, intervals = _Obstacles(x, 5, y - 5, y + 5), _Obstacles(x, 2, high, low)
     others = [*lines]
-    found: list[Label | None] = [None] * len(points)
-    order = nsmallest(MOST_NAMES, range(len(points)), key=lambda n: (points[n].order, -points[n].y))
+    found: dict[int, Label] = {}
+    first = np.lexsort((-values[:, 1], order))[:MOST_NAMES].tolist()
+    points = {number: Point(*values[number].tolist(), name(number)) for number in first}
     for candidates in (_beside, _far):  # first every name that has room beside its point
-        for number in order:
-            if found[number] is None and points[number].name:
-                for box, label in candidates(points[number], window):
+        for number, point in points.items():
+            if number not in found and point.name:
+                for box, label in candidates(point, window):
                     is_free = _is_within(box) and not any(_meet(box, other) for other in others)
                     if is_free and not marks.meet(box) and not intervals.meet(box):
                         found[number] = label()
@@ -144,20 +152,16 @@ def _is_within(box: Box) -> bool:
 def to_pixels(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:
     """Where a point of fractions stands in the plotting area."""
     left, bottom = window
-    across = WIDTH * (x - left) / (1.02 - left)
-    return round(across, 1), _down(y, bottom)
+    across, down = WIDTH * (x - left) / (1.02 - left), HEIGHT * (1 - (y - bottom) / (1.0 - bottom))
+    return round(across, 1), round(down, 1)
 
 
-def _down(y: float, bottom: float) -> float:
-    return round(HEIGHT * (1 - (y - bottom) / (1.0 - bottom)), 1)
-
-
-_Pixels = tuple[float, float, float, float]
-"""Where a point stands, across and down, and the upper and the lower end of its interval."""
-
-
-def _pixels(point: Point, window: tuple[float, float]) -> _Pixels:
-    return *to_pixels(point.x, point.y, window), _down(point.high, window[1]), _down(point.low, window[1])
+def _pixels(values: np.ndarray, window: tuple[float, float]) -> np.ndarray:
+    """Where points stand, across and down, and the upper and the lower end of their intervals: (n, 4)."""
+    left, bottom = window
+    across = WIDTH * (values[:, 0] - left) / (1.02 - left)
+    down = HEIGHT * (1 - (values[:, [1, 3, 2]] - bottom) / (1.0 - bottom))
+    return np.round(np.column_stack([across, down]), 1)
 
 
 _Candidate = tuple[Box, Callable[[], Label]]
@@ -197,8 +201,6 @@ CROWD: Final = 40
 """More judges than this are drawn smaller and paler: what tells is their cloud."""
 TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2)
 MOST_TICKS: Final = 7
-Drawn = tuple[BoardRow, Point]
-"""A row and its point."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,10 @@ class PlotView:
 
 
 def draw_marks(
-    drawn: Sequence[Drawn],
+    rows: Sequence[BoardRow],
+    values: np.ndarray,
+    order: np.ndarray,
+    name: Callable[[int], str],
     hover: Callable[[BoardRow], str],
     window: tuple[float, float],
     every_point: bool,
@@ -266,21 +271,34 @@ def draw_marks(
 ) -> tuple[tuple[Mark, ...], tuple[str, str] | None]:
     """The points that lead to their judges, and as a cloud those of a crowd that have no name.
 
-    ``hover`` is what hovering tells of a row. With ``every_point`` there is no cloud.
+    ``values`` are fractions: x, y, low and high of each row, (n, 4). Names of lower ``order`` are placed
+    first; ``name`` gives that of a number, ``hover`` is what hovering tells of a row. With ``every_point``
+    there is no cloud.
     """
-    points = [point for _, point in drawn]
-    pixels = [_pixels(point, window) for point in points]
-    labels = _place_names(points, pixels, window, lines)
-    is_whole = every_point or len(drawn) <= CROWD
-    named, dots, intervals = [], [], []
-    for (row, _), (x, y, high, low), label in zip(drawn, pixels, labels, strict=True):
-        if is_whole or label or row.provenance in ("reference", "self-reported"):
-            named.append(Mark(row.id, x, y, high, low, row.provenance, hover(row), label))
-            continue
-        dots.append(f"M{x:g},{y:g}h0")
-        if low != high:
-            intervals.append(f"M{x:g},{high:g}V{low:g}")
-    return tuple(named), ("".join(dots), "".join(intervals)) if dots else None
+    pixels = _pixels(values, window)
+    labels = _place_names(values, order, name, window, lines)
+    is_named = np.full(len(rows), every_point or len(rows) <= CROWD)
+    is_named[[*labels]] = True
+    is_named |= np.fromiter((row.provenance in _ALWAYS_NAMED for row in rows), bool, len(rows))
+    named = []
+    for number in np.flatnonzero(is_named).tolist():
+        row = rows[number]
+        mark = Mark(row.id, *pixels[number].tolist(), row.provenance, hover(row), labels.get(number))
+        named.append(mark)
+    if is_named.all():
+        return tuple(named), None
+    cloud = pixels[~is_named]
+    intervals = cloud[cloud[:, 2] != cloud[:, 3]][:, [0, 2, 3]]
+    texts = (_repeat("M%g,%gh0", cloud[:, :2]), _repeat("M%g,%gV%g", intervals))
+    return tuple(named), texts
+
+
+_ALWAYS_NAMED: Final = ("reference", "self-reported")
+
+
+def _repeat(form: str, numbers: np.ndarray) -> str:
+    """The form filled with each row of numbers, one after another."""
+    return form * len(numbers) % tuple(numbers.ravel().tolist())
 
 
 def round_ticks(low: float, high: float = 1.0) -> list[float]:

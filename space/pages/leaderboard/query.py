@@ -6,10 +6,13 @@ from math import ceil
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
+
 from core.suite import OFFICIAL
-from core.vocabulary import AGENT_TITLES, LABEL_TITLES, METRIC_TITLES
+from core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.ranks import Rank
+from leaderboard.board.ranks import Rank, Ranks
+from leaderboard.board.rows import parts_of
 from space.web.query import QueryParam, choices_in, link_to
 
 PROVENANCES: Final = MappingProxyType(
@@ -76,38 +79,40 @@ def options_of(board: Board) -> Options:
 
 def provenances_of(board: Board) -> dict[str, str]:
     """Where the rows on the board come from: from papers and reports on the official suite alone."""
-    found = {"scored", *(row.provenance for row in board.rows)} - {"reference"}
+    found = {"scored", *board.columns.get(getattr, "provenance")} - {"reference"}
     return {name: title for name, title in PROVENANCES.items() if name in found}
 
 
 def kinds_of(board: Board) -> list[str]:
     """The kinds of judges on the board, in order."""
-    return sorted({row.kind for row in board.rows if row.provenance != "reference"})
+    return sorted(set(board.columns.get(getattr, "kind")[~are_references(board)]))
 
 
 def agents_of(board: Board) -> dict[str, str]:
     """The agents whose runs the board has figures of, with their titles."""
-    found: set[str] = set()
-    for row in board.rows:
-        for label in row.labels.values():
-            if label:
-                found.update(label["by_agent"])
+    found = _parts(board, "by_agent")
     official = AGENT_TITLES if board.suite == OFFICIAL else ()
     return {agent: AGENT_TITLES.get(agent, agent) for agent in sorted({*official, *found})}
 
 
+def _parts(board: Board, group: str) -> set[str]:
+    columns = (board.columns.get(parts_of, label, group) for label in LABELS)
+    return {name for column in columns for names in set(column) for name in names}
+
+
+def are_references(board: Board) -> np.ndarray:
+    """Whether each row is a reference and no judge: bool of shape (rows,)."""
+    return board.columns.get(getattr, "provenance") == "reference"
+
+
 def inputs_of(board: Board) -> list[str]:
     """What the judges on the board look at, in order."""
-    return sorted({row.inputs for row in board.rows if row.provenance != "reference" and row.inputs})
+    return sorted({*board.columns.get(getattr, "inputs")[~are_references(board)]} - {""})
 
 
 def sorts_of(board: Board) -> tuple[str, ...]:
     """Every column of a board that an address may sort by, both ways."""
-    found: set[str] = set()
-    for row in board.rows:
-        for label in row.labels.values():
-            if label:
-                found.update(label["by_benchmark"], label["by_agent"])
+    found = _parts(board, "by_benchmark") | _parts(board, "by_agent")
     names = ("rank", "judge", "figure", *METRIC_TITLES, "cost", "submissions", "date", *sorted(found))
     return tuple(sign + name for name in names for sign in ("", "-"))
 
@@ -187,48 +192,61 @@ def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Mapping[str, Any] | None
     return found["by_agent"].get(choice.agent) if choice.agent else found["overall"]
 
 
-def ranks_of(board: Board, choice: LeaderboardQuery) -> Mapping[str, Rank | None]:
+def ranks_of(board: Board, choice: LeaderboardQuery) -> Ranks:
     """The ranks by the chosen figure, by row id: of rows that stand for their judge, None where undefined."""
     return board.ranks(choice.label, choice.figure)
 
 
-def is_chosen(row: BoardRow, choice: LeaderboardQuery, ranks: Collection[str]) -> bool:
-    """Whether the reader wants to see the row; references stay whatever is filtered.
+def chosen_places(board: Board, choice: LeaderboardQuery) -> np.ndarray:
+    """The rows that fit the choice by their places on the board: as sorted, else best first by the figure.
 
-    Of a judge's submissions that one is shown which is in ``ranks``, its best by the chosen figure.
+    Of a judge's submissions that one is shown which stands for it by the chosen figure. References come last,
+    and stay whatever is filtered. For one agent the order is still that over all agents, as ranks are; rows
+    of papers, which have no figures by agent, come after the others.
     """
-    if row.provenance == "reference":
-        return True
-    if row.provenance == "scored" and not (row.id in ranks or choice.every_submission):
-        return False
-    if choice.kinds and row.kind not in choice.kinds:
-        return False
-    if choice.inputs and row.inputs not in choice.inputs:
-        return False
-    if choice.provenances and row.provenance not in choice.provenances:
-        return False
-    if not choice.search:
-        return True
-    searched = " ".join((row.judge, row.model, row.account, row.authors, row.inputs, row.kind)).lower()
-    return all(word in searched for word in choice.search.lower().split())
-
-
-def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
-    """The rows that fit the choice, judges and then references: as sorted, else best first by the figure.
-
-    For one agent the order is still that over all agents, as ranks are; rows of papers, which have no figures
-    by agent, come last.
-    """
-    ranks = ranks_of(board, choice)
-    rows = [row for row in board.ranking(choice.label, choice.figure) if is_chosen(row, choice, ranks)]
+    columns, ranks = board.columns, ranks_of(board, choice)
+    places = board.order(choice.label, choice.figure)
+    references = are_references(board)
+    places = places[(_fit(board, choice, ranks) | references)[places]]
     if choice.agent:
-        rows.sort(key=lambda row: (cell_of(row, choice) or {}).get(choice.figure) is None)
+        known = columns.figures(choice.label, choice.agent, choice.figure)[places, 0]
+        places = _last(places, np.isnan(known))
     if choice.sort:
         key = _sort_key(choice, ranks)
-        known = [row for row in rows if key(row) is not None]
-        known.sort(key=key, reverse=choice.sort.startswith("-"))
-        rows = known + [row for row in rows if key(row) is None]  # what is not known stays last
-    return sorted(rows, key=lambda row: row.provenance == "reference")
+        keys = {place: key(board.plain_rows[place]) for place in places.tolist()}
+        known = [place for place, value in keys.items() if value is not None]
+        known.sort(key=keys.__getitem__, reverse=choice.sort.startswith("-"))
+        unknown = [place for place, value in keys.items() if value is None]  # these stay last
+        places = np.array(known + unknown, dtype=np.int64)
+    return _last(places, references[places])
+
+
+def _last(places: np.ndarray, are_last: np.ndarray) -> np.ndarray:
+    """The same with some of them after the others."""
+    return np.concatenate([places[~are_last], places[are_last]])
+
+
+def _fit(board: Board, choice: LeaderboardQuery, ranks: Collection[str]) -> np.ndarray:
+    """Whether the reader wants to see each row: bool of shape (rows,)."""
+    columns = board.columns
+    provenance = columns.get(getattr, "provenance")
+    fit = np.ones(len(provenance), dtype=bool)
+    if not choice.every_submission:
+        stand_for_judge = (row_id in ranks for row_id in columns.get(getattr, "id"))
+        fit &= (provenance != "scored") | np.fromiter(stand_for_judge, bool, len(fit))
+    wanted = {"kind": choice.kinds, "inputs": choice.inputs, "provenance": choice.provenances}
+    for name, values in wanted.items():
+        if values:
+            fit &= np.fromiter((value in values for value in columns.get(getattr, name)), bool, len(fit))
+    if words := choice.search.lower().split():
+        texts = columns.get(_searched)
+        fit &= np.fromiter((all(word in text for word in words) for text in texts), bool, len(fit))
+    return fit
+
+
+def _searched(row: BoardRow) -> str:
+    """The text that a search looks at."""
+    return " ".join((row.judge, row.model, row.account, row.authors, row.inputs, row.kind)).lower()
 
 
 def _sort_key(choice: LeaderboardQuery, ranks: Mapping[str, Rank | None]) -> Callable[[BoardRow], Any]:

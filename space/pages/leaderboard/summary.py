@@ -11,7 +11,6 @@ from core.console import percent
 from core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import Change, History, Line
-from leaderboard.board.ranks import Rank
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.query import figure_name
 from space.web.cells import CALLED
@@ -21,12 +20,18 @@ POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition"
 
 def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
     """Two to four sentences on ties, the first row, the smallest benchmark and the human reference."""
-    ranks = board.ranks(label, figure)
-    ranked = [row for row in board.ranking(label, figure) if ranks.get(row.id)]
+    order = board.order(label, figure)
+    numbers = board.ranks(label, figure).take(board.columns.get(getattr, "id")[order])
+    is_ranked = numbers[:, 0] > 0
+    ranked, ranges = order[is_ranked].tolist(), numbers[is_ranked, 1:].tolist()
     if not ranked:
         return ["No judge is ranked on this label yet."]
-    found = [_tie(ranked, [ranks[row.id] for row in ranked], label, figure)]
-    found += [_first(ranked[0], label, figure), _smallest_benchmark(ranked, label), _human(board, label)]
+    found = [
+        _tie(board, ranked, [(low, high) for low, high in ranges], label, figure),
+        _first(board.plain_rows[ranked[0]], label, figure),
+        _smallest_benchmark(board, ranked, label),
+        _human(board, label),
+    ]
     return [sentence for sentence in found if sentence]
 
 
@@ -34,9 +39,10 @@ def _name(row: BoardRow) -> str:
     return f"{row.judge} ({row.inputs})" if row.inputs else row.judge
 
 
-def _tie(ranked: Sequence[BoardRow], ranks: Sequence[Rank], label: str, figure: str) -> str:
+def _tie(
+    board: Board, ranked: Sequence[int], ranges: Sequence[tuple[int, int]], label: str, figure: str
+) -> str:
     """What the ranges of places say: the largest group that shares one, or that some overlap, or none."""
-    ranges = [(rank.low, rank.high) for rank in ranks]
     if len(ranked) < 2:
         return ""
     if all(low == high for low, high in ranges):
@@ -45,8 +51,9 @@ def _tie(ranked: Sequence[BoardRow], ranks: Sequence[Rank], label: str, figure: 
     if size < 2:
         open_places = sum(low < high for low, high in ranges)
         return f"The test set leaves the ranks of {open_places} of {len(ranked)} judges open."
-    tied = [row for row, found in zip(ranked, ranges, strict=True) if found == (low, high)]
-    first, last = (row.labels[label]["overall"][figure] for row in (tied[0], tied[-1]))
+    tied = [place for place, found in zip(ranked, ranges, strict=True) if found == (low, high)]
+    tied = [board.plain_rows[place] for place in (tied[0], tied[-1])]
+    first, last = (row.labels[label]["overall"][figure] for row in tied)
     within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
     return (
         f"From {_name(tied[0])} to {_name(tied[-1])}, {size} judges lie within {within}, and the test set "
@@ -66,10 +73,14 @@ def _first(row: BoardRow, label: str, figure: str) -> str:
     )
 
 
-def _smallest_benchmark(ranked: list[BoardRow], label: str) -> str:
+def _smallest_benchmark(board: Board, ranked: Sequence[int], label: str) -> str:
     cells: dict[str, Mapping[str, Any]] = {}
-    for row in ranked:
-        for name, cell in row.labels[label]["by_benchmark"].items():
+    known: set[frozenset[str]] = set()
+    for place, names in zip(ranked, board.columns.get(_measured, label)[ranked], strict=True):
+        if names in known:  # as of most rows: their benchmarks are those of rows before them
+            continue
+        known.add(names)
+        for name, cell in board.plain_rows[place].labels[label]["by_benchmark"].items():
             if name not in cells and cell["n"]:
                 cells[name] = cell
     if not cells:
@@ -82,8 +93,14 @@ def _smallest_benchmark(ranked: list[BoardRow], label: str) -> str:
     )
 
 
+def _measured(row: BoardRow, label: str) -> frozenset[str]:
+    """The benchmarks that the row says the number of trajectories of."""
+    found = row.labels.get(label) or {"by_benchmark": {}}
+    return frozenset(name for name, cell in found["by_benchmark"].items() if cell["n"])
+
+
 def _human(board: Board, label: str) -> str:
-    human = next((row for row in board.rows if row.id == SECOND_ANNOTATOR), None)
+    human = board.row(SECOND_ANNOTATOR)
     if human is None or not human.labels[label]:
         return ""
     cell = human.labels[label]["overall"]
@@ -135,7 +152,8 @@ class HistoryView:
 
 
 def view_history(history: History) -> HistoryView:
-    """The lines of today's first places and the latest changes, newest first."""
+    """The lines of today's first places and the latest changes, newest first; these are all that are shown
+    of the changes in ``history``."""
     shown = history.lines[:SHOWN_LINES] if len(history.days) > 1 else ()
     deepest = len(shown)
     across = _across(history.days)
@@ -148,14 +166,14 @@ def view_history(history: History) -> HistoryView:
         days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if shown else (),
         places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
         changes=tuple(_describe(change) for change in later[:SHOWN_CHANGES]),
-        more_changes=max(0, len(later) - SHOWN_CHANGES),
+        more_changes=max(0, history.n_changes - history.n_at_first - SHOWN_CHANGES),
     )
 
 
 def _sentence(history: History) -> str:
     if not history.days:
         return "No judge is ranked on this label yet: the history begins with the first one."
-    at_first = sum(change.day == history.days[0] for change in history.changes)
+    at_first = history.n_at_first
     first = f"{at_first} {'judge' if at_first == 1 else 'judges'}"
     if len(history.days) == 1:
         return (

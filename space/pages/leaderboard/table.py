@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor
-from operator import itemgetter
+from math import ceil, floor, nan
 from typing import Any, Final
+
+import numpy as np
 
 from core.vocabulary import (
     AGENT_TITLES,
@@ -15,19 +16,21 @@ from core.vocabulary import (
 )
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
+from leaderboard.board.rows import Columns, parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
     PROVENANCES,
     LeaderboardQuery,
+    are_references,
     cell_of,
-    chosen_rows,
+    chosen_places,
     figure_name,
     ranks_of,
     widen,
 )
-from space.web.cells import Cell, cost_cell, metric_cell, noise_on_board
+from space.web.cells import Cell, cost_cell, is_noisy, metric_cell, noise_on_board
 
 ULPS: Final = 1e-9
 """The ends of an axis are rounded to tens of percent; a value on them may differ in its last digits."""
@@ -147,20 +150,25 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
     Rows up to number ``after`` are left out, though they count as shown: the reader has them.
     """
-    chosen, ranks = chosen_rows(board, choice), ranks_of(board, choice)
-    judges = [row for row in chosen if row.provenance != "reference"]
-    axis = _axis([cell_of(row, choice) or {} for row in judges], choice.figure)
+    chosen, ranks, columns = chosen_places(board, choice), ranks_of(board, choice), board.columns
+    judges = chosen[~are_references(board)[chosen]]
+    axis = _axis(columns.figures(choice.label, choice.agent, choice.figure)[judges])
     others = tuple(name for name in ("precision", "recall", "f1") if name != choice.figure)
-    parts = _parts(chosen, choice)
+    parts = _parts(columns, chosen, choice)
     first, last = widen(choice.rows, len(judges))
     last = min(last, len(judges))
 
-    def view(rows: Sequence[BoardRow]) -> tuple[ViewRow, ...]:
+    def view(places: np.ndarray) -> tuple[ViewRow, ...]:
+        rows = [board.plain_rows[place] for place in places]
         return tuple(_view_row(row, ranks.get(row.id), choice, others, tuple(parts), axis) for row in rows)
 
     references = view(chosen[len(judges) :])
     human = next((line.interval for line in references if line.row.id == SECOND_ANNOTATOR), None)
-    has_costs, has_attempts = any(row.cost for row in judges), any(row.attempts for row in judges)
+    costs = columns.get(usd_per_1000, dtype=float)[judges]
+    has_costs, has_attempts = not np.isnan(costs).all(), any(columns.get(getattr, "attempts")[judges])
+    dearest = board.plain_rows[judges[np.nanargmax(costs)]].cost if has_costs else None
+    numbers = ranks.take(columns.get(getattr, "id")[judges])
+    noisy = judges[columns.get(is_noisy, choice.label, dtype=bool)[judges]][:1]
     return BoardView(
         choice=choice,
         figure_title=METRIC_TITLES[choice.figure],
@@ -173,10 +181,10 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         references=references,
         axis=axis,
         human=human.dot if human and not human.is_off_axis else None,
-        widths=_widths(judges, ranks),
+        widths=_widths(numbers, dearest),
         has_costs=has_costs,
         has_attempts=has_attempts,
-        noise=noise_on_board(judges, choice.label),
+        noise=noise_on_board([board.plain_rows[place] for place in noisy], choice.label),
         is_filtered=bool(choice.search.strip() or choice.kinds or choice.inputs or choice.provenances),
         before_axis=tuple(_columns(choice, _first_columns(choice))),
         after_axis=tuple(_columns(choice, _other_columns(choice, others, parts, has_costs, has_attempts))),
@@ -222,12 +230,12 @@ def _columns(choice: LeaderboardQuery, headings: Sequence[_Heading]):
         yield Column(name, title, classes, hint, direction, following)
 
 
-def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
+def _parts(columns: Columns, places: np.ndarray, choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
     """The columns beside the overall figures: name, short title, title."""
+    by_part = columns.get(parts_of, choice.label, "by_agent" if choice.agent else "by_benchmark")
+    found = {name for names in set(by_part[places]) for name in names}
     if choice.agent:
-        agents = {name for row in rows for name in row.labels[choice.label]["by_agent"]}
-        return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(agents)}
-    found = {name for row in rows for name in row.labels[choice.label]["by_benchmark"]}
+        return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(found)}
     known = [name for name in BENCHMARK_TITLES if name in found]
     names = (*known, *sorted(found - set(known)))
     return {
@@ -235,24 +243,38 @@ def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tupl
     }
 
 
-def _axis(cells: Sequence[Mapping[str, Any]], figure: str) -> tuple[float, float]:
-    """A range in whole tens of percent that holds every interval; the whole range when there is none."""
-    ends = [end for cell in cells for end in cell.get(f"{figure}_ci") or () if end is not None]
-    ends += [cell[figure] for cell in cells if cell.get(figure) is not None]
-    if not ends:
+def _axis(figures: np.ndarray) -> tuple[float, float]:
+    """A range in whole tens of percent that holds every interval; the whole range when there is none.
+
+    ``figures`` has value, low and high of each row, (n, 3), NaN where unknown.
+    """
+    if np.isnan(figures).all():
         return 0.0, 1.0
-    low, high = floor(min(ends) * 10), ceil(max(ends) * 10)
+    low, high = floor(np.nanmin(figures) * 10), ceil(np.nanmax(figures) * 10)
     if low == high:  # every row has one and the same value: room below it, at 0 above
         low, high = (low - 1, high) if low > 0 else (low, high + 1)
     return low / 10, high / 10
 
 
-def _widths(judges: Sequence[BoardRow], ranks: Mapping[str, Rank | None]) -> dict[str, float]:
-    """The widths of columns by their longest text: padding, and half a rem or a little more a character."""
-    longest = max([len(_rank_text(ranks.get(row.id))) for row in judges], default=0)
-    dearest = max((row.cost for row in judges if row.cost), key=itemgetter("usd_per_1000"), default=None)
+def _widths(ranks: np.ndarray, dearest: Mapping[str, float | int] | None) -> dict[str, float]:
+    """The widths of columns by their longest text: padding, and half a rem or a little more a character.
+
+    ``ranks`` are place, low and high of each judge, (n, 3), 0 without a rank.
+    """
+    (low, high), is_range = ranks[:, 1:].T, ranks[:, 1] != ranks[:, 2]
+    digits = [np.searchsorted(_POWERS_OF_TEN, end, side="right") for end in (low, high)]
+    longest = int(np.max(digits[0] + is_range * (1 + digits[1]), initial=0))
     costs = len(cost_cell(dearest).text)
     return {"rank": round(1.6 + 0.55 * longest, 2), "cost": round(0.9 + 0.51 * costs, 2)}
+
+
+_POWERS_OF_TEN: Final = 10 ** np.arange(10)
+"""As many of them as a number is not below, so many digits it has."""
+
+
+def usd_per_1000(row: BoardRow) -> float:
+    """What a judge costs, for 1,000 trajectories; NaN where that is not known."""
+    return row.cost["usd_per_1000"] if row.cost else nan
 
 
 def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others, parts, axis) -> ViewRow:

@@ -24,7 +24,7 @@ from space.pages.leaderboard.plot import (
     place_names,
     to_pixels,
 )
-from space.pages.leaderboard.query import LeaderboardQuery, chosen_rows
+from space.pages.leaderboard.query import LeaderboardQuery, chosen_places
 from space.web.frame import render
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.boards import board, cell, label, row, second_annotator
@@ -34,11 +34,11 @@ CHOICE = LeaderboardQuery()
 
 
 def precision_recall_plot(found: Board, choice: LeaderboardQuery, every_point: bool = False) -> PlotView:
-    return board_plots.precision_recall_plot(chosen_rows(found, choice), choice, every_point)
+    return board_plots.precision_recall_plot(found, chosen_places(found, choice), choice, every_point)
 
 
 def cost_plot(found: Board, choice: LeaderboardQuery) -> PlotView | None:
-    return board_plots.cost_plot(chosen_rows(found, choice), choice)
+    return board_plots.cost_plot(found, chosen_places(found, choice), choice)
 
 
 def point(x: float, y: float, name: str = "name", order: int = 0, half: float = 0.0) -> Point:
