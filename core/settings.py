@@ -1,30 +1,4 @@
-"""Every setting of the project, in one class, read from the environment (or a `.env` file) at the edge.
-
-| variable | default | what it sets |
-|---|---|---|
-| ARB_SUITE | agent-reward-bench | the suite served: a shipped name, or a suite folder |
-| ARB_LABELS | wheel | labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]`, `records[:VERSION]` |
-| ARB_LABELS_REVISION | main | revision of the label repository (`hub:` only) |
-| ARB_CACHE_DIR | ~/.cache/agent-reward-bench | private cache (mode 0700) for fetched labels |
-| ARB_STATE_DIR | state | records and uploaded files, without DATABASE_URL |
-| ARB_DATA_DIR | agent-reward-bench | the built dataset that is shown; without one, the sample |
-| ARB_PAPER_VERDICTS | none | a folder of verdict files of the paper's judges, such as `aer-c.jsonl` |
-| DATABASE_URL | SQLite in the state folder | database of records and uploaded files, as a SQLAlchemy URL |
-| ARB_MAX_UPLOAD_BYTES | 5000000 | the largest prediction file accepted |
-| ARB_HOST, ARB_PORT | 127.0.0.1, 7860 | where the Space listens |
-| ARB_SECRET | a file in the state folder | what receipts are signed with and noise is drawn from |
-| ARB_ACCEPT_SECRET | none | goes on with a changed ARB_SECRET: what the refused start names |
-| ARB_MAINTAINERS | none | names of the accounts that may moderate, with commas between |
-| ARB_STATE_LASTS | yes, but not on a Space | whether the disk of the state folder outlives a restart |
-| ARB_RECORDS_REPO | none | private dataset repository that keeps the records, `OWNER/NAME` |
-| ARB_BOARD_REPO | none | public dataset repository that gets the board, `OWNER/NAME` |
-| ARB_CHECKS_A_MINUTE | 60 | how many files one address or account may send in a minute |
-| ARB_METRICS_TOKEN | none | bearer token that opens `/metrics` |
-| HF_TOKEN | none | token for the private repositories of labels and records |
-| SPACE_ID, SPACE_HOST | set by the Hub | that this is a Space, and its address |
-| OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET | set by the Hub | sign-in on a Space |
-| OAUTH_SCOPES, OPENID_PROVIDER_URL | set by the Hub | what sign-in asks for, and of whom |
-"""
+"""Every setting of the project, in one class, read from the environment (or a `.env` file) at the edge."""
 
 from pathlib import Path
 
@@ -32,50 +6,100 @@ from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
+def _alias(variable: str) -> AliasChoices:
+    """For a setting whose variable does not begin with ARB_."""
+    return AliasChoices(variable.lower(), variable)
+
+
 class Settings(BaseSettings):
-    """Settings from the environment; the module's table says what each one does."""
+    """Settings from the environment. The documentation's page of settings is made of the descriptions."""
 
     model_config = SettingsConfigDict(
         env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
     )
 
-    suite: str = "agent-reward-bench"
-    labels: str = "wheel"
-    labels_revision: str = "main"
-    cache_dir: Path = Path("~/.cache/agent-reward-bench")
-    state_dir: Path = Path("state")
-    data_dir: Path = Path("agent-reward-bench")
-    paper_verdicts: Path | None = None
-    database_url: str | None = Field(
-        default=None, validation_alias=AliasChoices("database_url", "DATABASE_URL")
+    suite: str = Field(
+        "agent-reward-bench", description="the suite served: a shipped name, or a suite folder"
     )
-    max_upload_bytes: int = Field(default=5_000_000, gt=0)
-    host: str = "127.0.0.1"
-    port: int = Field(default=7860, ge=0, le=65_535)
-    secret: SecretStr | None = None
-    accept_secret: str = ""
-    maintainers: str = ""
-    state_lasts: bool | None = None
-    records_repo: str | None = None
-    board_repo: str | None = None
-    checks_a_minute: int = Field(default=60, gt=0)
-    metrics_token: SecretStr | None = None
-    space_id: str | None = Field(default=None, validation_alias=AliasChoices("space_id", "SPACE_ID"))
-    space_host: str | None = Field(default=None, validation_alias=AliasChoices("space_host", "SPACE_HOST"))
+    labels: str = Field(
+        "wheel",
+        description="labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]`, `records[:VERSION]`",
+    )
+    labels_revision: str = Field("main", description="revision of the label repository (`hub:` only)")
+    cache_dir: Path = Field(
+        Path("~/.cache/agent-reward-bench"),
+        description="private cache (mode 0700): labels, replies of models, datasets built from sources",
+    )
+    state_dir: Path = Field(
+        Path("state"), description="records and uploaded files, without `DATABASE_URL`; the server's secret"
+    )
+    data_dir: Path = Field(
+        Path("agent-reward-bench"),
+        description="the built dataset that is shown and judged; without one, the sample",
+    )
+    paper_verdicts: Path | None = Field(
+        None,
+        description="a folder of verdict files of the paper's judges (`aer-c.jsonl`): every page uses them",
+    )
+    database_url: str | None = Field(
+        None,
+        validation_alias=_alias("DATABASE_URL"),
+        description="database of records and uploaded files, as a SQLAlchemy URL; left out, a file of SQLite",
+    )
+    max_upload_bytes: int = Field(5_000_000, gt=0, description="the largest prediction file accepted")
+    host: str = Field("127.0.0.1", description="the address at which the Space listens")
+    port: int = Field(7860, ge=0, le=65_535, description="the port at which it listens")
+    secret: SecretStr | None = Field(
+        None,
+        description="signs receipts, and noise is drawn from it; left out, one is made in the state folder",
+    )
+    accept_secret: str = Field(
+        "", description="goes on with a changed `ARB_SECRET`: what the refused start names"
+    )
+    maintainers: str = Field("", description="names of the accounts that may moderate, with commas between")
+    state_lasts: bool | None = Field(
+        None,
+        description="whether the disk of the state folder survives a restart; left out, not on a Space alone",
+    )
+    records_repo: str | None = Field(
+        None, description="private dataset repository that keeps the records, `OWNER/NAME`"
+    )
+    board_repo: str | None = Field(
+        None, description="public dataset repository that gets the board, `OWNER/NAME`"
+    )
+    checks_a_minute: int = Field(
+        60, gt=0, description="how many files one address or account may send in a minute"
+    )
+    metrics_token: SecretStr | None = Field(None, description="bearer token that opens `/metrics`")
+    space_id: str | None = Field(
+        None, validation_alias=_alias("SPACE_ID"), description="set by the Hub: that this is a Space"
+    )
+    space_host: str | None = Field(
+        None, validation_alias=_alias("SPACE_HOST"), description="set by the Hub: the Space's address"
+    )
     oauth_client_id: str | None = Field(
-        default=None, validation_alias=AliasChoices("oauth_client_id", "OAUTH_CLIENT_ID")
+        None, validation_alias=_alias("OAUTH_CLIENT_ID"), description="set by the Hub: sign-in on a Space"
     )
     oauth_client_secret: SecretStr | None = Field(
-        default=None, validation_alias=AliasChoices("oauth_client_secret", "OAUTH_CLIENT_SECRET")
+        None,
+        validation_alias=_alias("OAUTH_CLIENT_SECRET"),
+        description="set by the Hub, with the one before",
     )
     oauth_scopes: str = Field(
-        default="openid profile", validation_alias=AliasChoices("oauth_scopes", "OAUTH_SCOPES")
+        "openid profile",
+        validation_alias=_alias("OAUTH_SCOPES"),
+        description="set by the Hub: what sign-in asks for",
     )
     openid_provider_url: str = Field(
-        default="https://huggingface.co",
-        validation_alias=AliasChoices("openid_provider_url", "OPENID_PROVIDER_URL"),
+        "https://huggingface.co",
+        validation_alias=_alias("OPENID_PROVIDER_URL"),
+        description="set by the Hub: who is asked who somebody is",
     )
-    hf_token: SecretStr | None = Field(default=None, validation_alias=AliasChoices("hf_token", "HF_TOKEN"))
+    hf_token: SecretStr | None = Field(
+        None,
+        validation_alias=_alias("HF_TOKEN"),
+        description="token for the private repositories of labels and records",
+    )
 
     @property
     def maintainer_names(self) -> frozenset[str]:

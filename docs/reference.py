@@ -237,6 +237,19 @@ def _deviations(meta: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
+def settings() -> Iterator[str]:
+    """Every setting, from the class that reads them."""
+    from core.settings import Settings, variable_of
+
+    yield "# Settings"
+    yield "Environment variables, or lines of a file `.env` in the working folder."
+    yield "[Operate a board](../operate.md) says which of them a board needs."
+    yield from ("", "| variable | default | what it sets |", "|---|---|---|")
+    for name, field in Settings.model_fields.items():
+        default = "none" if field.default in (None, "") else f"`{field.default}`"
+        yield f"| `{variable_of(name)}` | {default} | {field.description} |"
+
+
 def results() -> Iterator[str]:
     """Every published row with its source and what its figures rest on, and the audit of the paper's rows."""
     from typer.testing import CliRunner
@@ -276,6 +289,7 @@ def python() -> Iterator[str]:
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "commands": commands,
     "rest": rest,
+    "settings": settings,
     "judges": judges,
     "results": results,
     "python": python,
