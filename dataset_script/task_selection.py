@@ -13,14 +13,17 @@ drew cannot be repeated: its seed is not known.
 """
 
 import hashlib
+import json
 import random
+import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.ids import TrajectoryId, task_key
-from core.suite import Suite, SuiteError, read_rows
+from core.suite import Suite, SuiteError, iterate_rows, read_rows
 from core.vocabulary import SPLITS
 
 NAME, SPLIT = "task_name", "browsergym_split"
@@ -282,31 +285,42 @@ class Task:
 
 
 def load_tasks(suite: Suite) -> tuple[Task, ...]:
+    """All tasks that `iterate_tasks` gives."""
+    return tuple(iterate_tasks(suite))
+
+
+def iterate_tasks(suite: Suite) -> Iterator[Task]:
     """Every task of the suite's trajectories, by name, with what ``tasks.csv`` says where there is one.
 
     Benchmark and split are those of the trajectories. Raises SuiteError naming every row of the file that
-    contradicts them or names a task that the suite does not have.
+    contradicts them or names a task that the suite does not have. They meet in a temporary database on disk.
     """
-    known = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
-    if not suite.tasks_path.is_file():
-        return tuple(known[key] for key in sorted(known))
-    problems, seen = [], set()
-    for number, row in enumerate(
-        read_rows(suite.tasks_path, ("task", "benchmark", *_LISTS, *_WORDS)), start=2
-    ):
-        key = (row["benchmark"] or "", task_key(row["task"] or ""))
-        if key not in known:
-            problems.append(f"row {number}, task {key[1][:80]!r}: not a task of the suite's trajectories")
-        elif key in seen:
-            problems.append(f"row {number}, task {key[1][:80]!r}: named twice; keep one row")
-        elif row.get("split") not in (None, "", known[key].split):
-            problems.append(f"row {number}, task {key[1][:80]!r}: its trajectories are in {known[key].split}")
-        else:
-            known[key] = _with_facts(known[key], row)
-        seen.add(key)
-    if problems:
-        raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
-    return tuple(known[key] for key in sorted(known))
+    problems = []
+    with closing(sqlite3.connect("")) as database:
+        database.execute("CREATE TABLE tasks (benchmark, task, split, facts, PRIMARY KEY (benchmark, task))")
+        rows = ((each.benchmark, each.task, each.split) for each in suite.trajectories)
+        database.executemany("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, NULL)", rows)
+        needed = ("task", "benchmark", *_LISTS, *_WORDS)
+        listed = iterate_rows(suite.tasks_path, needed) if suite.tasks_path.is_file() else ()
+        for number, row in enumerate(listed, start=2):
+            key = (row["benchmark"] or "", task_key(row["task"] or ""))
+            found = "SELECT split, facts FROM tasks WHERE benchmark = ? AND task = ?"
+            split, facts = database.execute(found, key).fetchone() or (None, None)
+            if split is None:
+                problems.append(f"row {number}, task {key[1][:80]!r}: not a task of the suite's trajectories")
+            elif facts is not None:
+                problems.append(f"row {number}, task {key[1][:80]!r}: named twice; keep one row")
+            elif row.get("split") not in (None, "", split):
+                problems.append(f"row {number}, task {key[1][:80]!r}: its trajectories are in {split}")
+            else:
+                known = json.dumps({name: row[name] for name in (*_LISTS, *_WORDS)})
+                update = "UPDATE tasks SET facts = ? WHERE benchmark = ? AND task = ?"
+                database.execute(update, (known, *key))
+        if problems:
+            raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
+        everything = "SELECT task, benchmark, split, facts FROM tasks ORDER BY benchmark, task"
+        for *names, facts in database.execute(everything):
+            yield _with_facts(Task(*names), json.loads(facts)) if facts else Task(*names)
 
 
 def _with_facts(task: Task, row: dict[str, str | None]) -> Task:

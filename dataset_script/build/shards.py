@@ -57,7 +57,7 @@ smaller pages), measured with hf-xet: a new row costs at least a chunk of 64 kB 
 ROW_GROUP_BYTES: Final = 2_000_000
 """About how much, before compression, is in a row group of a file with images for several trajectories."""
 
-ROWS_AT_ONCE: Final = 10_000
+ROWS_AT_ONCE: Final = 1_000
 """So many rows of the suite are Python objects at a time."""
 
 _REPEATED: Final = ("trajectory_id", "benchmark", "agent", "model", "judge", "judge_model", "state")

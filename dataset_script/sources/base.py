@@ -14,8 +14,9 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from typing import Any, Final, Protocol, runtime_checkable
@@ -106,11 +107,12 @@ class SourceFile:
 class SourceListing:
     """What a source holds: its runs, by name, and the names of whatever else lies where runs are expected.
 
-    ``notes`` are about the source as a whole; ``links_out`` are the names of links that lead out of it.
-    Nothing behind those is read.
+    ``files`` may be listed anew each time that they are iterated, so that a million are never held. ``notes``
+    are about the source as a whole; ``links_out`` are the names of links that lead out of it. Nothing behind
+    those is read.
     """
 
-    files: tuple[SourceFile, ...]
+    files: Collection[SourceFile]
     others: tuple[str, ...]
     notes: tuple[Note, ...] = ()
     links_out: tuple[str, ...] = ()
@@ -211,18 +213,24 @@ def root_of(folder: Path) -> Path:
 
 def find_links_out(folder: Path) -> frozenset[Path]:
     """The links under a source's folder that lead out of it. One that stays inside is none of them."""
-    boundary, waiting, found = _boundary(folder), [os.fspath(folder)], []
+    boundary, found = _boundary(folder), []
+    waiting = [iter([os.fspath(folder)])]  # folders of each depth: names, the paths are made as they are due
     while waiting:
+        if (place := next(waiting[-1], None)) is None:
+            waiting.pop()
+            continue
         try:
-            entries = os.scandir(waiting.pop())
+            entries = os.scandir(place)
         except OSError:  # a log that is a file, a folder that may not be read
             continue
         with entries:
+            names = []
             for entry in entries:
                 if entry.is_symlink():
                     found.append(Path(entry.path))
                 elif entry.is_dir():
-                    waiting.append(entry.path)
+                    names.append(entry.name)
+        waiting.append(map(partial(os.path.join, place), names))
     return frozenset(path for path in found if not _is_in(path, boundary))
 
 

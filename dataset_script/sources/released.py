@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
 
@@ -146,18 +147,71 @@ class ReleasedSource:
         return read_judgment(file.path)
 
     def _list(self, part: str) -> SourceListing:
-        root, links = self.root / part, find_links_out(self.folder)
-        paths = sorted(p for p in root.glob("*/*/*/*.json") if not p.is_dir() and not is_behind(p, links))
-        known = {*paths, *links}
-        others = sorted(path for path in root.rglob("*") if path not in known and not path.is_dir())
-        return SourceListing(
-            tuple(SourceFile(path, self._name(path), _place_id(path.relative_to(root))) for path in paths),
-            tuple(self._name(path) for path in others if not is_behind(path, links)),
-            links_out=link_names(links, self.folder),
-        )
+        links = find_links_out(self.folder)
+        files = _Files(self, part, links)
+        others = sorted(_others(self.root / part, links))
+        names = tuple(self._name(path) for path in others)
+        return SourceListing(files, names, links_out=link_names(links, self.folder))
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
+
+
+_DEPTH: Final = 4
+"""Of a run's file below ``cleaned/``, and of a judgment's below ``judgments/``."""
+
+
+@dataclass(frozen=True)
+class _Files(Collection[SourceFile]):
+    """The files of ``cleaned/`` or ``judgments/``, by name; of one folder at a time the names are held."""
+
+    source: ReleasedSource
+    part: str
+    links: frozenset[Path]
+    """Those that lead out of the source: nothing behind them is listed."""
+
+    def __iter__(self) -> Iterator[SourceFile]:
+        root = self.source.root / self.part
+        if not is_behind(root, self.links):
+            yield from (
+                SourceFile(path, self.source._name(path), _place_id(path.relative_to(root)))
+                for path in self._paths(root, _DEPTH)
+            )
+
+    @cached_property
+    def _count(self) -> int:
+        return sum(1 for _ in self)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, file: object) -> bool:
+        return any(file == each for each in self)
+
+    def _paths(self, folder: Path, depth: int) -> Iterator[Path]:
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(entry.name for entry in entries)
+        except OSError:
+            return
+        for name in names:
+            path = folder / name
+            if path in self.links or (depth == 1 and not name.endswith(".json")):
+                continue
+            if depth > 1 and path.is_dir():
+                yield from self._paths(path, depth - 1)
+            elif depth == 1 and not path.is_dir():
+                yield path
+
+
+def _others(root: Path, links: frozenset[Path]) -> Iterator[Path]:
+    """Whatever is no folder and not at the place of a run or a judgment, but for what is behind the links."""
+    for folder, _, names in os.walk(root):
+        is_in_place = len(Path(folder).relative_to(root).parts) == _DEPTH - 1
+        for name in names:
+            path = Path(folder, name)
+            if not (is_in_place and name.endswith(".json")) and not is_behind(path, links):
+                yield path
 
 
 def _folder_of(screenshots: Path, place: TrajectoryId) -> Path:

@@ -19,7 +19,7 @@ def read(source, trajectory_id=DEV_1):
 def test_a_source_lists_its_files_with_the_ids_of_their_places(full_source, suite_ids):
     listed = ReleasedSource(full_source.path).list()
     assert sorted(file.trajectory_id for file in listed.files) == sorted(suite_ids)
-    assert listed.files[0].name == "cleaned/shop/GenericAgent-a/run-1/shop.1.json"
+    assert next(iter(listed.files)).name == "cleaned/shop/GenericAgent-a/run-1/shop.1.json"
     assert listed.others == ()
 
 
@@ -29,7 +29,7 @@ def test_the_layout_is_found_under_trajectories_too(full_source, tmp_path, suite
     full_source.path.rename(download / "trajectories")
     listed = ReleasedSource(download).list()
     assert {file.trajectory_id for file in listed.files} == set(suite_ids)
-    assert listed.files[0].name.startswith("trajectories/cleaned/")
+    assert next(iter(listed.files)).name.startswith("trajectories/cleaned/")
 
 
 def test_what_is_not_in_its_place_is_listed_apart(full_source):
@@ -53,7 +53,7 @@ def test_a_folder_without_files_in_the_layout_is_refused(tmp_path, source):
 @pytest.mark.shared
 def test_a_recorded_run_is_read_with_the_box_of_each_element_acted_on(shared):
     released = ReleasedSource(shared / "data" / "released_layout")
-    recording, notes = released.read(released.list().files[0])
+    recording, notes = released.read(next(iter(released.list().files)))
     assert notes == []
     assert recording.trajectory_id == "localshop/GenericAgent-scripted-careful/localshop.1"
     # fill('15', …) on the search box; its bbox in the file is [393.21875, 12.0, 206.0, 33.0]

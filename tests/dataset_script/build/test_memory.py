@@ -1,0 +1,145 @@
+"""What the process that builds holds for each trajectory, counted with tracemalloc at two sizes.
+
+Parts and shards are stood in for: worker processes make them, a bounded number at a time. Ids are as long as
+the released ones, and a sixth of the runs have dev labels.
+"""
+
+import gc
+import itertools
+import pathlib
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core import suite
+from dataset_script.build import build as building
+from dataset_script.build import shards
+from dataset_script.build.parts import Part
+from dataset_script.sources.published import Shard
+
+AGENTS = tuple(f"GenericAgent-anthropic_claude-3.7-sonnet-{letter}" for letter in "abcd")
+MOST_BYTES = 200
+SIZES = {
+    "trajectories": 100_000,
+    "trajectories_with_screenshot": 2_500_000,
+    "steps": 3_000_000,
+    "rewards": 100_000,
+}
+"""Bytes of a part's tables: about 80 trajectories a shard, whose parts are held while it is written (of
+`rewards` it is 8,000)."""
+
+
+def an_id(number: int) -> str:
+    """90 characters, as the released ids have on average."""
+    task = f"workarena.servicenow.infeasible-navigate-{number // 4:06d}-l2"
+    return f"workarena/{AGENTS[number % 4]}/{task}"
+
+
+def make_suite(folder: Path, count: int) -> None:
+    ids = sorted(map(an_id, range(count)))
+    folder.mkdir()
+    splits = {
+        name: "dev" if name.rpartition("/")[2] < an_id(count // 6).rpartition("/")[2] else "test"
+        for name in ids
+    }
+    rows = "".join(f"{name},{splits[name]}\n" for name in ids)
+    (folder / "trajectories.csv").write_text(f"trajectory_id,split\n{rows}")
+    labels = "".join(f"{name},1,true,false,false,3\n" for name in ids if splits[name] == "dev")
+    head = "trajectory_id,annotation,success,side_effect,repetition,optimality"
+    (folder / "dev_labels.csv").write_text(f"{head}\n{labels}")
+
+
+def make_source(folder: Path, count: int) -> None:
+    for agent in AGENTS:
+        (folder / "cleaned" / "workarena" / agent / "run").mkdir(parents=True)
+    for number in range(count):
+        benchmark, agent, task = an_id(number).split("/")
+        (folder / "cleaned" / benchmark / agent / "run" / f"{task}.json").touch()
+
+
+def bytes_a_run(measured: Callable[[Path], None], tmp_path: Path, sizes=(40, 300, 900)) -> float:
+    """What a further run takes where most is held, from the last but one number of runs to the last.
+
+    ``measured`` gets a folder with source and suite. The first number only warms up. Not what pathlib holds:
+    Python keeps the names of its paths in one table for the process, which shrinks again.
+    """
+    most = []
+    for count in sizes:
+        place = tmp_path / str(count)
+        place.mkdir()
+        make_suite(place / "suite", count)
+        make_source(place / "source", count)
+        held.clear()
+        gc.freeze()  # what is there before need not be looked at
+        tracemalloc.start()
+        try:
+            measured(place)
+        finally:
+            tracemalloc.stop()
+            gc.unfreeze()
+        most.append(max(held))
+    return (most[-1] - most[-2]) / (sizes[-1] - sizes[-2])
+
+
+held: list[int] = []
+
+
+def look() -> None:
+    """Note how many bytes of Python's objects are there now."""
+    gc.collect()
+    by_file = tracemalloc.take_snapshot().statistics("filename")
+    held.append(sum(each.size for each in by_file if each.traceback[0].filename != pathlib.__file__))
+
+
+def looking(function: Callable, every: int = 1) -> Callable:
+    """The function, and a look after every so many of its calls."""
+    calls = itertools.count(1)
+
+    def called(*arguments, **options):
+        result = function(*arguments, **options)
+        if next(calls) % every == 0:
+            look()
+        return result
+
+    return called
+
+
+@pytest.fixture(autouse=True)
+def large_suites(monkeypatch):
+    monkeypatch.setattr(suite, "MOST_BYTES_AS_OBJECTS", 0)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """A build whose parts and shards are stood in for, and a look at what is held in each of its phases."""
+
+    def make_part(task):
+        return Part(f"{task.folder}/{64 * 'x'}", task.published_id, SIZES)
+
+    def write_shard(task):
+        return Shard(task.name, task.configuration, task.split, "0" * 64, 1, len(task.parts))
+
+    monkeypatch.setattr(shards, "ROWS_AT_ONCE", 20)
+    monkeypatch.setattr(building, "make_part", looking(make_part, 150))
+    monkeypatch.setattr(building, "write_shard", looking(write_shard, 100))
+    monkeypatch.setattr(building, "write_index", looking(lambda _task: None))
+    monkeypatch.setattr(building, "write_rows", looking(building.write_rows))
+    for name in ("annotation_row", "task_row"):
+        monkeypatch.setattr(building, name, looking(getattr(building, name), 100))
+    monkeypatch.setattr(suite, "_dev_labels", looking(suite._dev_labels, 100))
+    insert = building.Runs._insert
+    monkeypatch.setattr(
+        building.Runs,
+        "_insert",
+        lambda runs, table, rows: insert(runs, table, map(looking(tuple, 150), rows)),
+    )
+
+
+def test_a_build_holds_at_most_200_bytes_of_a_trajectory(quick, tmp_path):
+    def build(place):
+        report = building.build(place / "source", place / "out" / "built", suite.load_suite(place / "suite"))
+        assert report.published
+
+    assert bytes_a_run(build, tmp_path) <= MOST_BYTES
