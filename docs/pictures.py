@@ -17,7 +17,7 @@ from bench.space import free_port, serving
 from bench.support.readers import chromium_path
 from core.settings import Settings
 from core.suite import load_suite
-from submissions.intake.declaration import declare
+from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 
 DOCS = Path(__file__).parent

@@ -21,9 +21,9 @@ from space.api.submissions import build_submission_router
 from space.auth.oauth import SignInPage, build_auth_router, build_login
 from space.gradio_app.app import TEMPORARY_FILES_SECONDS, mount_gradio
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
+from space.operations.limits import CheckLimit, client_address
 from space.operations.logging import RequestLog
 from space.operations.metrics import Metrics, build_metrics_router
-from space.operations.rate_limit import CheckLimit, client_address
 from space.operations.security import ClosedRoutes, SecurityHeaders
 from space.pages.about import build_about_router
 from space.pages.annotate.api import (
@@ -32,8 +32,7 @@ from space.pages.annotate.api import (
     build_annotating_router,
     build_annotation_admin_router,
 )
-from space.pages.annotate.discuss import build_discussion_router
-from space.pages.annotate.page import build_annotating_pages
+from space.pages.annotate.page import build_annotating_pages, build_discussion_router
 from space.pages.compare.page import build_compare_router
 from space.pages.errors.page import build_errors_pages, build_errors_router
 from space.pages.judge.page import build_judge_router

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from space.auth.auth import Auth, Sessions
-from space.operations.rate_limit import CheckLimit
-from space.operations.upload_queue import UploadQueue
+from space.operations.limits import CheckLimit, UploadQueue
 from space.pages.annotate.access import Access
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts

@@ -172,8 +172,7 @@ def submit_command(
         problems_in,
         send_submission,
     )
-    from submissions.intake.declaration import DeclarationError, declare
-    from submissions.intake.upload import read_upload
+    from submissions.intake.upload import DeclarationError, declare, read_upload
 
     if not (space or settings.port):
         stop("ARB_PORT is 0, any free port: name the address that `space serve` printed with --space")

@@ -25,7 +25,7 @@ from core.console import percent, progress_bar, text_table
 
 if TYPE_CHECKING:
     from submissions.labels.versions import LabelVersion
-    from submissions.records.backup import Backup
+    from submissions.records.integrity import Backup
     from submissions.scoring.rescore import Rescoring
     from submissions.service import SubmissionService
 
@@ -257,7 +257,7 @@ def export(
     Without --static the folder holds hidden figures: keep it as private as the labels.
     """
     from leaderboard.board.export import FolderTaken, write_static_site
-    from submissions.records.backup import BackupError, export_to_folder
+    from submissions.records.integrity import BackupError, export_to_folder
 
     service = open_records()
     try:
@@ -285,8 +285,8 @@ def restore(
     as_json: JsonOption = False,
 ) -> None:
     """Bring the records and files of an export back, into an empty ARB_STATE_DIR or DATABASE_URL."""
-    from submissions.records.backup import BackupError, restore_from_folder
     from submissions.records.database import DatabaseUnavailable
+    from submissions.records.integrity import BackupError, restore_from_folder
 
     try:
         found = restore_from_folder(read_settings(), folder)

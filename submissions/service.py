@@ -21,10 +21,9 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
 from submissions.errors import PermissionDenied, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name
-from submissions.intake.declaration import Declaration
 from submissions.intake.receipts import ServerSecret, Signer, SubmissionView, receipt_of
 from submissions.intake.review import reasons_to_hold
-from submissions.intake.upload import Upload, read_upload
+from submissions.intake.upload import Declaration, Upload, read_upload
 from submissions.labels.versions import LabelStore, label_origin
 from submissions.moderation.actions import Decision, SubmissionActions
 from submissions.privacy.disclosure import DisclosurePolicy

@@ -68,7 +68,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
     """
     from core.settings import Settings
     from leaderboard.judge_precision import intervals
-    from submissions.intake.declaration import declare
+    from submissions.intake.upload import declare
     from submissions.records.database import snapshot, transaction
     from submissions.records.event_log import add_event, number_of_events
     from submissions.scoring.scorer import score_of, submission_body
@@ -111,7 +111,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
 
 
 def _submit(service, labels, number: int) -> None:
-    from submissions.intake.declaration import declare
+    from submissions.intake.upload import declare
 
     upload = service.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
     # A tenth of the judges comes with a second try.

@@ -21,16 +21,14 @@ from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
 from leaderboard.success_rates.runs import SUCCESS_LABELS, read_draw, read_labels, read_runs
 from space.auth.auth import Auth
-from space.operations.rate_limit import CheckLimit, sender_of
-from space.operations.upload_queue import UploadQueue
+from space.operations.limits import CheckLimit, UploadQueue, sender_of
 from space.web.body_limits import FORM_LIMITS
 from space.web.http_errors import NO_STORE
 from space.web.submission_text import waiting_headers
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import DeclarationError, declare_as
 from submissions.intake.receipts import SubmissionView
-from submissions.intake.upload import Upload, safe_file_name
+from submissions.intake.upload import DeclarationError, Upload, declare_as, safe_file_name
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)

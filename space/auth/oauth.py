@@ -29,7 +29,7 @@ from space.auth.auth import Auth, is_loopback, local_path, session_key
 from space.web.frame import PageFrame
 from space.web.http_errors import AccessRefused
 from submissions.intake.accounts import Actor, age_problem, qualifies_on
-from submissions.intake.declaration import Name
+from submissions.intake.upload import Name
 
 logger = logging.getLogger(__name__)
 STATE_SECONDS: Final = 600

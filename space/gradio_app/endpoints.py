@@ -17,14 +17,12 @@ from starlette.requests import HTTPConnection
 from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from space.api.board import judges_response
 from space.api.submissions import submit_upload
-from space.operations.rate_limit import TooManyChecks, client_address
-from space.operations.upload_queue import MOST_WAITING, QueueFull
+from space.operations.limits import MOST_WAITING, QueueFull, TooManyChecks, client_address
 from space.services import Services
 from space.web.http_errors import AccessRefused
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import DeclarationError
-from submissions.intake.upload import Upload
+from submissions.intake.upload import DeclarationError, Upload
 
 Split = Literal["dev", "test"]
 Kind = Literal[JUDGE_KINDS]

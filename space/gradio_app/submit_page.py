@@ -16,7 +16,7 @@ from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLIT
 from leaderboard.board.board import Board, BoardRow
 from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
 from space.gradio_app.findings import view_upload
-from space.operations.upload_queue import MOST_WAITING
+from space.operations.limits import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.query import link_to
@@ -27,9 +27,8 @@ from space.web.submission_text import (
     rules_sentence,
 )
 from submissions.errors import SubmissionError
-from submissions.intake.declaration import DeclarationError, declare_as
 from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
-from submissions.intake.upload import Upload
+from submissions.intake.upload import DeclarationError, Upload, declare_as
 from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)

@@ -32,8 +32,8 @@ from space.web.submission_text import (
 )
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import Actor, age_problem, is_same_name
-from submissions.intake.declaration import NAME_LENGTH
 from submissions.intake.receipts import SubmissionView
+from submissions.intake.upload import NAME_LENGTH
 from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import decisions_on, own_submissions
 from submissions.records.event_log import Event

@@ -32,8 +32,7 @@ from leaderboard.success_rates.rates import (
 from space.api.submissions import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
 from space.services import Services
 from space.verdicts import JudgeVerdicts
-from space.web.axis import Axis, Span
-from space.web.cells import distinct_names, rows_by_id
+from space.web.cells import Axis, Span, distinct_names, rows_by_id
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in
 from submissions.service import SubmissionService

@@ -54,7 +54,7 @@ TOO_SLOW: Final = f"the file comes in too slowly: send at least {SLOWEST_BYTES_A
 TOO_MANY_OPEN: Final = "too many files come in at the same time; try again in a few seconds"
 RETRY_AFTER_SECONDS: Final = "5"
 MOST_DELAYED: Final = 500
-"""Refusals that wait at the same time; see `space.operations.rate_limit.REFUSAL_DELAY_SECONDS`."""
+"""Refusals that wait at the same time; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
 
 _CHARSETS: Final = (b"", b"utf-8", b"utf8", b"us-ascii")
 _TEMPORARY_NAME: Final = re.compile(r"tmp[a-z0-9_]{8}")

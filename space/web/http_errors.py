@@ -19,7 +19,7 @@ from starlette.formparsers import MultiPartException
 from leaderboard.errors import ErrorTagInvalid
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import DeclarationError
+from submissions.intake.upload import DeclarationError
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
 from submissions.service import SubmissionService, durability_problem

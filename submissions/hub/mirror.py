@@ -22,13 +22,18 @@ from tenacity import (
 )
 
 from core.hub import HOUR, CommitRateLimiter, HubError
-from submissions.hub.layout import WRITER, EventFilesDamaged, Span, file_path, to_lines, writer_file
 from submissions.hub.lease import CommitLease
 from submissions.hub.repository import (
+    WRITER,
+    EventFilesDamaged,
     Head,
     HeadMoved,
     RecordsRepository,
+    Span,
+    file_path,
     seconds_until_retry,
+    to_lines,
+    writer_file,
 )
 from submissions.hub.restore import Forked, Restorer, Stopping, committed_through, note_commit
 from submissions.intake.receipts import SecretChanged

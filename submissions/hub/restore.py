@@ -15,8 +15,7 @@ from sqlalchemy import Engine, delete, func, select
 from sqlalchemy.orm import Session
 
 from core.hub import HubError
-from submissions.hub.layout import EventFilesDamaged, file_path, read_lines
-from submissions.hub.repository import Head, RecordsRepository
+from submissions.hub.repository import EventFilesDamaged, Head, RecordsRepository, file_path, read_lines
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import NO_HASH, Event, events_after, insert, lock_event_log
 from submissions.records.event_log import head as head_of_log

@@ -12,16 +12,15 @@ from sqlalchemy.orm import Session
 
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import NAME_LENGTH
+from submissions.intake.upload import NAME_LENGTH
 from submissions.labels.annotation_state import (
     AnnotationState,
     AnnotationStateCache,
     Draft,
     open_questions,
 )
-from submissions.labels.assignment import new_assignments
+from submissions.labels.assignment import known_answers, new_assignments, with_gold
 from submissions.labels.exchange import ImportedAnswers
-from submissions.labels.gold import known_answers, with_gold
 from submissions.moderation.actions import Actions, checked_line, require_maintainer
 from submissions.records.database import transaction
 from submissions.records.event_log import Event, lock_event_log

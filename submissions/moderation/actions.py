@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from core.suite import Suite
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message
-from submissions.intake.declaration import judge_name
+from submissions.intake.upload import judge_name
 from submissions.privacy.disclosure import POLICY
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
 from submissions.records.database import snapshot, transaction

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, joinedload
 
 from leaderboard.board.board import JudgeInfo, ScoredRecord
 from submissions.intake.accounts import Actor, is_same_name
-from submissions.intake.declaration import NAME_LENGTH
+from submissions.intake.upload import NAME_LENGTH
 from submissions.records.database import snapshot
 from submissions.records.event_log import (
     DECLARED,

@@ -19,8 +19,7 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.report import counts_by_task, score_report, with_cost
 from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import limit_message
-from submissions.intake.declaration import Declaration
-from submissions.intake.upload import Upload, read_upload
+from submissions.intake.upload import Declaration, Upload, read_upload
 from submissions.privacy.disclosure import POLICY, digests_of, hidden_half, labels_of, predictions_of
 from submissions.privacy.leak_budget import quota_of
 from submissions.records.database import snapshot, transaction

@@ -15,7 +15,7 @@ from core.suite import load_suite
 from dataset_script import sample
 from space.services import Services
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import declare
+from submissions.intake.upload import declare
 from submissions.labels.annotation_service import AnnotationService
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish_file

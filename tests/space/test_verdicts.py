@@ -10,7 +10,7 @@ from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts, _judgments
 from space.web.cells import rows_by_id
 from space.web.query import link_to
-from submissions.intake.declaration import declare
+from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
 from tests.support.clocks import one_a_day

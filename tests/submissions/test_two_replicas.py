@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from submissions.errors import RateLimited
-from submissions.records.backup import export_to_folder, restore_from_folder
-from submissions.records.integrity import verify
+from submissions.records.integrity import export_to_folder, restore_from_folder, verify
 from submissions.service import SubmissionService
 from tests.support.submissions import send, verdicts, with_rules
 

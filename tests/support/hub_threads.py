@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from submissions.hub.layout import read_lines, span_of
+from submissions.hub.repository import read_lines, span_of
 from submissions.records.database import snapshot
 from submissions.records.event_log import Event, check_event_log, events_after
 from tests.submissions.hub.conftest import RECORDS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.settings import Settings
 from dataset_script import sample
-from submissions.intake.declaration import declare
+from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 from tests.support import commands
 from tests.support.clocks import one_a_day

@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from core.settings import Settings
 from core.suite import Suite, SuiteRules
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import Declaration, declare
+from submissions.intake.upload import Declaration, declare
 from submissions.moderation.overview import read_log
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import NO_HASH, events_after, hash_of, number_of_events

@@ -18,7 +18,7 @@ from core.settings import Settings
 from leaderboard.board.export import write_static_site
 from space.app import create_app
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import declare
+from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 from tests.support.canary import CANARIES, Watch, files_with_canaries, watching
 from tests.support.permissions import QUERIES, expected

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leaderboard.labels.annotations import COMMENT_LENGTH
 from space.pages.annotate.access import Access, AnnotatorContext
-from space.pages.annotate.discuss import DISCUSSION_API
 from space.pages.annotate.item import API, next_of
+from space.pages.annotate.page import DISCUSSION_API
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import Id, add_story_routes
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
-from submissions.intake.declaration import NAME_LENGTH
+from submissions.intake.upload import NAME_LENGTH
 from submissions.labels.annotation_actions import NOT_YOURS
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import FLAG_LENGTH, AssignedTask, Draft, SavedAnswers

@@ -10,8 +10,7 @@ from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import Difference
-from space.web.axis import Axis
-from space.web.cells import distinct_names, metric_cell
+from space.web.cells import Axis, distinct_names, metric_cell
 
 OVERALL: Final = "All trajectories"
 GROUP_TITLES: Final = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLES}

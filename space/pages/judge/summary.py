@@ -16,8 +16,7 @@ from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
 from leaderboard.report import RunningCosts, running_costs, task_names
 from space.pages.judge.view import BY_AGENT, BY_BENCHMARK, JudgeView
-from space.web.axis import Axis
-from space.web.cells import metric_cell, short_name
+from space.web.cells import Axis, metric_cell, short_name
 from submissions.scoring.verdicts import VerdictsUnavailable
 from submissions.service import SubmissionService
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from space.web.axis import Axis
+from space.web.cells import Axis
 
 Section = tuple[str, tuple[tuple[str, Mapping[str, Any], Mapping[str, str]], ...]]
 """A heading, and under it (title, cell, the filter of the errors page that gives its trajectories)."""

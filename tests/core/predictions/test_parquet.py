@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.predictions import raw
-from core.predictions.cells import to_table
 from core.predictions.parquet import read_parquet
 from core.predictions.raw import ReadingLimits, footer_finding
+from core.predictions.table import to_table
 
 IDS = ["a/b/c", "a/b/d", "a/b/e"]
 

@@ -10,8 +10,8 @@ from leaderboard.__main__ import app as leaderboard_app
 from leaderboard.labels.annotations import Annotation, write_parquet
 from leaderboard.success_rates.runs import Stratum, draw_record
 from space.api.submissions import build_submission_router
+from space.operations.limits import CheckLimit
 from space.operations.metrics import Metrics
-from space.operations.rate_limit import CheckLimit
 from submissions.service import SubmissionService
 from tests.support.space_app import rest_app
 from tests.support.submissions import (

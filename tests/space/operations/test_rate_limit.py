@@ -11,8 +11,8 @@ from starlette.requests import HTTPConnection
 
 from core.settings import Settings
 from space.gradio_app.endpoints import CallRefused, Endpoints
+from space.operations.limits import CheckLimit, TooManyChecks, client_address, counted_as
 from space.operations.metrics import Metrics
-from space.operations.rate_limit import CheckLimit, TooManyChecks, client_address, counted_as
 from space.services import Services
 from submissions.intake.accounts import Actor
 

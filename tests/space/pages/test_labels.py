@@ -5,7 +5,7 @@ import re
 import pytest
 
 from space.pages.judge.summary import describe_label_noise
-from space.web.axis import Axis
+from space.web.cells import Axis
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.corrections import publish_corrections

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.web.axis import MOST_TICKS, Axis
+from space.web.cells import MOST_TICKS, Axis
 
 fractions = st.floats(-1, 1)
 

@@ -13,7 +13,7 @@ from space.auth.auth import Auth
 from space.web.http_errors import add_error_handlers, hide_unknown, require_open
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import DeclarationError
+from submissions.intake.upload import DeclarationError
 from tests.support.space_app import rest_app
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

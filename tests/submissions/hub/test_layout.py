@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.hub.layout import (
+from submissions.hub.repository import (
     EventFilesDamaged,
     Span,
     file_path,

@@ -10,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.hub import CommitRateLimiter
-from submissions.hub.layout import WRITER, Span, file_path, span_of
 from submissions.hub.mirror import STARTS, WAIT_FOR_A_FILE, Committer, next_batch
-from submissions.hub.repository import Head
+from submissions.hub.repository import WRITER, Head, Span, file_path, span_of
 from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
 from tests.submissions.hub.conftest import RECORDS

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from submissions.errors import SubmissionError
-from submissions.hub.layout import WRITER, Span, to_lines
 from submissions.hub.lease import FileLease, open_lease
 from submissions.hub.mirror import DIVERGED, REPLACED, STARTS
+from submissions.hub.repository import WRITER, Span, to_lines
 from submissions.intake.accounts import Actor
 from tests.submissions.hub.conftest import RECORDS
 from tests.support.hub_threads import contents, eventually, records_of, records_on, titles

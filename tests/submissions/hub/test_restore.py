@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from submissions.errors import TemporarilyClosed
-from submissions.hub.layout import Span, file_path, span_of, to_lines
 from submissions.hub.mirror import HUB_SILENT, RESTORING, STARTS
+from submissions.hub.repository import Span, file_path, span_of, to_lines
 from submissions.intake.accounts import Actor
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after

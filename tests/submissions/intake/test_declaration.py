@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import (
+from submissions.intake.upload import (
     NAME_LENGTH,
     Declaration,
     DeclarationError,

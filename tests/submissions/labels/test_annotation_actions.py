@@ -10,7 +10,7 @@ from submissions.errors import PermissionDenied, SubmissionError
 from submissions.labels.annotation_actions import SavedElsewhere
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft
-from submissions.labels.gold import gold_agreement
+from submissions.labels.assignment import gold_agreement
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
 from submissions.scoring.board import BoardMaker

@@ -12,7 +12,7 @@ from submissions.labels.annotation_state import (
     fold_annotations,
     open_questions,
 )
-from submissions.labels.gold import gold_agreement
+from submissions.labels.assignment import gold_agreement
 from submissions.records.event_log import Event
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.declaration import DeclarationError
+from submissions.intake.upload import DeclarationError
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
 from submissions.records.queries import current_statuses

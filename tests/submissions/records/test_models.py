@@ -5,8 +5,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
-from submissions.intake.declaration import NAME_LENGTH, Declaration
-from submissions.intake.upload import safe_file_name
+from submissions.intake.upload import NAME_LENGTH, Declaration, safe_file_name
 from submissions.records.database import open_database, snapshot, transaction
 from submissions.records.models import Account, Judge, Score, Submission
 

@@ -26,8 +26,8 @@ from space.web.frame import PageFrame, render
 from space.web.responses import StaticAssets
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
+from submissions.labels.assignment import GoldAgreement
 from submissions.labels.exchange import ImportedAnswers
-from submissions.labels.gold import GoldAgreement
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
