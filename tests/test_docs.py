@@ -9,7 +9,9 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from arb.__main__ import PACKAGES
+from core.console import percent
 from core.settings import Settings
+from leaderboard.judge_precision.confusion import figures
 from space.api.docs import Documentation
 from space.app import create_app
 from space.operations.security import script_hashes
@@ -84,8 +86,23 @@ def test_every_page_of_a_space_leads_to_it_and_an_absent_page_is_the_spaces_own(
 def test_the_arithmetic_of_read_the_board_is_that_of_the_code():
     text = (DOCS / "read_the_board.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    assert sum("assert" in block for block in blocks) >= 4
+    assert sum("assert" in block for block in blocks) >= 8
     exec(compile("\n".join(blocks), "read_the_board.md", "exec"), {})
+
+
+def test_read_the_board_has_every_figure_of_a_row_with_the_value_of_its_example():
+    text = (DOCS / "read_the_board.md").read_text(encoding="utf-8")
+    table = text.partition("| figure | question | judge A | arithmetic |\n")[2].partition("\n\n")[0]
+    shown = {
+        row.split("|")[1].strip().casefold(): row.split("|")[3].strip() for row in table.splitlines()[1:]
+    }
+    counts = {"n", "positives", "tp", "fp", "fn", "tn", "no_verdict"}
+    found = {
+        name.replace("_", " "): value for name, value in figures(3, 2, 1, 4).items() if name not in counts
+    }
+    assert shown == {
+        name: f"{value:.2f}" if name == "kappa" else f"{percent(value)} %" for name, value in found.items()
+    }
 
 
 @pytest.mark.slow
