@@ -204,7 +204,7 @@ def publish_all(
     )
 
 
-def publish_metric(owner: OwnerArgument) -> None:
+def publish_metric(owner: OwnerArgument, as_json: JsonOption = False) -> None:
     """Publish the metric as a Space, for evaluate.load("OWNER/judge_precision").
 
     What is there already is not sent again. HF_TOKEN needs write access.
@@ -212,6 +212,9 @@ def publish_metric(owner: OwnerArgument) -> None:
     Exit code 0: published, or there already; 2: refused, or the Hub does not do it.
     """
     done = _put_metric(f"{owner}/{METRIC}", read_settings())
+    if as_json:
+        print_json(asdict(done) | {"committed": done.committed})
+        return
     what = f"{len(done.written)} files written, {len(done.removed)} removed"
     typer.echo(f"{done.repo} at {done.commit}: {what if done.committed else 'was there already; no commit'}")
 

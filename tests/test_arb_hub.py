@@ -67,15 +67,18 @@ def written(hub) -> int:
 
 
 LOAD = """
-import json, sys
+import json, os, runpy, sys
 sys.modules["transformers"] = None  # else evaluate imports it, and torch
-import datasets, evaluate
+import datasets, evaluate, huggingface_hub
 del sys.modules["transformers"]
 data = datasets.load_dataset(sys.argv[1])
 metric = evaluate.load(sys.argv[2])
 figures = metric.compute(predictions=[1, 1, 0, -1], references=[1, 0, 0, 1])
 rows = {split: len(found) for split, found in data.items()}
-print(json.dumps([rows, figures["precision"], figures["coverage"], metric.inputs_description]))
+os.chdir(huggingface_hub.snapshot_download(sys.argv[2], repo_type="space", local_dir="metric"))
+page = runpy.run_path("app.py")["build_page"](evaluate.load("judge_precision.py"))
+on_page = dict(next(iter(page.fns.values())).fn("1, 1\\n1, 0"))
+print(json.dumps([rows, figures["precision"], figures["coverage"], metric.inputs_description, on_page]))
 """
 
 
@@ -97,10 +100,11 @@ def test_all_is_published_and_loads_back_from_the_hub(hub, publish_all, tmp_path
     command = [sys.executable, "-c", LOAD, DATASET, METRIC]
     loaded = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert loaded.returncode == 0, loaded.stderr
-    rows, precision, coverage, description = json.loads(loaded.stdout.splitlines()[-1])
+    rows, precision, coverage, description, on_page = json.loads(loaded.stdout.splitlines()[-1])
     assert rows == {"dev": 2, "test": 2}
     assert (precision, coverage) == (0.5, 0.75)  # one of two called successful is; three verdicts of four
     assert f'evaluate.load("{METRIC}")' in description
+    assert (on_page["precision"], on_page["n"]) == (0.5, 2)  # its page, from the files of the Space alone
 
 
 def test_published_again_nothing_is_sent(hub, publish_all):
