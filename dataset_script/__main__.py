@@ -104,8 +104,15 @@ def get(
     """
     from core.cli import read_settings
     from core.suite import load_suite
-    from dataset_script.build.output import OutputError, check_replaceable, put_in_place
+    from dataset_script.build.output import (
+        OutputError,
+        check_replaceable,
+        code_version,
+        put_in_place,
+        restore_replaced,
+    )
 
+    restore_replaced(out)
     if sample:
         _put_sample(out)
         return
@@ -123,14 +130,23 @@ def get(
         if (benchmark and each.benchmark not in benchmark) or (agent and each.agent not in agent)
     ]
     staged = out.absolute().with_name(f".{out.absolute().name}.get")
-    try:
-        commands.build(released, staged, suite=suite, allow_missing=left_out)
-    except typer.Exit as ended:
-        if ended.exit_code != commands.DAMAGED_FILES:  # built, without the files that are broken as released
-            raise
+    built_of = staged.with_name(f"{staged.name}.json")
+    fetched = (released / "fetched.json").read_text(encoding="utf-8")
+    made_of = json.dumps([fetched, benchmark, agent, suite, code_version()])
+    if not (staged.is_dir() and built_of.is_file() and built_of.read_text(encoding="utf-8") == made_of):
+        built_of.unlink(missing_ok=True)
+        try:
+            commands.build(released, staged, suite=suite, allow_missing=left_out)
+        except typer.Exit as ended:
+            if (
+                ended.exit_code != commands.DAMAGED_FILES
+            ):  # built, without the files that are broken as released
+                raise
+        built_of.write_text(made_of, encoding="utf-8")
     typer.echo("3 of 3: verifying", err=True)
     commands.verify(str(staged), allow_missing=left_out)
     put_in_place(staged, out)
+    built_of.unlink()
     typer.echo(
         f"{out} holds the benchmark: load_dataset({str(out)!r}). {released} is needed only to get more "
         "without fetching again."

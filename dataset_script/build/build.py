@@ -24,7 +24,13 @@ from core.suites.questions import Question
 from core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
 from dataset_script.build.croissant import render_croissant
-from dataset_script.build.output import WorkFolder, check_replaceable, put_in_place, work_folder
+from dataset_script.build.output import (
+    WorkFolder,
+    check_replaceable,
+    put_in_place,
+    restore_replaced,
+    work_folder,
+)
 from dataset_script.build.parts import Part, PartTask, Workers, choose_suite, make_part
 from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
@@ -86,6 +92,7 @@ def build(
     (see ``report.published``). A build that is stopped goes on from there when it is run again. Raises
     SourceError, SuiteError, OutputError, WorkerError; OSError when the disk is full.
     """
+    restore_replaced(out)
     check_replaceable(out, source)
     runs = open_source(source, options.also_allowed)
     if options.for_judges:
@@ -434,10 +441,9 @@ class _Job:
 
 def _size(file: SourceFile) -> int:
     """About how many bytes are read for a run at once."""
-    return _size_of(file.path) if file.size is None else file.size
-
-
-def _size_of(path: Path) -> int:
+    path = file.path
+    if file.size is not None:
+        return file.size
     try:
         return sum(p.stat().st_size for p in path.iterdir()) if path.is_dir() else path.stat().st_size
     except OSError:

@@ -5,7 +5,7 @@ import hashlib
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from core.files import flush
+from core.hub import PublishError, published_files
 
 MARKER: Final = "<!-- made by: python -m dataset_script build -->"
 """A line of every README.md that we build; a folder with it may be replaced."""
@@ -106,7 +107,8 @@ def work_folder(out: Path) -> Iterator[WorkFolder]:
 def put_in_place(staged: Path, out: Path) -> None:
     """Make the staged folder the one called ``out``; interrupted, the old or the new one is there, whole.
 
-    Two renames: a process killed outright between them leaves the old one beside, ``.<name>.replaced-…``.
+    Two renames: a process killed outright between them leaves the old one beside, ``.<name>.replaced-…``, and
+    `restore_replaced` puts it back.
     """
     _flush(staged)
     target = out.resolve()
@@ -120,9 +122,26 @@ def put_in_place(staged: Path, out: Path) -> None:
             aside.rename(target)
         raise
     finally:
-        if aside.exists() and target.exists():
-            shutil.rmtree(aside, ignore_errors=True)
+        if not staged.exists():  # the new one is in place; one that a killed process was removing goes too
+            for old in _replaced(target):
+                shutil.rmtree(old, ignore_errors=True)
     flush(target.parent)
+
+
+def restore_replaced(out: Path) -> None:
+    """Put a dataset back that a killed process had moved aside to replace it, where it is whole."""
+    target = out.resolve()
+    for old in () if target.exists() else _replaced(target):
+        with suppress(PublishError, OSError):
+            published_files(old)
+            old.rename(target)
+            return
+
+
+def _replaced(target: Path) -> list[Path]:
+    name = f".{target.name}.replaced-"
+    found = target.parent.iterdir() if target.parent.is_dir() else ()
+    return sorted(path for path in found if path.name.startswith(name))
 
 
 def _flush(folder: Path) -> None:

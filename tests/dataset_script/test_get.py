@@ -86,6 +86,36 @@ def test_the_benchmark_takes_the_samples_place_whole(hub):
 
 
 @pytest.mark.shared
+def test_killed_while_it_verifies_it_does_not_build_again_and_no_sample_gets_between(hub, monkeypatch):
+    def killed(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(commands, "verify", killed)
+        assert get(hub).exit_code != 0
+    monkeypatch.setattr(commands, "build", killed)  # is not called
+    CliRunner().invoke(app, ["get", "--sample"])
+    assert len(ids()) == 72
+    done = get(hub)
+    assert done.exit_code == 0, done.output[-2000:]
+    assert ids() == {each.trajectory_id for each in load_suite("localshop").trajectories}
+    assert [path.name for path in Path().iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_a_killed_process_had_moved_aside_comes_back_if_it_is_whole(is_whole, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(app, ["get", "--sample"])
+    (tmp_path / "agent-reward-bench").rename(aside := tmp_path / ".agent-reward-bench.replaced-00aa")
+    (aside / "README.md").write_text("the benchmark")
+    if not is_whole:
+        next(aside.rglob("*.parquet")).unlink()
+    said = CliRunner().invoke(app, ["get", "--sample"]).output
+    card = (tmp_path / "agent-reward-bench" / "README.md").read_text()
+    assert ("stays as it is" in said, card == "the benchmark") == (is_whole, is_whole)
+
+
+@pytest.mark.shared
 def test_one_agents_runs_are_a_dataset_too(hub):
     agent = "GenericAgent-scripted-hasty"
     done = get(hub, "--agent", agent)

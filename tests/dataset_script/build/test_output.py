@@ -92,6 +92,23 @@ def test_an_interruption_between_the_two_renames_brings_the_old_one_back(ours, m
     assert list(ours.parent.iterdir()) == [ours]
 
 
+def test_where_something_else_came_meanwhile_the_old_one_is_not_lost(ours, monkeypatch):
+    real = type(ours).rename
+
+    def rename(path, target):
+        if path.name == "staged":
+            target.mkdir()
+            (target / "sample").touch()
+        return real(path, target)
+
+    monkeypatch.setattr(type(ours), "rename", rename)
+    with pytest.raises(OSError), work_folder(ours) as work:
+        stage_new(work.staged)
+        put_in_place(work.staged, ours)
+    (aside,) = ours.parent.glob(f".{ours.name}.replaced-*")
+    assert (aside / "README.md").read_text().endswith("old")
+
+
 def test_parts_stay_after_an_interruption_and_only_then(ours):
     with pytest.raises(KeyboardInterrupt), work_folder(ours) as work:
         (work.parts / "one").mkdir()
