@@ -250,6 +250,47 @@ def settings() -> Iterator[str]:
         yield f"| `{variable_of(name)}` | {default} | {field.description} |"
 
 
+def columns() -> Iterator[str]:
+    """Every column of the dataset and of a prediction file, and every state of an answer."""
+    from core.vocabulary import PREDICTION_COLUMNS, STATES
+    from dataset_script.schema import CONFIGURATIONS, DEFAULT
+
+    yield "# Columns and states"
+    yield "Of the dataset that `build` makes; its own card has the same. Any column but ids may be null."
+    default = CONFIGURATIONS[DEFAULT].columns
+    for name, configuration in CONFIGURATIONS.items():
+        found = configuration.columns
+        yield from ("", f"## {name}", "", f"A row is {configuration.row}. {configuration.purpose}", "")
+        if name != DEFAULT and found[: len(default)] == default:
+            yield from (f"The columns of [{DEFAULT}](#{DEFAULT}), and:", "")
+            found = found[len(default) :]
+        yield from _columns_table(found)
+        for column in found:
+            if column.fields:
+                yield from ("", f"Each of the `{column.name}`:", "", *_columns_table(column.fields))
+    yield from ("", "## A prediction file", "", "| column | what it holds |", "|---|---|")
+    yield from (f"| `{name}` | {column.description} |" for name, column in PREDICTION_COLUMNS.items())
+    yield from ("", "## The states of an answer", "", "| state | meaning |", "|---|---|")
+    yield from (f"| `{state}` | {STATE_MEANINGS[state]} |" for state in STATES)
+    yield from ("", "Only `ok` carries a verdict; [how the others count](../read_the_board.md#no-verdict).")
+
+
+def _columns_table(found: Sequence[Any]) -> Iterator[str]:
+    yield from ("| column | type | what it holds |", "|---|---|---|")
+    yield from (f"| `{each.name}` | {each.type_description} | {each.sentence} |" for each in found)
+
+
+STATE_MEANINGS = {
+    "ok": "a verdict was read",
+    "unsure": "the reply says that it cannot tell",
+    "unparsed": "there is a reply, and no verdict can be read in it",
+    "refused": "the model, or its provider, declined to answer",
+    "truncated": "the reply ended at its limit of tokens before a verdict",
+    "too_long": "the prompt does not fit the model, nor does its shorter form",
+    "error": "the call failed, or what the judge needs was not recorded; `--retry error` asks again",
+}
+
+
 def results() -> Iterator[str]:
     """Every published row with its source and what its figures rest on, and the audit of the paper's rows."""
     from typer.testing import CliRunner
@@ -290,6 +331,7 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "commands": commands,
     "rest": rest,
     "settings": settings,
+    "columns": columns,
     "judges": judges,
     "results": results,
     "python": python,

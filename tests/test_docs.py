@@ -15,6 +15,7 @@ from leaderboard.judge_precision.confusion import figures
 from space.api.docs import Documentation
 from space.app import create_app
 from space.operations.security import script_hashes
+from tests.test_readme import PAGES as PAGES_WITH_COMMANDS
 
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
@@ -29,15 +30,35 @@ def client(docs_site) -> TestClient:
 
 def test_every_page_of_the_folder_and_of_the_code_is_built_and_every_link_leads_somewhere(docs_site):
     pages = {path.relative_to(docs_site).as_posix() for path in docs_site.rglob("*.html")}
-    generated = {
-        f"reference/{name}.html" for name in ("commands", "rest", "settings", "judges", "results", "python")
-    }
+    names = ("commands", "rest", "settings", "columns", "judges", "results", "python")
+    generated = {f"reference/{name}.html" for name in names}
     assert pages == generated | {
         path.relative_to(DOCS).with_suffix(".html").as_posix() for path in DOCS.rglob("*.md")
     }
     text = (docs_site / "reference" / "commands.html").read_text()
     assert all(f"arb {name}" in text for name in PACKAGES)
     assert 'id="post-apisubmissions"' in (docs_site / "reference" / "rest.html").read_text()
+
+
+def test_the_commands_and_python_of_every_page_are_run_by_a_test():
+    pages = {
+        path.name
+        for path in DOCS.rglob("*.md")
+        if re.search("^```(bash|python)", path.read_text(), re.MULTILINE)
+    }
+    assert pages >= {"score.md", "data.md", "own_judge.md"}
+    others = {
+        "judges.md": "judges/catalog/test_official_webjudge.py",
+        "own_judge.md": "judges/cli/test_certify.py",
+        "corrections.md": "test_corrections_guide.py",
+        "index.md": "test_package.py",
+        "new_suite.md": "test_new_suite_guide.py",
+        "own_agent.md": "test_own_agent_guide.py",
+        "read_the_board.md": "test_docs.py",
+    }
+    assert pages <= {*others, *(Path(name).name for name in PAGES_WITH_COMMANDS)}
+    tests = Path(__file__).parent
+    assert [page for page, test in others.items() if page not in (tests / test).read_text()] == []
 
 
 def test_a_judges_page_has_its_cost_its_results_and_every_deviation_that_is_about_it(docs_site):
