@@ -80,4 +80,8 @@ def progress_bar(
     is_off = only_on_terminal and not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=not stays, disable=is_off) as bar:
         task = bar.add_task("", total=None)
-        yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
+        try:
+            yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
+        finally:
+            if bar.tasks[0].total is None:  # nothing was begun: no empty bar before the message that says why
+                bar.remove_task(task)

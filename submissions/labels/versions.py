@@ -160,6 +160,10 @@ class LabelOrigin:
     through: int = 0
 
 
+class NotPublishedYet(LabelsUnavailable):
+    """ARB_LABELS=records, and no label set is there so far: where every suite of one's own begins."""
+
+
 def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileStore) -> LabelOrigin:
     """Which labels these settings serve. Raises LabelsUnavailable, LabelsInvalid.
 
@@ -173,7 +177,8 @@ def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileSt
         found = [each for each in known if wanted in ("", each.version)]
         if not found:
             others = f"; there are {', '.join(each.version for each in known)}" if known else ""
-            raise LabelsUnavailable(
+            problem = LabelsUnavailable if known else NotPublishedYet
+            raise problem(
                 f"no label set {wanted or 'at all'} was published for {suite.name}{others}: publish one with "
                 "`python -m submissions publish-labels FILE --why …`"
             )
@@ -332,7 +337,8 @@ class LabelStore:
             key = self.version_key(split)
             return load_labels(self._suite, split, self.origin.settings, version_key=key)
         except (LabelsUnavailable, LabelsInvalid, SecretUnavailable) as reason:
-            logger.warning("%s labels of %s cannot be used: %s", split, self._suite.name, reason)
+            level = logging.INFO if isinstance(reason, NotPublishedYet) else logging.WARNING
+            logger.log(level, "%s labels of %s cannot be used: %s", split, self._suite.name, reason)
             return reason
 
     def version_key(self, split: str) -> bytes | None:
