@@ -22,10 +22,10 @@ from leaderboard.report import score_report
 from submissions.errors import PermissionDenied, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name
 from submissions.intake.receipts import ServerSecret, Signer, SubmissionView, receipt_of
-from submissions.intake.review import reasons_to_hold
 from submissions.intake.upload import Declaration, Upload, read_upload
 from submissions.labels.versions import LabelStore, label_origin
 from submissions.moderation.actions import Decision, SubmissionActions
+from submissions.moderation.overview import reasons_to_hold
 from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import LeakBudget, quota_of
 from submissions.records.database import open_database, snapshot, transaction

@@ -16,9 +16,8 @@ from submissions.hub.mirror import Committer, HubSync
 from submissions.hub.repository import RecordsRepository
 from submissions.hub.restore import Restorer, Stopping
 from submissions.intake.receipts import SecretChanged, SecretUnavailable
-from submissions.records.database import snapshot, transaction
+from submissions.records.database import SecretCheck, snapshot, transaction
 from submissions.records.event_log import number_of_events
-from submissions.records.models import SecretCheck
 from submissions.scoring.rescore import finish
 from submissions.service import SubmissionService
 

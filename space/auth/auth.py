@@ -28,8 +28,7 @@ from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token
 from space.web.http_errors import AccessRefused, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
 from submissions.intake.receipts import SecretUnavailable, ServerSecret
-from submissions.records.database import snapshot, transaction
-from submissions.records.models import BrowserSession
+from submissions.records.database import BrowserSession, snapshot, transaction
 
 logger = logging.getLogger(__name__)
 Mode = Literal["local", "hub"]

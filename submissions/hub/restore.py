@@ -16,11 +16,10 @@ from sqlalchemy.orm import Session
 
 from core.hub import HubError
 from submissions.hub.repository import EventFilesDamaged, Head, RecordsRepository, file_path, read_lines
-from submissions.records.database import snapshot, transaction
+from submissions.records.database import Commit, EventRow, Submission, snapshot, transaction
 from submissions.records.event_log import NO_HASH, Event, events_after, insert, lock_event_log
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
-from submissions.records.models import Commit, EventRow, Submission
 
 
 def committed_through(session: Session) -> int:

@@ -14,9 +14,8 @@ from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message
 from submissions.intake.upload import judge_name
 from submissions.privacy.disclosure import POLICY
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
-from submissions.records.database import snapshot, transaction
+from submissions.records.database import Account, EventRow, Submission, snapshot, transaction
 from submissions.records.event_log import Event, Kind, add_event, events_after, find_judge, lock_event_log
-from submissions.records.models import Account, EventRow, Submission
 from submissions.records.queries import account_of, current_statuses, find_score, recorded_submission
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 

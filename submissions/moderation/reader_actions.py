@@ -15,9 +15,8 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import DAY, Actor, is_same_name
 from submissions.labels.versions import versions_in
 from submissions.moderation.actions import Actions, checked_text
-from submissions.records.database import snapshot, transaction
+from submissions.records.database import EventRow, snapshot, transaction
 from submissions.records.event_log import DISPUTE_KINDS, Event, Kind, add_event, events_after, lock_event_log
-from submissions.records.models import EventRow
 from submissions.records.queries import current_statuses
 from submissions.records.statuses import Decision, Dispute, disputes_in
 

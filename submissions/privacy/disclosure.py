@@ -54,7 +54,7 @@ from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import Verdicts, verdicts_of
-from submissions.records.models import Score
+from submissions.records.database import Score
 from submissions.records.queries import scored_record
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 

@@ -52,9 +52,8 @@ from submissions.privacy.disclosure import (
     benchmark_cell,
     cell_noise,
 )
-from submissions.records.database import snapshot
+from submissions.records.database import Account, Judge, Score, Submission, snapshot
 from submissions.records.event_log import number_of_events
-from submissions.records.models import Account, Judge, Score, Submission
 from submissions.records.queries import (
     counted_submissions,
     current_statuses,

@@ -25,8 +25,7 @@ from typing import Any, Final, Literal, get_args
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from submissions.records.database import new_nonce_for
-from submissions.records.models import Account, EventRow, Judge, Score, Submission
+from submissions.records.database import Account, EventRow, Judge, Score, Submission, new_nonce_for
 
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",

@@ -16,8 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from core.files import PART_PREFIX, atomic_write, flush
 from core.settings import Settings
-from submissions.records.database import snapshot, transaction
-from submissions.records.models import StoredFile
+from submissions.records.database import StoredFile, snapshot, transaction
 
 LEFTOVER_AFTER_SECONDS = 3600
 _NAME = re.compile(r"[0-9a-f]{64}")

@@ -26,7 +26,15 @@ from sqlalchemy import select
 from core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from submissions.intake.upload import read_upload
-from submissions.records.database import open_database, snapshot, transaction
+from submissions.records.database import (
+    Account,
+    Judge,
+    Score,
+    Submission,
+    open_database,
+    snapshot,
+    transaction,
+)
 from submissions.records.event_log import (
     Event,
     EventLogBroken,
@@ -39,7 +47,6 @@ from submissions.records.event_log import (
     restore_events,
 )
 from submissions.records.files import FileStore, open_files
-from submissions.records.models import Account, Judge, Score, Submission
 from submissions.scoring.scorer import score_of
 from submissions.service import SubmissionService
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session, joinedload
 from leaderboard.board.board import JudgeInfo, ScoredRecord
 from submissions.intake.accounts import Actor, is_same_name
 from submissions.intake.upload import NAME_LENGTH
-from submissions.records.database import snapshot
+from submissions.records.database import Account, EventRow, Judge, Score, Submission, snapshot
 from submissions.records.event_log import (
     DECLARED,
     KINDS_OFF_THE_BOARD,
@@ -23,7 +23,6 @@ from submissions.records.event_log import (
     events_after,
     events_of_submission,
 )
-from submissions.records.models import Account, EventRow, Judge, Score, Submission
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
 
 

@@ -22,10 +22,9 @@ from submissions.intake.accounts import limit_message
 from submissions.intake.upload import Declaration, Upload, read_upload
 from submissions.privacy.disclosure import POLICY, digests_of, hidden_half, labels_of, predictions_of
 from submissions.privacy.leak_budget import quota_of
-from submissions.records.database import snapshot, transaction
+from submissions.records.database import Score, Submission, snapshot, transaction
 from submissions.records.event_log import DECLARED, add_event, find_judge, lock_event_log, number_of_events
 from submissions.records.files import FileStore
-from submissions.records.models import Score, Submission
 from submissions.records.queries import (
     RecordedSubmission,
     current_statuses,

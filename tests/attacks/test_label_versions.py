@@ -12,7 +12,7 @@ from leaderboard.report import score_report
 from submissions.errors import RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.privacy.disclosure import DisclosurePolicy, digests_of, disclose, hidden_half
-from submissions.records.models import Score
+from submissions.records.database import Score
 from submissions.scoring.rescore import rescore
 from submissions.scoring.scorer import score_of
 from submissions.service import SubmissionService

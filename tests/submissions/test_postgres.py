@@ -7,8 +7,16 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, select
 
-from submissions.records.database import migrate, open_database, snapshot, transaction
-from submissions.records.models import Account, Judge, Score, Submission
+from submissions.records.database import (
+    Account,
+    Judge,
+    Score,
+    Submission,
+    migrate,
+    open_database,
+    snapshot,
+    transaction,
+)
 from submissions.service import SubmissionService
 from tests.submissions.records.test_database import NOON, _open_at_once, differences
 from tests.support.submissions import declaration, send, verdicts

@@ -9,8 +9,7 @@ from leaderboard.labels.labels import load_labels
 from leaderboard.report import score_report
 from submissions import service as service_module
 from submissions.errors import SubmissionError
-from submissions.records.database import snapshot
-from submissions.records.models import Submission
+from submissions.records.database import Submission, snapshot
 from submissions.service import SubmissionService
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import (

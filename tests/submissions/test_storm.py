@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from submissions.records.database import snapshot
-from submissions.records.models import Account, Judge, Score, Submission
+from submissions.records.database import Account, Judge, Score, Submission, snapshot
 from submissions.service import SubmissionService
 from tests.support.storm_process import JOBS, MOMENTS
 from tests.support.submissions import send, settings_for, verdicts

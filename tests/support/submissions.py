@@ -15,9 +15,8 @@ from core.suite import Suite, SuiteRules
 from submissions.intake.accounts import Actor
 from submissions.intake.upload import Declaration, declare
 from submissions.moderation.overview import read_log
-from submissions.records.database import snapshot, transaction
+from submissions.records.database import Account, EventRow, Judge, Score, Submission, snapshot, transaction
 from submissions.records.event_log import NO_HASH, events_after, hash_of, number_of_events
-from submissions.records.models import Account, EventRow, Judge, Score, Submission
 from submissions.service import SubmissionService
 from tests.support.canary import CANARIES
 

@@ -18,8 +18,15 @@ from space.pages.maintain.api import RescoringJob
 from space.pages.mine import PATH as OWN_PATH
 from space.web.frame import PageFrame
 from space.web.submission_text import describe_status
-from submissions.intake.review import TITLES, Flag, ListedSubmission
-from submissions.moderation.overview import Overview, exact_figures, overview, read_log
+from submissions.moderation.overview import (
+    TITLES,
+    Flag,
+    ListedSubmission,
+    Overview,
+    exact_figures,
+    overview,
+    read_log,
+)
 from submissions.privacy.leak_budget import Leak, LeakReport
 from submissions.records.event_log import KINDS
 from submissions.records.statuses import SubmissionStatus

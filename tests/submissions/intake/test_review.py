@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.suite import SuiteRules, Trajectory
-from submissions.intake.review import ListedSubmission, flags_of, reasons_to_hold, skeletons_of
+from submissions.moderation.overview import ListedSubmission, flags_of, reasons_to_hold, skeletons_of
 from submissions.records.statuses import SubmissionStatus
 
 RULES = SuiteRules(fewest_positives=30)

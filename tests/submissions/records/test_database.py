@@ -12,8 +12,16 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from core.settings import Settings
 from submissions.records import database
-from submissions.records.database import DatabaseUnavailable, migrate, open_database, snapshot, transaction
-from submissions.records.models import Account, Base, Score
+from submissions.records.database import (
+    Account,
+    Base,
+    DatabaseUnavailable,
+    Score,
+    migrate,
+    open_database,
+    snapshot,
+    transaction,
+)
 from submissions.service import SubmissionService
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 123456, tzinfo=UTC)

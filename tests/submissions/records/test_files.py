@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from core.settings import Settings
-from submissions.records.database import open_database, transaction
+from submissions.records.database import StoredFile, open_database, transaction
 from submissions.records.files import DatabaseFiles, FileStore, open_files
-from submissions.records.models import StoredFile
 
 REPOSITORY = Path(__file__).parents[3]
 CONTENT = b'{"trajectory_id": "a", "success": true}\n'

@@ -6,8 +6,15 @@ from sqlalchemy.exc import IntegrityError
 
 from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from submissions.intake.upload import NAME_LENGTH, Declaration, safe_file_name
-from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.models import Account, Judge, Score, Submission
+from submissions.records.database import (
+    Account,
+    Judge,
+    Score,
+    Submission,
+    open_database,
+    snapshot,
+    transaction,
+)
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 123456, tzinfo=UTC)
 
