@@ -2,10 +2,16 @@
 
 For 13,000, 130,000 and 1,300,000 one-call judgments (``--sizes``) a dataset is made, and judged by `judges
 run --engine ray` with an engine that answers in process. Printed are seconds, CPU seconds of all processes,
-the most memory of the driver and of each kind of worker, the exponents of their growth from size to size, and
-the bytes that the search for calls without an answer reads when none, half and all of them are answered. Then
-6,000 calls (``--calls``) over HTTP on loopback: 200 ms each, one of eight workers ten times slower, a tenth
-of the calls failing; and how much of the ideal rate is reached. That kills lose nothing is a test:
+the most memory of the driver and of each kind of process, the bytes that the search for calls without an
+answer reads when none, half and all of them are answered, and how CPU seconds grow from size to size: as they
+are, and without what a run takes before its first call, which hides in the former that calls would cost more
+in a large run.
+
+A size can be run by itself: what was measured is kept in ``--results``, and the growth is that of all sizes
+in it (``python -m bench.ray --sizes 1300000 --calls 0 --results ray.json``).
+
+Then 24,000 calls (``--calls``) over HTTP on loopback: 200 ms each, one of eight workers ten times slower, a
+tenth of the calls failing; and how much of the ideal rate is reached. That kills lose nothing is a test:
 `tests/judges/ray/test_run.py`.
 """
 
@@ -15,6 +21,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,14 +39,23 @@ SIZES, QUICK = (13_000, 130_000, 1_300_000), (500, 2_000)
 MOST_EXPONENT = 1.05
 MOST_DRIVER_MB = 500
 LEAST_OF_IDEAL = 0.85
-WORKERS, IN_FLIGHT = 8, 64
+RESTARTED = 200_000
+"""Of so many calls at most a run with all of them answered is made too, into a new folder."""
+
+IN_FLIGHT_HERE = 512
+"""Calls in flight with the engine in process, as with a large endpoint: the chunks of workers follow them."""
+
+WORKERS, IN_FLIGHT, CALLS = 8, 64, 24_000
 LATENCY_S, SLOWER, FAILING = 0.2, 10, 0.1
 FILE_ROWS, GROUP_ROWS = 100_000, 1_000
 SLOW_FOLDER = "ARB_BENCH_SLOW"
 """The first worker that makes a file in the folder of this variable is the slow one."""
 
 REPLY = "<reasoning>It went as asked.</reasoning><success>Successful</success><side>No</side>"
-ROLES = ("ShardPasses", "AnswerWorker", "Planner")
+KEYS_BYTES, FOOTER_BYTES = 36, 70_000
+"""What the key of an answer takes at most to read, and what a file takes beside its keys."""
+
+ROLES = ("pass_over", "AnswerWorker", "Planner", "Leases", "HashShuffle")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -99,26 +115,35 @@ async def in_process(models, **_):
 
 @asynccontextmanager
 async def with_a_slow_worker(models, **more):
-    """The endpoints over HTTP; in one of the workers calls take ten times as long."""
+    """The endpoints over HTTP; in one of the workers calls take ten times as long. Each worker notes when its
+    calls began and ended, and how many it made.
+    """
     import asyncio
 
     from judges.engine.engine import open_endpoints
 
+    folder = Path(os.environ[SLOW_FOLDER])
     try:
-        os.close(os.open(Path(os.environ[SLOW_FOLDER]) / "slow", os.O_CREAT | os.O_EXCL))
+        os.close(os.open(folder / "slow", os.O_CREAT | os.O_EXCL))
         is_slow = True
     except FileExistsError:
         is_slow = False
-    async with open_endpoints(models, **more) as endpoints:
-        for endpoint in set(endpoints.values()) if is_slow else ():
-            attempt = endpoint.attempt
+    with (folder / f"times-{os.getpid()}").open("a") as noted:
+        async with open_endpoints(models, **more) as endpoints:
+            for endpoint in set(endpoints.values()):
+                attempt = endpoint.attempt
 
-            async def slow(*arguments, attempt=attempt, **named):
-                await asyncio.sleep(LATENCY_S * (SLOWER - 1))
-                return await attempt(*arguments, **named)
+                async def timed(*arguments, attempt=attempt, **named):
+                    begun = time.time()
+                    await asyncio.sleep(LATENCY_S * (SLOWER - 1) if is_slow else 0.0)
+                    try:
+                        return await attempt(*arguments, **named)
+                    finally:
+                        noted.write(f"{int(is_slow)} {begun} {time.time()}\n")
+                        noted.flush()
 
-            endpoint.attempt = slow
-        yield endpoints
+                endpoint.attempt = timed
+            yield endpoints
 
 
 def judge(folder: Path, out: Path, base_url: str | None) -> None:
@@ -129,7 +154,7 @@ def judge(folder: Path, out: Path, base_url: str | None) -> None:
     options = RunOptions(
         judge="simplified-neither", model="m", provider="any", base_url=base_url or "http://127.0.0.1:1/v1",
         suite=str(folder / "suite"), source=folder / "data", split="test", cache=folder / "cache",
-        max_in_flight=IN_FLIGHT,
+        max_in_flight=IN_FLIGHT if base_url else IN_FLIGHT_HERE,
     )  # fmt: skip
     endpoints = with_a_slow_worker if base_url else in_process
     outcome = run_on_ray(options, out, workers=WORKERS if base_url else None, endpoints=endpoints)
@@ -184,65 +209,94 @@ def measured(folder: Path, out: Path, base_url: str | None = None) -> Measured:
     return found
 
 
-def bytes_of_restart(folder: Path, share: float) -> tuple[int, int]:
-    """The bytes that the keys of a share of the partitions take to read, and those of their files."""
+def bytes_of_restart(folder: Path, share: float) -> tuple[int, int, bool]:
+    """The bytes that the search for calls reads with the answers of a share of the partitions there, those of
+    the files, and whether keys alone can have been read.
+    """
     from judges.engine.answers import PARTITIONS, AnswerStore
 
     store = AnswerStore(str(folder / "cache" / "answers"))
-    for partition in range(int(PARTITIONS * share)):
-        store.keys(partition)
+    keys = sum(len(store.keys(partition)) for partition in range(int(PARTITIONS * share)))
     files = [name for name in store.place.files("answers") if int(name.split("/")[1], 16) < 256 * share]
-    return store.place.bytes_read, sum(Path(store.place.path(name)).stat().st_size for name in files)
+    there = sum(Path(store.place.path(name)).stat().st_size for name in files)
+    return (
+        store.place.bytes_read,
+        there,
+        store.place.bytes_read <= keys * KEYS_BYTES + len(files) * FOOTER_BYTES,
+    )
 
 
-def bench_sizes(root: Path, sizes: list[int]) -> bool:
-    """Measure each size and print it; whether the targets hold."""
-    found, holds = {}, True
-    for size in sizes:
-        folder = root / str(size)
-        make_dataset(folder, size)
-        found[size] = one = measured(folder, folder / "out")
+def bench_size(root: Path, size: int) -> dict:
+    """Measure a size and print it; returns what is kept of it."""
+    folder = root / str(size)
+    make_dataset(folder, size)
+    one = measured(folder, folder / "out")
+    peaks = ", ".join(f"{role} {mb:,.0f}" for role, mb in sorted(one.peak.items()) if role != "other")
+    print(
+        f"{size:,} calls: {one.seconds:,.0f} s, {one.cpu_seconds:,.0f} CPU s; MB at most: {peaks}", flush=True
+    )
+    keys_alone = True
+    for share in (0.0, 0.5, 1.0):
+        read, there, are_keys = bytes_of_restart(folder, share)
+        keys_alone = keys_alone and are_keys
+        print(f"  {share:4.0%} answered: {read / 1e6:,.1f} MB of {there / 1e6:,.1f} MB are read for keys")
+    if size <= RESTARTED:
         again = measured(folder, folder / "again")
-        peaks = ", ".join(f"{role} {mb:,.0f}" for role, mb in sorted(one.peak.items()) if role != "other")
-        print(f"{size:,} calls: {one.seconds:,.0f} s, {one.cpu_seconds:,.0f} CPU s; MB at most: {peaks}")
         print(f"  all answered, in a new folder: {again.seconds:,.0f} s, {again.cpu_seconds:,.0f} CPU s")
-        for share in (0.0, 0.5, 1.0):
-            read, there = bytes_of_restart(folder, share)
-            print(f"  {share:4.0%} answered: {read / 1e6:,.1f} MB of {there / 1e6:,.1f} MB are read for keys")
-        holds = holds and one.peak["driver"] <= MOST_DRIVER_MB
-    for small, large in pairwise(sizes):
-        exponent = math.log(found[large].cpu_seconds / found[small].cpu_seconds) / math.log(large / small)
-        print(f"from {small:,} to {large:,}: CPU time grows by the power of {exponent:.2f}")
-        holds = holds and exponent <= MOST_EXPONENT
-    print(f"targets: power at most {MOST_EXPONENT}, driver at most {MOST_DRIVER_MB} MB")
-    return holds
+    shutil.rmtree(folder)
+    return {"seconds": one.seconds, "cpu_seconds": one.cpu_seconds, "mb": one.peak, "keys_alone": keys_alone}
+
+
+def bench_sizes(root: Path, sizes: list[int], results: Path | None) -> bool:
+    """Measure each size, and print the growth over all that were measured; whether the targets hold."""
+    found: dict[int, dict] = {}
+    if results is not None and results.exists():
+        found = {int(size): one for size, one in json.loads(results.read_text()).items()}
+    for size in sizes:
+        found[size] = bench_size(root, size)
+        if results is not None:
+            results.write_text(json.dumps(found, indent=1))
+    cpu = {size: one["cpu_seconds"] for size, one in sorted(found.items())}
+    exponents, steps = [], []
+    for small, large in pairwise(cpu):
+        exponents.append(math.log(cpu[large] / cpu[small]) / math.log(large / small))
+        steps.append((large, (cpu[large] - cpu[small]) / (large - small)))
+        print(
+            f"from {small:,} to {large:,}: CPU time grows by the power of {exponents[-1]:.2f}, "
+            f"{steps[-1][1] * 1e3:.2f} ms for each further call"
+        )
+    for (small, before), (large, after) in pairwise(steps):
+        exponents.append(1 + math.log(after / before) / math.log(large / small))
+        print(f"up to {large:,}, without the start of a run: by the power of {exponents[-1]:.2f}")
+    print(f"targets: power at most {MOST_EXPONENT}, driver at most {MOST_DRIVER_MB} MB, keys alone are read")
+    return all(
+        (
+            *(each <= MOST_EXPONENT for each in exponents),
+            *(one["mb"]["driver"] <= MOST_DRIVER_MB and one["keys_alone"] for one in found.values()),
+        )
+    )
 
 
 def bench_http(root: Path, calls: int) -> bool:
-    """Measure the rate over HTTP from the first call to the last; whether the target holds."""
+    """Measure the rate over HTTP from the first call to the last; whether the target holds.
+
+    Ideal is that from the first to the last as many calls are in flight as may be; those that fail take as
+    long as the others, and are among them.
+    """
     folder = root / "http"
     make_dataset(folder, calls)
     with LLMProcess(latency_s=LATENCY_S, rates={"server_error": FAILING}) as server:
-        times: list[float] = []
-        ended = threading.Event()
-
-        def watch() -> None:
-            while not ended.wait(0.1):
-                made = server.counts.answers.total()
-                if (made and not times) or (times and len(times) < 2 and made >= calls):
-                    times.append(time.perf_counter())
-
-        watcher = threading.Thread(target=watch)
-        watcher.start()
         measured(folder, folder / "out", server.base_url)
-        ended.set()
-        watcher.join()
+    noted = [line.split() for path in folder.glob("times-*") for line in path.read_text().splitlines()]
+    seconds = max(float(end) for *_, end in noted) - min(float(begin) for _, begin, _ in noted)
+    slow = sum(each == "1" for each, *_ in noted)
     part = IN_FLIGHT / WORKERS
-    ideal_s = calls * LATENCY_S / (part * (WORKERS - 1) + part / SLOWER)
-    share = ideal_s / (times[1] - times[0])
+    ideal = (part * (WORKERS - 1) + part / SLOWER) / LATENCY_S
+    share = len(noted) / seconds / ideal
     print(
-        f"{calls:,} calls over HTTP, one of {WORKERS} workers {SLOWER} times slower, {FAILING:.0%} failing: "
-        f"{share:.2f} of the ideal {calls / ideal_s:.0f} a second (target {LEAST_OF_IDEAL})"
+        f"{calls:,} calls over HTTP in {seconds:.0f} s, one of {WORKERS} workers {SLOWER} times slower, "
+        f"which had {slow:,}, {len(noted) - calls:,} failed: {share:.2f} of the ideal {ideal:.0f} a second "
+        f"(target {LEAST_OF_IDEAL})"
     )
     return share >= LEAST_OF_IDEAL
 
@@ -251,17 +305,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the figures; 1 when a target is missed; ``--quick`` makes too few calls to judge by."""
     parser = argparse.ArgumentParser(prog="python -m bench.ray", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few calls, no targets")
-    parser.add_argument("--sizes", type=int, nargs="+", help="how many judgments")
-    parser.add_argument("--calls", type=int, default=6_000, help="over HTTP; 0: none")
+    parser.add_argument("--sizes", type=int, nargs="*", help="how many judgments")
+    parser.add_argument("--calls", type=int, default=CALLS, help="over HTTP; 0: none")
+    parser.add_argument("--results", type=Path, help="keeps the figures of sizes between runs")
     parser.add_argument("--judge", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.judge:
         folder, out, *base_url = options.judge
         judge(Path(folder), Path(out), base_url[0] if base_url else None)
         return 0
-    sizes = options.sizes or list(QUICK if options.quick else SIZES)
+    sizes = list(QUICK if options.quick else SIZES) if options.sizes is None else options.sizes
     with tempfile.TemporaryDirectory(prefix="bench-ray-") as folder:
-        holds = [bench_sizes(Path(folder), sizes)]
+        holds = [bench_sizes(Path(folder), sizes, options.results)]
         if calls := min(options.calls, 200) if options.quick else options.calls:
             holds.append(bench_http(Path(folder), calls))
     if options.quick:

@@ -30,6 +30,7 @@ from judges.engine.answers import ANSWERS, JOURNAL, Place, remove_stale_journals
 from judges.engine.engine import open_endpoints
 from judges.ray.leases import Leases, Report, Totals
 from judges.ray.shuffle import (
+    CHUNKS_AT_ONCE,
     IMPORTED,
     JOURNALS_OF_A_TASK,
     SHARDS_OF_A_TASK,
@@ -344,8 +345,8 @@ class _Run:
             compute=ray.data.ActorPoolStrategy(
                 min_size=number if self.workers or gpus else 1,
                 max_size=number,
-                max_tasks_in_flight_per_actor=2,
-                max_concurrent_calls_per_actor=2,
+                max_tasks_in_flight_per_actor=CHUNKS_AT_ONCE,
+                max_concurrent_calls_per_actor=CHUNKS_AT_ONCE,
             ),
             num_cpus=CORES_OF_A_WORKER,
             num_gpus=1 if gpus else 0,

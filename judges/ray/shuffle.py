@@ -98,22 +98,31 @@ IMPORT_BYTES: Final = 32_000_000
 IMPORTED: Final = "imported"
 """The folder that says how far each segment of a reply cache was added."""
 
-CHUNK: Final = 512
+CHUNK: Final = 192
 SMALLEST_CHUNK: Final = 8
 CHUNKS_PER_WORKER: Final = 4
 """A chunk has a part of the calls that are left, as many as each worker has still so many of, so that at the
 end none waits long for a slow one.
 """
 
-ROUNDS_OF_A_CHUNK: Final = 4
-"""A chunk takes no longer than so many calls one after another: a worker ten times slower than the others has
-two of them, and the others the rest.
+CHUNKS_AT_ONCE: Final = 6
+"""That a worker has: while the last calls of one wait to be tried again, it has others to make. With eight
+workers, one of them ten times slower, 64 calls in flight and a tenth of them failing, six reach 0.95 of the
+ideal rate and four 0.89, in an event loop whose clock goes from event to event.
 """
+
+ROUNDS_OF_A_CHUNK: Final = 2
+"""A chunk takes no longer than so many calls one after another: a worker that is ten times slower than the
+others gets few of them.
+"""
+
+RENDERED: Final = 3 * CHUNK
+"""Calls that are rendered at once."""
 
 
 def chunks(missing: Mapping[int, int], workers: int, in_flight: int) -> Iterator[tuple[int, list[int]]]:
     """Calls of shards in chunks that become smaller towards the end: a shard, the first row of each chunk
-    and the row after the last one. What is rendered at once has `CHUNK` calls at most.
+    and the row after the last one. What is rendered at once has `RENDERED` calls at most.
     """
     left = sum(missing.values())
     most = min(CHUNK, max(SMALLEST_CHUNK, ROUNDS_OF_A_CHUNK * in_flight // workers))
@@ -122,7 +131,7 @@ def chunks(missing: Mapping[int, int], workers: int, in_flight: int) -> Iterator
         while cuts[-1] < calls:
             size = max(SMALLEST_CHUNK, min(most, left // (workers * CHUNKS_PER_WORKER)))
             stop = min(calls, cuts[-1] + size)
-            if stop - cuts[0] > CHUNK:
+            if stop - cuts[0] > RENDERED:
                 yield shard, cuts
                 cuts = cuts[-1:]
             left -= stop - cuts[-1]

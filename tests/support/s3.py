@@ -12,14 +12,20 @@ NEEDED = {"moto": "moto[s3]", "flask": "flask", "flask_cors": "flask-cors", "s3f
 """Modules, with what to install for them; `requirements-extras.txt` has them."""
 
 
+def lacking_packages() -> list[str]:
+    """What has to be installed, but where every test is required: then it is missed loudly."""
+    if os.environ.get("REQUIRE_EVERY_TEST"):
+        return []
+    return [package for module, package in NEEDED.items() if find_spec(module) is None]
+
+
 @contextmanager
 def s3_server() -> Iterator[str]:
     """The address of an empty bucket, ``s3://…``; credentials and endpoint are in the environment.
 
-    Skips where what it needs is not installed, but not where every test is required.
+    Skips the test where what it needs is not installed.
     """
-    lacking = [package for module, package in NEEDED.items() if find_spec(module) is None]
-    if lacking and not os.environ.get("REQUIRE_EVERY_TEST"):
+    if lacking := lacking_packages():
         pytest.skip(f"no S3 server: pip install {' '.join(lacking)}")
     import boto3
     from moto.server import ThreadedMotoServer

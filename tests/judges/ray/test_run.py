@@ -3,22 +3,29 @@
 import json
 import os
 import random
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from judges.__main__ import app
 from judges.cli.options import RunOptions
+from judges.engine.answers import Place
 from judges.run.runner import run_judge, run_local
 from judges.types import OptionsError
 from tests.support.judges import assert_prompts_are_there
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.process import LLMProcess
 from tests.support.llm_server.server import LLMServer
+from tests.support.s3 import lacking_packages, s3_server
 
 REPOSITORY = Path(__file__).parents[3]
 TIMEOUT_S = 600
@@ -30,7 +37,7 @@ IN_FLIGHT = 4
 
 @pytest.fixture(scope="module")
 def cluster():
-    """One for all tests of this module; required where every test is."""
+    """One for all tests of this module, with a bucket that it reaches; required where every test is."""
     if os.environ.get("REQUIRE_EVERY_TEST"):
         import ray
     else:
@@ -39,8 +46,8 @@ def cluster():
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("OPENAI_API_KEY", "none")
-        with _cluster(None, 2):
-            yield
+        with nullcontext() if lacking_packages() else s3_server() as bucket, _cluster(None, 2):
+            yield bucket
     assert not ray.is_initialized()
 
 
@@ -61,6 +68,12 @@ def locally(options: RunOptions, out: Path, retry=()):
 
 def predictions(out: Path) -> bytes:
     return (out / "predictions.jsonl").read_bytes()
+
+
+def json_lines(out: Path) -> list[dict]:
+    """What was predicted; tokens and costs are counted otherwise by another engine."""
+    names = ("trajectory_id", "success", "side_effect", "optimality", "reasoning", "state")
+    return [{name: row.get(name) for name in names} for row in map(json.loads, predictions(out).splitlines())]
 
 
 def run_facts(out: Path) -> dict:
@@ -91,6 +104,28 @@ def test_the_predictions_are_those_of_one_machine_which_pays_nothing_after(clust
     sums = run_facts(tmp_path / "ray")["totals"], run_facts(tmp_path / "here")["totals"]
     assert sums[0] == sums[1]
     assert not [*(tmp_path / "cache" / "answers" / "plans").rglob("*.parquet")]
+
+
+@pytest.mark.slow
+def test_the_command_of_the_page_on_scale_puts_its_answers_into_a_bucket(cluster, tmp_path, monkeypatch):
+    if cluster is None:
+        pytest.skip(f"no S3 server: pip install {' '.join(lacking_packages())}")
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^```bash\n(.*?)^```", (REPOSITORY / "docs" / "scale.md").read_text(), re.M | re.S)
+    _, module, package, *arguments = shlex.split(block)
+    assert (module, package) == ("-m", "judges")
+    with LLMServer() as server:
+        values = {"s3://BUCKET": cluster, "http://HOST:8000/v1": server.base_url}
+        for name, value in values.items():
+            arguments = [each.replace(name, value) for each in arguments]
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, done.output
+        assert server.counts.answers.total() == TEST_RUNS
+    assert predictions(tmp_path / "runs" / "simplified-axtree").count(b"\n") == TEST_RUNS
+    place = Place(f"{cluster}/answers")
+    left = {name.split("/")[0] for name in place.files()}
+    assert "answers" in left
+    assert not left & {"journal", "plans"}
 
 
 @pytest.mark.slow
@@ -136,6 +171,81 @@ def test_a_run_whose_calls_all_fail_writes_nothing_and_says_why(cluster, tmp_pat
         assert outcome.ended.how == "failing"
         assert "Incorrect API key" in outcome.ended.message
     assert (tmp_path / "ray" / "judgments.jsonl").read_bytes() == b""
+
+
+def engine_at(base_url: str):
+    """Stands for `vllm_processor`: rows as vLLM's stages of `ray.data.llm` take and give them, answered by a
+    server of the tests.
+    """
+
+    def ask(row: dict) -> dict:
+        import json
+        import urllib.error
+        import urllib.request
+
+        body = {"model": "m", "messages": list(row["messages"]), **row["sampling_params"]}
+        content = json.dumps(
+            body, separators=(",", ":"), ensure_ascii=False
+        ).encode()  # answers follow from it
+        request = urllib.request.Request(
+            f"{base_url}/chat/completions", content, {"content-type": "application/json"}
+        )
+        row = {**row, "generated_text": "", "num_input_tokens": 0, "num_generated_tokens": 0}
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
+                read = json.load(answer)
+        except urllib.error.HTTPError as error:
+            return {**row, "__inference_error__": error.read().decode()}
+        made = {"generated_text": read["choices"][0]["message"]["content"], "__inference_error__": ""}
+        usage = {"num_input_tokens": read["usage"]["prompt_tokens"], "num_generated_tokens": 1}
+        return {**row, **made, **usage}
+
+    def processor(model, gpus, has_pictures, preprocess, postprocess):
+        return lambda calls: (
+            calls.map(preprocess)
+            .map(ask)
+            .map(
+                lambda row: (
+                    row if row["__inference_error__"] else {**postprocess(row), "__inference_error__": ""}
+                )
+            )
+        )
+
+    return processor
+
+
+@pytest.mark.slow
+def test_on_gpus_of_the_cluster_rows_are_answered_as_calls_are_over_http(cluster, tmp_path, monkeypatch):
+    import ray
+
+    from judges.ray.run import run_on_ray
+
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0, "GPU": 1.0})
+    with LLMServer() as server:
+        options = options_of(server, tmp_path, provider="ray-data-llm", base_url=None, model="m")
+        outcome = run_on_ray(options, tmp_path / "ray", processor=engine_at(server.base_url))
+        assert (outcome.ended.how, outcome.judged) == ("finished", TEST_RUNS)
+        assert server.counts.answers.total() == TEST_RUNS
+        locally(options_of(server, tmp_path, model="m"), tmp_path / "here")
+    assert json_lines(tmp_path / "ray") == json_lines(tmp_path / "here")
+
+
+def test_without_a_gpu_in_the_cluster_it_is_said_how_the_model_is_asked_by_http(cluster, tmp_path):
+    options = RunOptions(
+        judge="simplified-axtree", split="dev", suite="sample", provider="ray-data-llm", model="m"
+    )
+    with pytest.raises(OptionsError, match="there is no GPU in the cluster") as raised:
+        on_ray(options, tmp_path / "out")
+    assert "--provider vllm --base-url http://HOST:8000/v1" in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_on_one_machine_it_is_said_that_the_provider_wants_a_cluster(tmp_path):
+    options = RunOptions(
+        judge="simplified-axtree", split="dev", suite="sample", provider="ray-data-llm", model="m"
+    )
+    with pytest.raises(OptionsError, match="add --engine ray"):
+        locally(replace(options, cache=tmp_path / "cache"), tmp_path / "out")
 
 
 def test_what_was_mistyped_is_found_before_a_cluster_is_started(tmp_path, monkeypatch):

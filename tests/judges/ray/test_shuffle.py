@@ -12,6 +12,7 @@ from judges.engine.answers import AnswerStore
 from judges.engine.cache import CallCache, answer_line, key_in, reply_in
 from judges.ray.shuffle import (
     CHUNK,
+    RENDERED,
     SMALLEST_CHUNK,
     Work,
     add_lines,
@@ -76,14 +77,14 @@ def test_an_answer_goes_to_every_shard_that_waits_for_it(work):
 )
 def test_chunks_cover_every_call_once_are_small_for_few_in_flight_and_end_small(calls, workers, in_flight):
     made = [*chunks(calls, workers, in_flight)]
-    assert all(cuts[-1] - cuts[0] <= CHUNK for _, cuts in made)
+    assert all(cuts[-1] - cuts[0] <= RENDERED for _, cuts in made)
     chunked = [(shard, start, stop) for shard, cuts in made for start, stop in pairwise(cuts)]
     for shard, number in calls.items():
         rows = [range(start, stop) for of, start, stop in chunked if of == shard]
         assert [row for each in rows for row in each] == [*range(number)]
     left = sum(calls.values())
     for _, start, stop in chunked:
-        assert 0 < stop - start <= max(SMALLEST_CHUNK, min(left, 4 * in_flight) // workers)
+        assert 0 < stop - start <= min(CHUNK, max(SMALLEST_CHUNK, min(left, 2 * in_flight) // workers))
         left -= stop - start
 
 
