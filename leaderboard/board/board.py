@@ -20,12 +20,13 @@ from leaderboard.board.rows import (
     ScoredRecord,
     canonical,
     has_label,
+    in_order,
     is_ranked_by_half,
     order_within,
     published_row,
     scored_row,
 )
-from leaderboard.board.ties import Ranker
+from leaderboard.board.ties import Changes, Ranker
 from leaderboard.paper.published import PublishedRow
 
 __all__ = ["STRICT", "Board", "BoardCache", "BoardRow", "JudgeInfo", "ScoredRecord", "make_board"]
@@ -183,6 +184,7 @@ class BoardCache:
     """By id what a row was made from."""
     judges: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     """The rows that were scored of each judge, by account and name."""
+    changes: Changes | None = None
 
     def update(
         self,
@@ -194,9 +196,8 @@ class BoardCache:
         if (self.version, self.labels_by_task) != (version, labels_by_task):
             self.__init__(version, labels_by_task)
         before, self.sources = self.sources, sources
-        changed = {
-            row_id for row_id in before.keys() | sources if before.get(row_id) is not sources.get(row_id)
-        }
+        changed = {row_id for row_id, source in sources.items() if before.get(row_id) is not source}
+        changed |= before.keys() - sources
         for row_id in [*changed]:
             for each in (before.get(row_id), sources.get(row_id)):
                 if isinstance(each, ScoredRecord):
@@ -220,10 +221,13 @@ class BoardCache:
                 rows[row_id] = published_row(source)
             elif isinstance(source, BoardRow):
                 rows[row_id] = replace(source)
+        gone, new = (
+            [order_within(known[row_id], "success", "precision") for row_id in changed & known.keys()]
+            for known in (self.rows, rows)
+        )
+        self.order = in_order(self.order, gone, new)
+        self.changes = (self.rows, changed)
         self.rows, self.data = rows, RankingData(counts, labels_by_task, hidden)
-        self.order = [each for each in self.order if each[-1] not in changed]
-        self.order += [order_within(rows[row_id], "success", "precision") for row_id in changed & rows.keys()]
-        self.order.sort()
 
 
 def make_board(
@@ -249,7 +253,7 @@ def make_board(
     sources |= {row.row_id: row for row in published} | {row.id: row for row in references}
     (cache := cache or BoardCache()).update(sources, label_version, labels_by_task or {})
     rows, data, ranker = cache.rows, cache.data, cache.ranker
-    ranks = {label: ranker.ranks(rows, label, "precision", data) for label in LABELS}
+    ranks = {label: ranker.ranks(rows, label, "precision", data, cache.changes) for label in LABELS}
     order = cache.order
     if data.hidden:  # where a row stands by a half that is not shown follows from the others
         by_place = (

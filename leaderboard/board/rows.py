@@ -6,11 +6,12 @@ printed figures: their intervals are approximate.
 
 import json
 import re
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from math import inf, nan
-from typing import Any, Final, overload
+from typing import Any, Final, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -21,6 +22,7 @@ from leaderboard.paper.published import SPLIT_TITLES, PublishedRow, published_la
 from leaderboard.paper.published_files import INFERRED
 from leaderboard.report import complete_labels
 
+T = TypeVar("T", bound=tuple)
 STRICT: Final = "strict: no verdict counts as no"
 """The protocol of rows that are scored here."""
 
@@ -266,6 +268,24 @@ def order_within(row: BoardRow, label: str, metric: str, rank: Rank | None = Non
     first = (rank.place if rank else inf) if metric == "precision" and is_ranked_by_half(row, label) else 0
     figures_order = ranking_order(row, found.get("overall") or {}, metric)
     return (row.provenance == "reference", not row.is_comparable, first, *figures_order)
+
+
+def in_order(ordered: list[T], gone: Sequence[T], new: Sequence[T]) -> list[T]:
+    """A sorted list of different tuples without some of them and with others."""
+    found = ordered.copy()
+    for each in gone:
+        del found[bisect_left(found, each)]
+    if len(new) > _FEW:
+        found += new
+        found.sort()
+    else:
+        for each in new:
+            insort(found, each)
+    return found
+
+
+_FEW: Final = 64
+"""So many are put in their places faster than all are sorted."""
 
 
 def canonical(value: Any) -> bytes:

@@ -13,12 +13,11 @@ to whole multiples of 2**-20, so that sums of their products are exact in float6
 """
 
 import threading
-from collections.abc import Collection, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Set
 from functools import lru_cache
 from math import erf, inf, sqrt
-from operator import itemgetter
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
@@ -31,7 +30,7 @@ from leaderboard.board.ranks import (
     numbers_of,
     rank_contenders,
 )
-from leaderboard.board.rows import BoardRow, is_rankable, judge_of, ranking_order
+from leaderboard.board.rows import BoardRow, in_order, is_rankable, judge_of, ranking_order
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES, NORMAL_QUANTILE
 
 TESTED_TOGETHER: Final = 128
@@ -75,63 +74,51 @@ class KeptRanks:
     """The ranks of one label by one metric, carried over from board to board."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[Any, Any, Contender | None]] = {}
-        """By row id its CELL, its counts, and what was made of them, which larger boards keep in arrays."""
+        self._found: dict[str, Contender | None] = {}
+        """By row id what larger boards keep in arrays."""
         self._pairs: _Pairs | None = None
         self._last: tuple[list[str], np.ndarray] = ([], np.zeros((0, 3), dtype=np.int64))
 
     def ranks(
-        self, cells: Mapping[str, Mapping[str, Any]], label: str, metric: str, data: RankingData
+        self,
+        cells: Mapping[str, Mapping[str, Any]],
+        label: str,
+        metric: str,
+        data: RankingData,
+        changed: Iterable[str] = (),
     ) -> np.ndarray:
-        """Place, low and high of each row, in the order of ``cells``: best first, as `rank_contenders`."""
+        """Place, low and high of each row, in the order of ``cells``: best first, as `rank_contenders`.
+
+        ``changed`` are rows that have other figures than the last time; new ones need not be named.
+        """
         is_large = len(cells) > TESTED_TOGETHER
         if is_large != (self._pairs is not None):
             self._found, self._pairs = {}, _Pairs() if is_large else None
-        changed = self._forget_changed(cells, label, data)
-        if not changed and self._last[0] == [*cells]:
+        for name in (*(self._found.keys() - cells), *changed):
+            self._found.pop(name, None)
+        new = cells.keys() - self._found
+        if not new and self._last[0] == [*cells]:
             return self._last[1]
-        self._last = [*cells], self._ranks(cells, changed, label, metric, data)
+        self._last = [*cells], self._ranks(cells, new, label, metric, data)
         return self._last[1]
 
     def _ranks(
         self,
         cells: Mapping[str, Mapping[str, Any]],
-        changed: Collection[str],
+        new: Iterable[str],
         label: str,
         metric: str,
         data: RankingData,
     ) -> np.ndarray:
         size = N_RESAMPLES if self._pairs is None else RESAMPLES
-        drawn = contenders_of({name: cells[name] for name in changed}, label, metric, data, size)
-        new = dict(zip(changed, drawn, strict=True))
-        for name, contender in new.items():
-            kept = contender if self._pairs is None else None
-            self._found[name] = (cells[name], _counts(data, name, label), kept)
+        of_new = {name: cells[name] for name in new}
+        contenders = dict(zip(of_new, contenders_of(of_new, label, metric, data, size), strict=True))
         if self._pairs is None:
-            return rank_contenders([self._found[name][2] for name in cells])
-        self._pairs.update(new, cells.keys())
+            self._found |= contenders
+            return rank_contenders([self._found[name] for name in cells])
+        self._found |= dict.fromkeys(contenders)
+        self._pairs.update(contenders, cells.keys())
         return numbers_of(*self._pairs.numbers(cells))
-
-    def _forget_changed(
-        self, cells: Mapping[str, Mapping[str, Any]], label: str, data: RankingData
-    ) -> list[str]:
-        """The rows whose figures are not those of the last time. What was made of records is not made again,
-        so that the same figures are the same object."""
-        for name in self._found.keys() - cells.keys():
-            del self._found[name]
-        changed = []
-        for name, cell in cells.items():
-            known = self._found.get(name)
-            if known is None or known[0] is not cell or known[1] is not _counts(data, name, label):
-                changed.append(name)
-        return changed
-
-
-_NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-def _counts(data: RankingData, name: str, label: str) -> Any:
-    return data.counts_by_task.get(name, _NO_COUNTS).get(label)
 
 
 class _Pairs:
@@ -146,9 +133,9 @@ class _Pairs:
         self._errors = np.zeros((0, RESAMPLES), dtype=np.float32)  # whole numbers: multiples of 2**-20
         self._better, self._worse = (np.zeros(0, dtype=np.int64) for _ in range(2))
 
-    def update(self, new: Mapping[str, Contender], wanted: Collection[str]) -> None:
+    def update(self, new: Mapping[str, Contender], wanted: Set[str]) -> None:
         """Take rows in and out, so that ``wanted`` are there; ``new`` are the ones that came or changed."""
-        gone = [name for name in self._names if name not in wanted or name in new]
+        gone = (self._place.keys() - wanted) | (self._place.keys() & new.keys())
         critical = critical_value(1 << (len(wanted) - 1).bit_length())
         one_by_one = critical == self._critical and len(gone) + len(new) <= _MOST_CHANGES
         self._critical = critical
@@ -162,7 +149,7 @@ class _Pairs:
 
     def numbers(self, names: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
         """Of each row, how many are separated above it, and how many below it."""
-        places = np.fromiter((self._place[name] for name in names), dtype=np.int64, count=len(names))
+        places = np.fromiter(map(self._place.__getitem__, names), dtype=np.int64, count=len(names))
         return self._better[places], self._worse[places]
 
     def _add(self, name: str, contender: Contender, count: bool) -> None:
@@ -262,49 +249,73 @@ class _Pairs:
         return found
 
 
+Changes = tuple[Mapping[str, BoardRow], set[str]]
+"""The rows of the board before, and the ids of those that came, went or changed since."""
+
+
+class _Entry(NamedTuple):
+    """A row that may be ranked: where it stands, ending with its id; its judge; the CELL that ranks it."""
+
+    order: tuple
+    judge: tuple[str, str]
+    cell: Mapping[str, Any]
+
+
 class _BestRows:
     """The rows that may be ranked by one label and metric, best first, and the best one of each judge."""
 
     def __init__(self, label: str, metric: str) -> None:
         self._label, self._metric = label, metric
         self._rows: Mapping[str, BoardRow] = {}
-        self._ordered: list[tuple[tuple, tuple[str, str], Mapping[str, Any]]] = []
-        """Where each row stands, ending with its id; its judge; and the CELL that it is ranked by."""
+        self._entries: dict[str, _Entry] = {}
+        self._judges: dict[tuple[str, str], set[str]] = {}
+        self._best_of: dict[tuple[str, str], _Entry] = {}
+        self._best: list[_Entry] = []
 
     def update(
-        self, rows: Mapping[str, BoardRow], hidden: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
-        """Of the best row of each judge, best first, the CELL by row id; and those whose metric is undefined.
+        self, rows: Mapping[str, BoardRow], changes: Changes | None, hidden: Mapping[str, Any]
+    ) -> set[str]:
+        """Take the rows in place of those of the last time; the ids of those that came, went or changed."""
+        if changes is not None and changes[0] is self._rows:
+            changed = changes[1]
+        else:
+            changed = {row_id for row_id, row in rows.items() if self._rows.get(row_id) is not row}
+            changed |= self._rows.keys() - rows
+        self._rows, judges = rows, set()
+        for row_id in changed:
+            if (before := self._entries.pop(row_id, None)) is not None:
+                self._judges[before.judge].discard(row_id)
+                judges.add(before.judge)
+            if row_id in rows and (entry := self._place(rows[row_id], hidden)) is not None:
+                self._entries[row_id] = entry
+                self._judges.setdefault(entry.judge, set()).add(row_id)
+                judges.add(entry.judge)
+        gone, new = [], []
+        for judge in judges:
+            before = self._best_of.pop(judge, None)
+            found = min((self._entries[row_id] for row_id in self._judges[judge]), default=None)
+            if found is not None:
+                self._best_of[judge] = found
+            if found is not before:
+                gone += [before] * (before is not None)
+                new += [found] * (found is not None)
+        self._best = in_order(self._best, gone, new)
+        return changed
 
-        Only rows that came, or are others than the last time, are looked at.
-        """
-        gone = {row_id for row_id, row in self._rows.items() if rows.get(row_id) is not row}
-        new = [row for row_id, row in rows.items() if self._rows.get(row_id) is not row]
-        if gone or new:
-            self._ordered = [each for each in self._ordered if each[0][-1] not in gone]
-            self._ordered += [found for row in new if (found := self._place(row, hidden)) is not None]
-            self._ordered.sort(key=itemgetter(0))
-            self._rows = rows
-        judges: set[tuple[str, str]] = set()
-        cells, undefined = {}, []
-        for order, judge, cell in self._ordered:
-            if judge in judges:
-                continue
-            judges.add(judge)
-            if order[0] == inf:
-                undefined.append(order[-1])
-            else:
-                cells[order[-1]] = cell
-        return cells, undefined
+    def best(self) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+        """Of the best rows of judges, best first, the CELL by row id; and those whose metric is undefined."""
+        n = bisect_left(self._best, ((inf,),))
+        cells = {entry.order[-1]: entry.cell for entry in self._best[:n]}
+        return cells, [entry.order[-1] for entry in self._best[n:]]
 
-    def _place(self, row: BoardRow, hidden: Mapping[str, Mapping[str, Any]]):
+    def _place(self, row: BoardRow, hidden: Mapping[str, Mapping[str, Any]]) -> _Entry | None:
         """None for a row without the label, one that may not be ranked, and one of a half that is not shown
         where the metric is another than precision: each rank would tell more of that half."""
         found = row.labels.get(self._label)
         if not found or not is_rankable(row) or (self._metric != "precision" and "ranked_by" in found):
             return None
         cell = hidden[row.id].get(self._label) if row.id in hidden else found.get("overall")
-        return ranking_order(row, cell or {}, self._metric), judge_of(row), cell or {}
+        return _Entry(ranking_order(row, cell or {}, self._metric), judge_of(row), cell or {})
 
 
 class Ranker:
@@ -315,7 +326,14 @@ class Ranker:
         self._kept: LRUCache[tuple[str, str], tuple[threading.Lock, _BestRows, KeptRanks]]
         self._kept = LRUCache(_RANKINGS_KEPT)
 
-    def ranks(self, rows: Mapping[str, BoardRow], label: str, metric: str, data: RankingData) -> Ranks:
+    def ranks(
+        self,
+        rows: Mapping[str, BoardRow],
+        label: str,
+        metric: str,
+        data: RankingData,
+        changes: Changes | None = None,
+    ) -> Ranks:
         """The ranks of the rows, by id and without ranks of their own, that stand for their judges.
 
         None where the metric is undefined. ``rows`` is not to be changed: it is looked at the next time.
@@ -325,5 +343,11 @@ class Ranker:
                 self._kept[label, metric] = (threading.Lock(), _BestRows(label, metric), KeptRanks())
             lock, best, kept = self._kept[label, metric]
         with lock:
-            cells, undefined = best.update(rows, data.hidden)
-            return Ranks([*cells], kept.ranks(cells, label, metric, data), undefined)
+            try:
+                changed = best.update(rows, changes, data.hidden)
+                cells, undefined = best.best()
+                return Ranks([*cells], kept.ranks(cells, label, metric, data, changed), undefined)
+            except BaseException:
+                with self._lock:
+                    self._kept.pop((label, metric), None)  # one may have seen what the other has not
+                raise
