@@ -2,18 +2,17 @@
 
 `ShardFacts` takes of a shard a row a trajectory: its id and a few short hashes, never a text, a label or an
 image. In `Facts` the rows of all shards meet, in a temporary database on disk and sorted by id, so that
-memory grows with the number of tasks only.
+memory does not grow with them.
 """
 
 import json
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from core.ids import TrajectoryId, reading_key
 from core.suite import OFFICIAL, Suite, Trajectory
@@ -148,13 +147,10 @@ class Facts:
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("")  # a file of its own that goes when it is closed
-        self._database.execute(
-            "CREATE TABLE facts (shard, configuration, split, id, key, has_parts, rest, ends)"
-        )
+        self._database.executescript(_TABLES)
         self._shards: list[Shard] = []
         self.configurations: set[str] = set()
         """Those that have rows with a trajectory's id."""
-        self.task_splits: dict[tuple[str, str], set[str]] = defaultdict(set)
 
     def __enter__(self) -> "Facts":
         return self
@@ -164,8 +160,7 @@ class Facts:
 
     def add(self, shard: Shard, found: Mapping[str, Any]) -> None:
         """Add what a shard says: `ShardFacts.as_json`."""
-        for benchmark, task, split in found["tasks"]:
-            self.task_splits[benchmark, task].add(split)
+        self.count("seen", found["tasks"])
         place = (len(self._shards), shard.configuration, shard.split)
         self._database.executemany(
             "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ((*place, *row) for row in found["rows"])
@@ -217,6 +212,54 @@ class Facts:
         """Whether the default configuration has the trajectory, in any split."""
         question = "SELECT 1 FROM facts WHERE id = ? AND configuration = 'trajectories' LIMIT 1"
         return self._database.execute(question, (trajectory_id,)).fetchone() is not None
+
+    def count(self, what: "TaskCount", tasks: Iterable[tuple[str, str, str]]) -> None:
+        """Count a run of each benchmark, task and split."""
+        self._database.executemany(
+            f"INSERT INTO tasks (benchmark, task, split, {what}) VALUES (?, ?, ?, 1) "
+            f"ON CONFLICT DO UPDATE SET {what} = {what} + 1",
+            tasks,
+        )
+
+    def tasks_in_both_splits(self) -> Iterator[str]:
+        query = "SELECT task FROM tasks WHERE seen GROUP BY benchmark, task HAVING count(*) > 1"
+        return (task for (task,) in self._database.execute(f"{query} ORDER BY benchmark, task"))
+
+    def runs_of_tasks(self) -> Iterator[tuple[str, str, int, int, int]]:
+        """Of each task and split how many runs are too many, missing, and missing as was allowed."""
+        return self._database.execute(
+            f"SELECT task, split, found - expected, {_LACKING} - {_ALLOWED_MISSING}, {_ALLOWED_MISSING} "
+            "FROM tasks ORDER BY benchmark, task, split"
+        )
+
+    def totals(self, number: str) -> tuple[Counter[str], Counter[str]]:
+        """The sums of an expression over the tasks, by split and by split and benchmark; by split how many
+        tasks it is positive of.
+        """
+        sums: Counter[str] = Counter()
+        tasks: Counter[str] = Counter()
+        for split, benchmark, total, count in self._database.execute(
+            f"SELECT split, benchmark, sum({number}), count(*) FROM tasks WHERE {number} > 0 "
+            "GROUP BY split, benchmark"
+        ):
+            sums[split] += total
+            sums[f"{split} {benchmark}"] += total
+            tasks[split] += count
+        return sums, tasks
+
+
+TaskCount = Literal["seen", "found", "expected", "allowed"]
+"""Runs of a task in any configuration or row of `tasks`, in the default one, in the suite, and of these those
+that may be missing."""
+
+_TABLES: Final = """
+CREATE TABLE facts (shard, configuration, split, id, key, has_parts, rest, ends);
+CREATE TABLE tasks (benchmark, task, split, seen DEFAULT 0, found DEFAULT 0, expected DEFAULT 0,
+    allowed DEFAULT 0, PRIMARY KEY (benchmark, task, split)) WITHOUT ROWID;
+"""
+
+_LACKING: Final = "max(expected - found, 0)"
+_ALLOWED_MISSING: Final = f"min({_LACKING}, allowed)"
 
 
 def _join(ends: dict[str, Any], more: dict[str, Any]) -> None:
@@ -273,7 +316,6 @@ def check_agreement(
     ``allowed`` are trajectories of the suite that may be missing.
     """
     facts.check_duplicates(findings)
-    found: RunsOfTask = Counter()
     for trajectory_id, places, ends in facts.trajectories():
         name = TrajectoryId.parse(trajectory_id)
         for what in disagreements(ends):
@@ -282,23 +324,24 @@ def check_agreement(
             for split in SPLITS:
                 if ((configuration, split) in places) != (("trajectories", split) in places):
                     findings.add("configurations_disagree", f"data/{configuration}/{split}", trajectory_id)
-        facts.task_splits[name.benchmark, name.task].update(split for _, split in places)
-        found.update((name.benchmark, name.task, split) for c, split in places if c == "trajectories")
+        task = name.benchmark, name.task
+        facts.count("seen", ((*task, split) for _, split in places))
+        facts.count("found", ((*task, split) for c, split in places if c == "trajectories"))
         if suite is not None and not is_blind:
             _check_against_suite(trajectory_id, places, suite, findings)
-    for (_, task), splits in sorted(facts.task_splits.items()):
-        if len(splits) > 1:
-            findings.add("task_in_both_splits", "data", task)
+    for task in facts.tasks_in_both_splits():
+        findings.add("task_in_both_splits", "data", task)
     if suite is None:
         findings.add("suite_unknown", "manifest.json")
         return
-    runs = _Runs.of(found, suite, allowed)
+    facts.count("expected", ((t.benchmark, t.task, t.split) for t in suite.trajectories))
+    facts.count("allowed", ((t.benchmark, t.task, t.split) for t in allowed))
     if is_blind:
-        _check_blind_runs(runs, findings)
+        _check_blind_runs(facts, findings)
     else:
         _check_complete(facts, suite, allowed, findings)
     if suite.name == OFFICIAL:
-        _check_published_counts(runs, findings)
+        _check_published_counts(facts, findings)
 
 
 def _check_against_suite(
@@ -312,35 +355,16 @@ def _check_against_suite(
             findings.add("wrong_split", f"data/{configuration}/{split}", trajectory_id)
 
 
-RunsOfTask = Counter[tuple[str, str, str]]
-"""How many runs there are of each benchmark, task and split."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """Runs of each task: in the suite, in the folder, and those that are missing as was allowed."""
-
-    expected: RunsOfTask
-    found: RunsOfTask
-    allowed_missing: RunsOfTask
-
-    @classmethod
-    def of(cls, found: RunsOfTask, suite: Suite, allowed: Collection[Trajectory]) -> "_Runs":
-        expected = Counter((t.benchmark, t.task, t.split) for t in suite.trajectories)
-        may_be_missing = Counter((t.benchmark, t.task, t.split) for t in allowed)
-        return cls(expected, found, (expected - found) & may_be_missing)
-
-
-def _check_blind_runs(runs: _Runs, findings: Findings) -> None:
+def _check_blind_runs(facts: Facts, findings: Findings) -> None:
     """Blind ids name no trajectory of the suite; but every task has as many runs as the suite says."""
-    missing = runs.expected - runs.found - runs.allowed_missing
-    for code, counts, what in (
-        ("not_in_suite", runs.found - runs.expected, "runs too many"),
-        ("missing_trajectory", missing, "runs"),
-        ("allowed_missing", runs.allowed_missing, "runs"),
-    ):
-        for (_, task, split), number in sorted(counts.items()):
-            findings.add(code, f"data/trajectories/{split}", f"{task}: {number} {what}", number)
+    for task, split, too_many, missing, allowed_missing in facts.runs_of_tasks():
+        for code, number, what in (
+            ("not_in_suite", too_many, "runs too many"),
+            ("missing_trajectory", missing, "runs"),
+            ("allowed_missing", allowed_missing, "runs"),
+        ):
+            if number > 0:
+                findings.add(code, f"data/trajectories/{split}", f"{task}: {number} {what}", number)
 
 
 def _check_complete(facts: Facts, suite: Suite, allowed: Collection[Trajectory], findings: Findings) -> None:
@@ -350,24 +374,15 @@ def _check_complete(facts: Facts, suite: Suite, allowed: Collection[Trajectory],
             findings.add(code, "data/trajectories", trajectory.trajectory_id)
 
 
-def _check_published_counts(runs: _Runs, findings: Findings) -> None:
+def _check_published_counts(facts: Facts, findings: Findings) -> None:
     """The official suite has the published numbers, less what is missing as was allowed."""
-    found, tasks = _counts(runs.found)
-    missing, _ = _counts(runs.allowed_missing)
-    _, tasks_left = _counts(runs.expected - runs.allowed_missing)
-    _, all_tasks = _counts(runs.expected)
+    found, tasks = facts.totals("found")
+    missing, _ = facts.totals(_ALLOWED_MISSING)
+    _, tasks_left = facts.totals(f"(expected - {_ALLOWED_MISSING})")
+    _, all_tasks = facts.totals("expected")
     for what, published in PUBLISHED_COUNTS.items():
         if found[what] != (expected := published - missing[what]):
             findings.add("counts", "data/trajectories", f"{what}: {found[what]} trajectories, not {expected}")
     for split, published in PUBLISHED_TASKS.items():
         if tasks[split] != (expected := published - all_tasks[split] + tasks_left[split]):
             findings.add("counts", "data/trajectories", f"{split}: {tasks[split]} tasks, not {expected}")
-
-
-def _counts(runs: RunsOfTask) -> tuple[Counter[str], Counter[str]]:
-    """Trajectories by split and by split and benchmark; tasks by split."""
-    trajectories: Counter[str] = Counter()
-    for (benchmark, _, split), number in runs.items():
-        trajectories[split] += number
-        trajectories[f"{split} {benchmark}"] += number
-    return trajectories, Counter(split for _, _, split in runs)
