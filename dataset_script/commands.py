@@ -401,9 +401,9 @@ def new_suite(
         with stopped_like_ctrl_c(), progress_bar(stays=False) as progress:
             runs = open_source(source, tuple(allow_class or ()))
             found = find_runs(runs, workers or default_workers(), progress)
-        if not found.runs:
+        if not found.count():
             raise SelectionError(f"{source}: no run in it can be used")
-        texts = suite_texts(found.runs, SplitChoice(dev_share, seed, always_dev), title, known)
+        texts = suite_texts(found, SplitChoice(dev_share, seed, always_dev), title, known)
         write_new(out, texts)
         made = suite_report(out, found)
     except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:

@@ -9,22 +9,25 @@ never over anything; its ``suite.toml`` hides the labels and says what each rule
 import fcntl
 import hashlib
 import json
+import pickle
 import re
 import secrets
 import shutil
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain, groupby
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from core.console import Progress, no_progress
 from core.files import atomic_write, csv_text
 from core.ids import TrajectoryId, reading_key, task_key
 from core.predictions.findings import Finding
 from core.suite import Suite, SuiteError, SuiteRules, load_suite, shipped_suites
-from core.suites.profile import OPTIONAL_PAGES, read_profile
+from core.suites.profile import read_profile, render_suite_toml
+from core.vocabulary import SPLITS
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.output import code_version
 from dataset_script.build.parts import Workers, guarded
@@ -39,7 +42,7 @@ from dataset_script.sources.base import (
     id_part,
 )
 from dataset_script.sources.published import PublishedDataset
-from dataset_script.task_selection import MetadataTask, split_by_share
+from dataset_script.task_selection import MetadataTask, draw_dev_tasks, iterate_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,68 @@ class UsableRun:
     goal: str
 
 
-@dataclass(frozen=True, slots=True)
 class FoundRuns:
-    """What a source gives, by id, and by name what it does not give, with the reason."""
+    """What a source gives, in a temporary database on disk; and by name what it does not, with the reason."""
 
-    runs: tuple[UsableRun, ...]
-    left_out: tuple[Finding, ...]
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.executescript(_TABLES)
+        self.left_out: list[Finding] = []
+
+    def close(self) -> None:
+        self._database.close()
+
+    def add_files(self, files: Iterable[SourceFile]) -> None:
+        rows = ((*map(_packed, (reading_key(f.trajectory_id), f.name)), pickle.dumps(f)) for f in files)
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO files VALUES (?, ?, ?)", rows)
+        self._database.execute("COMMIT")
+
+    def candidates(self, source: TrajectorySource) -> Iterator["_Candidate"]:
+        """The files of each trajectory, in the order in which the source lists their first ones."""
+        of_key = "SELECT file FROM files WHERE key = ? ORDER BY name"
+        grouped = self._database.execute(
+            "SELECT min(rowid) AS place, key FROM files GROUP BY key ORDER BY place"
+        )
+        for place, key in grouped:
+            files = self._database.execute(of_key, (key,))
+            yield _Candidate(place, source, tuple(pickle.loads(file) for (file,) in files))
+
+    def add(self, run: UsableRun) -> None:
+        parts = TrajectoryId.parse(run.trajectory_id)
+        row = (run.trajectory_id, parts.benchmark, parts.task, run.goal)
+        self._database.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", tuple(map(_packed, row)))
+
+    def rows(self, columns: str, order: str) -> Iterator[tuple[str, ...]]:
+        """Columns of the runs: id, benchmark, task, goal."""
+        for row in self._database.execute(f"SELECT {columns} FROM runs ORDER BY {order}"):
+            yield tuple(cell.decode("utf-8", "surrogatepass") for cell in row)
+
+    def count(self, condition: str = "TRUE") -> int:
+        """How many candidates there are, or runs that meet a condition."""
+        return self._database.execute(f"SELECT count(*) FROM runs WHERE {condition}").fetchone()[0]
+
+    def number_of_candidates(self) -> int:
+        return self._database.execute("SELECT count(DISTINCT key) FROM files").fetchone()[0]
+
+
+_TABLES: Final = """
+CREATE TABLE files (key, name, file);
+CREATE INDEX files_by_key ON files (key, name);
+CREATE TABLE runs (id PRIMARY KEY, benchmark, task, goal) WITHOUT ROWID;
+"""
+
+
+def _packed(text: str) -> bytes:
+    """As SQLite takes it: names of files may have halves of characters. In the order of the text."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """The files of one trajectory, to be read until one can be used."""
+    """The files of one trajectory, to be read until one can be used, and its place in the source."""
 
+    place: int
     source: TrajectorySource
     files: tuple[SourceFile, ...]
 
@@ -72,23 +125,23 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
     Several files of one trajectory, in any spelling, are one; the first by name that can be used counts.
     Raises SourceError, and WorkerError when a process was killed.
     """
-    groups: dict[str, list[SourceFile]] = defaultdict(list)
     listing = source.list()
-    for file in listing.files:
-        groups[reading_key(file.trajectory_id)].append(file)
-    candidates = [_Candidate(source, tuple(sorted(group, key=lambda f: f.name))) for group in groups.values()]
-    count = 0
-
-    def done(candidate: _Candidate) -> None:
-        nonlocal count
-        count += 1
-        progress(count, len(candidates), candidate.files[0].name)
-
+    found = FoundRuns()
+    found.add_files(listing.files)
+    total = found.number_of_candidates()
+    problems: list[tuple[int, Sequence[Finding]]] = []
     with Workers(workers) as pool:
-        found = pool.run_all(_usable_run, candidates, [0] * len(candidates), done)
-    runs = sorted((run for run, _ in found if run is not None), key=lambda run: run.trajectory_id)
-    links = [finding("link_out", name) for name in listing.links_out]
-    return FoundRuns(tuple(runs), (*links, *(finding for _, left_out in found for finding in left_out)))
+        tasks = ((candidate, 0) for candidate in found.candidates(source))
+        for count, (candidate, (run, left_out)) in enumerate(pool.run_each(_usable_run, tasks), start=1):
+            progress(count, total, candidate.files[0].name)
+            if run is not None:
+                found.add(run)
+            if left_out:
+                problems.append((candidate.place, left_out))
+    found.left_out += [finding("link_out", name) for name in listing.links_out]
+    for _, left_out in sorted(problems, key=lambda problem: problem[0]):
+        found.left_out += left_out
+    return found
 
 
 def _usable_run(candidate: _Candidate) -> tuple[UsableRun | None, Sequence[Finding]]:
@@ -107,103 +160,10 @@ def _usable_run(candidate: _Candidate) -> tuple[UsableRun | None, Sequence[Findi
     return None, left_out
 
 
-COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "files_a_day": "Test files of an account that are scored in 24 hours, over all its judges.",
-        "files_a_year": "The same in 365 days, over all versions of the labels.",
-        "accounts_a_year": "What all accounts together are shown in 365 days: at most what so many may at\n"
-        "# their limits; beyond it files are refused, with the day from which they are taken again.",
-        "account_age_days": "How many days old an account has to be before it submits to test.",
-        "age_exempt": 'Accounts that need not be that old, such as ["ada", "bob"].',
-        "private_noise": "Noise on the true positives that a submitter sees: its standard deviation.\n"
-        "# With few test trajectories it hides the differences between judges; 0 shows exact figures,\n"
-        "# and with them whoever submits often enough can work test labels out.",
-        "public_noise": "The same on the overall figures of public rows.",
-        "public_rows_a_year": "Rows that an account may make public in 365 days.",
-        "round_days": "Public rows appear together, every so many days.",
-        "fewest_positives": "A file that calls fewer test trajectories successful waits for a maintainer:\n"
-        "# a tenth of them, and 30 where they are many.",
-        "ranking_half": "true: rank by a fixed hidden half of the tasks and show figures of the other half,\n"
-        "# so that no figure helps anybody to a better rank; intervals widen by a factor of 1.4.",
-    }
-)
-"""What each rule says, as comments of TOML; a line that follows brings its own ``#``."""
-
-PAGE_COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "compare": "Two or more judges side by side.",
-        "rates": "How often agents succeed, by experts and by judges.",
-        "trajectories": "Goals, steps and screenshots; errors and disputes need it.",
-        "errors": "A judge's errors, read and tagged.",
-        "labels": "The label versions; disputes need it.",
-        "disputes": "Where readers report a wrong label.",
-        "paper": "The result tables of the paper behind this software: not about your suite.",
-        "submit": "The page that takes files; the REST API and the MCP server take them without it too.",
-    }
-)
-"""What each page that can be switched is for, as comments of TOML."""
-
-_PROFILE: Final = """# What the suite is called on every page, card and answer.
-title = {title}
-
-# A paragraph for the About page and the cards, and BibTeX that says how to cite the suite.
-# description = "Runs of four agents on the sites of our lab."
-# citation = '''
-# @misc{{ours2026, title = {{...}}, author = {{...}}, year = {{2026}}}}
-# '''
-
-"""
-
-_LINKS: Final = """
-# Links at the foot of every page: names of your choice, addresses with https:// or mailto:.
-[links]
-# data = "https://huggingface.co/datasets/OWNER/NAME"
-# code = "https://github.com/OWNER/NAME"
-# contact = "mailto:ada@example.org"
-
-# Pages of the Space: one that is false is not served, and nothing leads to it.
-[pages]
-"""
-
-_HEAD: Final = """# "private": the test labels are hidden; figures are shown with noise,
-# and public rows appear in rounds.
-# "public": anyone can have them anyway, and every figure is shown as it is.
-labels = "private"
-"""
-
-_RULES: Final = """
-# Every rule there is, as suggested for this suite.
-[rules]
-"""
-
-
 def suggested_rules(test_trajectories: int) -> SuiteRules:
     """The defaults; on a small test split fewer positive verdicts do, or an honest judge would be held."""
     fewest = min(SuiteRules().fewest_positives, max(1, test_trajectories // 10))
     return SuiteRules(fewest_positives=fewest)
-
-
-def render_suite_toml(made: str, title: str, rules: SuiteRules) -> str:
-    """The file's text; ``made`` is a line that says how the suite came about."""
-    pages = [f"# {PAGE_COMMENTS[name]}\n{name} = {_toml(is_on)}\n" for name, is_on in OPTIONAL_PAGES.items()]
-    parts = [
-        f"# {COMMENTS[field.name]}\n{field.name} = {_toml(getattr(rules, field.name))}\n"
-        for field in fields(SuiteRules)
-    ]
-    profile = _PROFILE.format(title=_toml(title))
-    return "".join([f"# {made}\n\n", profile, _HEAD, _LINKS, *pages, _RULES, *parts])
-
-
-def _toml(value: Any) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case str():  # JSON escapes what TOML wants escaped
-            return json.dumps(value, ensure_ascii=False)
-        case tuple():
-            return f"[{', '.join(map(_toml, value))}]"
-        case _:
-            return repr(value)
 
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
@@ -222,28 +182,40 @@ class SplitChoice:
 
 
 def suite_texts(
-    runs: Sequence[UsableRun], choice: SplitChoice, title: str, metadata: Iterable[MetadataTask] = ()
-) -> dict[str, str]:
-    """The files of the suite by name: trajectories.csv, suite.toml and, where something is known, tasks.csv.
+    found: FoundRuns, choice: SplitChoice, title: str, metadata: Iterable[MetadataTask] = ()
+) -> dict[str, Iterable[str]]:
+    """The files of the suite by name, each in pieces: trajectories.csv, suite.toml and, where something is
+    known, tasks.csv.
 
     Same runs, choice, title and metadata: same texts. Raises SelectionError when they cannot be split.
     """
-    splits = split_by_share(
-        [run.trajectory_id for run in runs], choice.dev_share, choice.seed, choice.always_dev
-    )
-    ids = [(run.trajectory_id, split) for run, split in zip(runs, splits, strict=True)]
+
+    def tasks() -> Iterator[tuple[str, str]]:
+        return (task for task, _ in groupby(found.rows("benchmark, task", "benchmark, task")))
+
+    dev = draw_dev_tasks(tasks, choice.dev_share, choice.seed, choice.always_dev)
+    test_runs = sum(task not in dev for task in found.rows("benchmark, task", "benchmark, task"))
     made = (
-        f"Made by `python -m dataset_script new-suite` from {len(runs)} runs: "
+        f"Made by `python -m dataset_script new-suite` from {found.count()} runs: "
         f"dev {choice.dev_share} of the tasks, seed {choice.seed}."
     )
-    texts = {
-        "trajectories.csv": csv_text(("trajectory_id", "split"), ids),
-        "suite.toml": render_suite_toml(made, title, suggested_rules(splits.count("test"))),
+    ids = ((name, _split(task, dev)) for name, *task in found.rows("id, benchmark, task", "id"))
+    texts: dict[str, Iterable[str]] = {
+        "trajectories.csv": _csv_lines(("trajectory_id", "split"), ids),
+        "suite.toml": (render_suite_toml(made, title, suggested_rules(test_runs)),),
     }
     known = {task_key(task.task_id): task for task in metadata}
-    if known or any(run.goal for run in runs):
-        texts["tasks.csv"] = csv_text(_TASK_COLUMNS, _task_rows(runs, splits, known))
+    if known or found.count("goal <> x''"):
+        texts["tasks.csv"] = _csv_lines(_TASK_COLUMNS, _task_rows(found, dev, known))
     return texts
+
+
+def _split(task: Sequence[str], dev: Collection[tuple[str, str]]) -> str:
+    return SPLITS[0] if tuple(task) in dev else SPLITS[1]
+
+
+def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    return (csv_text(row, ()) for row in chain((header,), rows))
 
 
 def check_title(title: str | None, folder: Path) -> str:
@@ -265,36 +237,36 @@ def check_new(folder: Path) -> None:
         raise SuiteError(f"{folder}: is there already and is never written over; name another folder")
 
 
-def write_new(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the files into a new folder, all or none. Raises SuiteError when it is there, and OSError."""
+def write_new(folder: Path, texts: Mapping[str, Iterable[str]]) -> None:
+    """Write the files, given in pieces, into a new folder, all or none.
+
+    Raises SuiteError when it is there, and OSError.
+    """
     check_new(folder)
     target = folder.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         unfinished.mkdir()
-        for name, text in texts.items():
-            (unfinished / name).write_text(text, encoding="utf-8", newline="")
+        for name, pieces in texts.items():
+            with (unfinished / name).open("w", encoding="utf-8", newline="") as file:
+                file.writelines(pieces)
         unfinished.rename(target)  # fails where somebody has filled the folder meanwhile
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _task_rows(
-    runs: Sequence[UsableRun], splits: Sequence[str], known: Mapping[str, MetadataTask]
-) -> list[tuple[str, ...]]:
+    found: FoundRuns, dev: Collection[tuple[str, str]], known: Mapping[str, MetadataTask]
+) -> Iterator[tuple[str, ...]]:
     """A row a task; its goal is that of its first run that has one."""
-    rows: dict[tuple[str, str], tuple[str, ...]] = {}
-    for run, split in zip(runs, splits, strict=True):
-        parts = TrajectoryId.parse(run.trajectory_id)
-        key = parts.benchmark, parts.task
-        if key in rows and (rows[key][-1] or not run.goal):
-            continue
-        task = known.get(parts.task)
+    runs = found.rows("benchmark, task, goal", "benchmark, task, id")
+    for (benchmark, name), of_task in groupby(runs, key=lambda row: row[:2]):
+        task = known.get(name)
         lists = (" ".join(task.sites), " ".join(task.evaluations)) if task is not None else ("", "")
         category = task.category if task is not None else ""
-        rows[key] = (parts.task, parts.benchmark, split, *lists, "", category, run.goal)
-    return [rows[key] for key in sorted(rows)]
+        goal = next((goal for *_, goal in of_task if goal), "")
+        yield name, benchmark, _split((benchmark, name), dev), *lists, "", category, goal
 
 
 def suite_report(folder: Path, found: "FoundRuns") -> BuildReport:
@@ -303,10 +275,9 @@ def suite_report(folder: Path, found: "FoundRuns") -> BuildReport:
     report = BuildReport(suite.name)
     for trajectory in suite.trajectories:
         report.count(trajectory.split, trajectory.benchmark)
-    for split, counts in report.counts.items():
-        tasks = len({(t.benchmark, t.task) for t in suite.split(split)})
-        report.rows[f"{split}, {tasks} tasks"] = counts
-    report.left_out = list(found.left_out)
+    tasks = Counter(task.split for task in iterate_tasks(suite))
+    report.rows = {f"{split}, {tasks[split]} tasks": counts for split, counts in report.counts.items()}
+    report.left_out = found.left_out
     return report
 
 

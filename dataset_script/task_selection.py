@@ -17,9 +17,10 @@ import json
 import random
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from heapq import nsmallest
 from pathlib import Path
 
 from core.ids import TrajectoryId, task_key
@@ -195,35 +196,35 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
     return tuple(SPLITS[0] if _task_of(text) in dev else SPLITS[1] for text in ids)
 
 
-def split_by_share(
-    ids: Sequence[str], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
-) -> tuple[str, ...]:
-    """The split of each trajectory id: a share of the tasks, rounded, is for dev, and about as much of each
+def draw_dev_tasks(
+    tasks: Callable[[], Iterable[tuple[str, str]]],
+    share: float,
+    seed: int,
+    always_dev: Collection[tuple[str, str]] = (),
+) -> frozenset[tuple[str, str]]:
+    """The tasks, as (benchmark, task), that are for dev: a share of them, rounded, and about as much of each
     benchmark.
 
-    Which ones follows from a hash of the seed and the task, not from the order of the ids. Tasks of
-    ``always_dev``, as (benchmark, task), are dev whatever the share. Raises SelectionError for a share that
-    is not between 0 and 1, and unless both splits get a task.
+    Which ones follows from a hash of the seed and the task, not from their order. Tasks of ``always_dev`` are
+    dev whatever the share. ``tasks`` gives each once, and is called several times, so that they need not be
+    held. Raises SelectionError for a share that is not between 0 and 1, and unless both splits get a task.
     """
     if not 0 < share < 1:
         raise SelectionError(f"the share of dev is between 0 and 1, such as 0.15, not {share}")
-    named = [TrajectoryId.parse(text) for text in ids]
-    by_benchmark: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for trajectory in named:
-        by_benchmark[trajectory.benchmark].add((trajectory.benchmark, trajectory.task))
-    numbers = _shares({name: len(tasks) for name, tasks in by_benchmark.items()}, share, seed)
+    sizes = Counter(benchmark for benchmark, _ in tasks())
+    numbers = _shares(sizes, share, seed)
+    kept = Counter(task[0] for task in tasks() if task in always_dev)
     dev: set[tuple[str, str]] = set()
-    for benchmark, tasks in by_benchmark.items():
-        ranked = sorted(tasks, key=lambda task: (task not in always_dev, _rank(seed, *task)))
-        kept = sum(task in always_dev for task in tasks)
-        dev.update(ranked[: max(kept, numbers[benchmark])])
-    number = sum(len(tasks) for tasks in by_benchmark.values())
-    if not 0 < len(dev) < number:
+    for benchmark in sizes:
+        of_benchmark = (task for task in tasks() if task[0] == benchmark)
+        number = max(kept[benchmark], numbers[benchmark])
+        dev.update(nsmallest(number, of_benchmark, lambda task: (task not in always_dev, _rank(seed, *task))))
+    if not 0 < len(dev) < sizes.total():
         raise SelectionError(
-            f"{SPLITS[0]} would get {len(dev)} of the {number} tasks; choose another share, so that both "
-            "splits get some"
+            f"{SPLITS[0]} would get {len(dev)} of the {sizes.total()} tasks; choose another share, so that "
+            "both splits get some"
         )
-    return tuple(SPLITS[0] if (one.benchmark, one.task) in dev else SPLITS[1] for one in named)
+    return frozenset(dev)
 
 
 def _shares(sizes: Mapping[str, int], share: float, seed: int) -> dict[str, int]:

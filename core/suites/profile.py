@@ -14,9 +14,10 @@ All of it is in ``suite.toml``, and any of it may be left out::
     paper = false
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -128,3 +129,96 @@ def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
         for page in needed if name in served else ():
             if page not in served:
                 yield f"pages.{name}: leads to the page {page}; write {name} = false too"
+
+
+COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "files_a_day": "Test files of an account that are scored in 24 hours, over all its judges.",
+        "files_a_year": "The same in 365 days, over all versions of the labels.",
+        "accounts_a_year": "What all accounts together are shown in 365 days: at most what so many may at\n"
+        "# their limits; beyond it files are refused, with the day from which they are taken again.",
+        "account_age_days": "How many days old an account has to be before it submits to test.",
+        "age_exempt": 'Accounts that need not be that old, such as ["ada", "bob"].',
+        "private_noise": "Noise on the true positives that a submitter sees: its standard deviation.\n"
+        "# With few test trajectories it hides the differences between judges; 0 shows exact figures,\n"
+        "# and with them whoever submits often enough can work test labels out.",
+        "public_noise": "The same on the overall figures of public rows.",
+        "public_rows_a_year": "Rows that an account may make public in 365 days.",
+        "round_days": "Public rows appear together, every so many days.",
+        "fewest_positives": "A file that calls fewer test trajectories successful waits for a maintainer:\n"
+        "# a tenth of them, and 30 where they are many.",
+        "ranking_half": "true: rank by a fixed hidden half of the tasks and show figures of the other half,\n"
+        "# so that no figure helps anybody to a better rank; intervals widen by a factor of 1.4.",
+    }
+)
+"""What each rule says, as comments of TOML; a line that follows brings its own ``#``."""
+
+PAGE_COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "compare": "Two or more judges side by side.",
+        "rates": "How often agents succeed, by experts and by judges.",
+        "trajectories": "Goals, steps and screenshots; errors and disputes need it.",
+        "errors": "A judge's errors, read and tagged.",
+        "labels": "The label versions; disputes need it.",
+        "disputes": "Where readers report a wrong label.",
+        "paper": "The result tables of the paper behind this software: not about your suite.",
+        "submit": "The page that takes files; the REST API and the MCP server take them without it too.",
+    }
+)
+"""What each page that can be switched is for, as comments of TOML."""
+
+_PROFILE: Final = """# What the suite is called on every page, card and answer.
+title = {title}
+
+# A paragraph for the About page and the cards, and BibTeX that says how to cite the suite.
+# description = "Runs of four agents on the sites of our lab."
+# citation = '''
+# @misc{{ours2026, title = {{...}}, author = {{...}}, year = {{2026}}}}
+# '''
+
+"""
+
+_LINKS: Final = """
+# Links at the foot of every page: names of your choice, addresses with https:// or mailto:.
+[links]
+# data = "https://huggingface.co/datasets/OWNER/NAME"
+# code = "https://github.com/OWNER/NAME"
+# contact = "mailto:ada@example.org"
+
+# Pages of the Space: one that is false is not served, and nothing leads to it.
+[pages]
+"""
+
+_HEAD: Final = """# "private": the test labels are hidden; figures are shown with noise,
+# and public rows appear in rounds.
+# "public": anyone can have them anyway, and every figure is shown as it is.
+labels = "private"
+"""
+
+_RULES: Final = """
+# Every rule there is, as suggested for this suite.
+[rules]
+"""
+
+
+def render_suite_toml(made: str, title: str, rules: Any) -> str:
+    """A new suite's file, with its `SuiteRules`; ``made`` is a line that says how it came about."""
+    pages = [f"# {PAGE_COMMENTS[name]}\n{name} = {_toml(is_on)}\n" for name, is_on in OPTIONAL_PAGES.items()]
+    parts = [
+        f"# {COMMENTS[field.name]}\n{field.name} = {_toml(getattr(rules, field.name))}\n"
+        for field in fields(rules)
+    ]
+    profile = _PROFILE.format(title=_toml(title))
+    return "".join([f"# {made}\n\n", profile, _HEAD, _LINKS, *pages, _RULES, *parts])
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():  # JSON escapes what TOML wants escaped
+            return json.dumps(value, ensure_ascii=False)
+        case tuple():
+            return f"[{', '.join(map(_toml, value))}]"
+        case _:
+            return repr(value)

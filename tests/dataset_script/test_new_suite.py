@@ -13,14 +13,18 @@ import pytest
 from typer.testing import CliRunner
 
 from core.suite import SuiteRules, load_suite, read_rules
-from core.suites.profile import OPTIONAL_PAGES, SuiteProfile, read_profile
+from core.suites.profile import (
+    COMMENTS,
+    OPTIONAL_PAGES,
+    SuiteProfile,
+    read_profile,
+    render_suite_toml,
+)
 from dataset_script.__main__ import app
 from dataset_script.build import build as building
 from dataset_script.build import parts
 from dataset_script.new_suite import (
-    COMMENTS,
     build_source,
-    render_suite_toml,
     source_facts,
     suggested_rules,
 )

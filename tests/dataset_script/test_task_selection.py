@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from core.ids import TrajectoryId
 from core.suite import SuiteError, load_suite
 from dataset_script.__main__ import app
 from dataset_script.task_selection import (
@@ -18,12 +19,12 @@ from dataset_script.task_selection import (
     SelectionError,
     Task,
     count_by_area,
+    draw_dev_tasks,
     even_shares,
     load_tasks,
     read_ids,
     read_metadata,
     sample_tasks,
-    split_by_share,
     split_by_task,
 )
 
@@ -314,6 +315,14 @@ def test_both_splits_get_a_task(dev_tasks):
 
 
 RUNS = [f"{site}/{agent}/{site}.{n}" for site in ("map", "shop") for agent in "ab" for n in range(10)]
+
+
+def split_by_share(ids, share, seed, always_dev=()):
+    """The split of each trajectory id."""
+    named = [TrajectoryId.parse(text) for text in ids]
+    of_runs = [(each.benchmark, each.task) for each in named]
+    dev = draw_dev_tasks(lambda: dict.fromkeys(of_runs), share, seed, always_dev)
+    return ["dev" if task in dev else "test" for task in of_runs]
 
 
 def dev_tasks(ids, splits):
