@@ -176,6 +176,7 @@ def submit_command(
 
     if not (space or settings.port):
         stop("ARB_PORT is 0, any free port: name the address that `space serve` printed with --space")
+    is_named = bool(space)
     space = space or local_address(settings.host, settings.port)
     texts = {
         "account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model,
@@ -202,7 +203,8 @@ def submit_command(
             space, file, declared, token=token, say=lambda line: typer.echo(line, err=True)
         )
     except SubmissionNotSent as problem:
-        stop(str(problem), code=1)
+        hint = "" if is_named else "; start it with `python -m space serve`, or name another with --space"
+        stop(f"{problem}{hint}", code=1)
     if not sent.is_accepted:
         refused = (f"  {problem}" for problem in problems_in(sent.answer))
         stop("\n".join(["the Space took nothing:", *refused]), code=1)

@@ -101,7 +101,7 @@ def certify(
     typer.echo(f"wrote {out / 'certificate.html'}, certificate.md and certificate.json beside it", err=True)
     if not as_json and options.split == "dev":
         frozen = {} if isinstance(threshold, str) else {"threshold": out / "threshold.json"}
-        chosen = typed(options, split="test", out=f"runs/{name}-test", **frozen)
+        chosen = typed(options, split="test", limit=None, ids=None, out=f"runs/{name}-test", **frozen)
         next_step("run it on test", "judges", "run", *chosen)
     raise typer.Exit(int(has_errors))
 

@@ -89,7 +89,8 @@ def ablate(
         is_papers = (model, suite.name) == (PAPERS_MODEL, OFFICIAL)
         plain_console().print(ablation_table(variants, _printed() if is_papers else {}))
         best = max(variants, key=lambda each: each["report"]["labels"]["success"]["overall"]["f1"] or 0.0)
-        chosen = {"judge": best["judge"], "model": model, "split": "test", "out": f"runs/{best['judge']}"}
+        chosen = {"judge": best["judge"], "model": model, "split": "test", "limit": None, "ids": None}
+        chosen |= {"out": f"runs/{best['judge']}"}
         next_step("run the one of the highest F1 on test", "judges", "run", *typed(options, **chosen))
     raise typer.Exit(int(has_errors))
 
@@ -244,8 +245,24 @@ def threshold(
         return
     for line in summary(found, out):
         typer.echo(line)
-    chosen = flags(split="test", threshold=out, out=run.with_name(f"{run.name}-test"))
-    next_step("use it on test, with the options of the run", "judges", "run", found.judge, *chosen)
+    next_step(
+        "use it on test, with the other options of the run", "judges", "run", *_test_run(found, run, out)
+    )
+
+
+def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
+    """A run on test by a threshold, as far as the dev run's configuration says how it was called."""
+    from judges.ensembles.voting import samples_suffix
+    from judges.registry import entries
+
+    known = found.configuration
+    voted = {name: known[name] for name in ("samples", "vote")} if (known["samples"] or 1) > 1 else {}
+    name = found.judge.removesuffix(samples_suffix(*voted.values()) if voted else "")
+    judge = [name if name in {entry.judge.name for entry in entries()} else "JUDGE"]
+    models = [f"{role}={model['model']}" for role, model in known["models"].items()]
+    chosen = {"suite": found.suite, "split": "test", "cascade": known["cascade"], "model_of": models, **voted}
+    files = {"threshold": threshold, "out": run.with_name(f"{run.name}-test")}
+    return [*([] if known["cascade"] else judge), *flags(**chosen, **files)]
 
 
 def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:

@@ -80,16 +80,17 @@ def estimate(
             most = max((row["assisted"] or row["labels_only"] for row in rows), default=1)
             first = most if labels else min(most, 30)  # what the judges save is known from 30 on
             chosen = flags(for_estimate=first, verdicts=verdicts, out="to-label.csv")
-            next_step("draw runs to label", "leaderboard", "annotation-template", *chosen)
+            step = ("draw runs to label", "leaderboard", "annotation-template", *chosen)
     elif as_json:
         print_json({"agents": [each.to_json() for each in found], "warnings": warnings})
     else:
         print_estimates(found, tuple(runs.verdicts), plain_console())
         chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
-        next_step("see how many labels a narrower interval takes", "leaderboard", "estimate", *chosen)
+        step = ("see how many labels a narrower interval takes", "leaderboard", "estimate", *chosen)
     if not as_json:
         for warning in warnings:
             typer.echo(f"warning: {printable(warning)}", err=True)
+        next_step(*step)
 
 
 def read_runs(files: Sequence[Path], agent: str | None = None) -> tuple[Runs, list[str]]:
