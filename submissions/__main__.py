@@ -93,8 +93,9 @@ def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool)
         run = file.with_name("run.json")
         judge = json.loads(run.read_bytes())["judge"]["name"] if run.is_file() else "JUDGE"
         words = {"account": "YOU", "judge": judge, "kind": "KIND", "inputs": "INPUTS"}
-        chosen = (file, *flags(suite=suite, **words, no_test_labels_used=True))
-        next_step("submit it, with your words for those in capitals", "submissions", "submit", *chosen)
+        chosen = (file, *flags(suite=suite, **words))
+        purpose = "submit it, with your words for those in capitals and --[no-]test-labels-used"
+        next_step(purpose, "submissions", "submit", *chosen)
 
 
 @app.command("template")
