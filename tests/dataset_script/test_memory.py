@@ -1,7 +1,7 @@
-"""What the process that builds holds for each trajectory, counted with tracemalloc at two sizes.
+"""What the processes that build, verify and make a suite hold for each trajectory, counted with tracemalloc.
 
-Parts and shards are stood in for: worker processes make them, a bounded number at a time. Ids are as long as
-the released ones, and a sixth of the runs have dev labels.
+What worker processes do, a bounded number at a time, is stood in for. Ids are as long as the released ones,
+four runs have a task, and a sixth of them have dev labels.
 """
 
 import gc
@@ -14,10 +14,18 @@ from pathlib import Path
 import pytest
 
 from core import suite
+from core.ids import reading_key
+from core.vocabulary import SPLITS
+from dataset_script import new_suite
 from dataset_script.build import build as building
 from dataset_script.build import shards
 from dataset_script.build.parts import Part
+from dataset_script.new_suite import UsableRun
+from dataset_script.sources import open_source
 from dataset_script.sources.published import Shard
+from dataset_script.verify import totals
+from dataset_script.verify.manifest import Findings
+from dataset_script.verify.totals import Facts
 
 AGENTS = tuple(f"GenericAgent-anthropic_claude-3.7-sonnet-{letter}" for letter in "abcd")
 MOST_BYTES = 200
@@ -59,7 +67,7 @@ def make_source(folder: Path, count: int) -> None:
         (folder / "cleaned" / benchmark / agent / "run" / f"{task}.json").touch()
 
 
-def bytes_a_run(measured: Callable[[Path], None], tmp_path: Path, sizes=(40, 300, 900)) -> float:
+def bytes_a_run(measured: Callable[[Path], None], tmp_path: Path, sizes=(20, 200, 600)) -> float:
     """What a further run takes where most is held, from the last but one number of runs to the last.
 
     ``measured`` gets a folder with source and suite. The first number only warms up. Not what pathlib holds:
@@ -80,7 +88,9 @@ def bytes_a_run(measured: Callable[[Path], None], tmp_path: Path, sizes=(40, 300
             tracemalloc.stop()
             gc.unfreeze()
         most.append(max(held))
-    return (most[-1] - most[-2]) / (sizes[-1] - sizes[-2])
+    each = (most[-1] - most[-2]) / (sizes[-1] - sizes[-2])
+    assert each > 10  # the ids themselves are held somewhere: else nothing was looked at
+    return each
 
 
 held: list[int] = []
@@ -122,7 +132,7 @@ def quick(monkeypatch):
         return Shard(task.name, task.configuration, task.split, "0" * 64, 1, len(task.parts))
 
     monkeypatch.setattr(shards, "ROWS_AT_ONCE", 20)
-    monkeypatch.setattr(building, "make_part", looking(make_part, 150))
+    monkeypatch.setattr(building, "make_part", looking(make_part, 190))
     monkeypatch.setattr(building, "write_shard", looking(write_shard, 100))
     monkeypatch.setattr(building, "write_index", looking(lambda _task: None))
     monkeypatch.setattr(building, "write_rows", looking(building.write_rows))
@@ -133,7 +143,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(
         building.Runs,
         "_insert",
-        lambda runs, table, rows: insert(runs, table, map(looking(tuple, 150), rows)),
+        lambda runs, table, rows: insert(runs, table, map(looking(tuple, 190), rows)),
     )
 
 
@@ -143,3 +153,46 @@ def test_a_build_holds_at_most_200_bytes_of_a_trajectory(quick, tmp_path):
         assert report.published
 
     assert bytes_a_run(build, tmp_path) <= MOST_BYTES
+
+
+def test_a_verification_holds_at_most_200_bytes_of_a_trajectory(tmp_path, monkeypatch):
+    monkeypatch.setattr(totals, "_check_against_suite", looking(totals._check_against_suite, 190))
+    monkeypatch.setattr(Facts, "has", looking(Facts.has, 190))
+
+    def verify(place):
+        ours, findings = suite.load_suite(place / "suite"), Findings()
+        with Facts() as facts:
+            for configuration, split in itertools.product(totals.EVERY_TRAJECTORY, SPLITS):
+                names = (run.trajectory_id for run in ours.trajectories if run.split == split)
+                shard = Shard("x", configuration, split, "", 1, 1)
+                while few := list(itertools.islice(names, 80)):  # as many as are in a shard
+                    rows = [(name, reading_key(name), True, '[""]', '{"n_steps": 21}') for name in few]
+                    facts.add(shard, {"tasks": [], "rows": rows})
+            look()
+            totals.check_agreement(facts, ours, (), findings)
+            look()
+        assert not findings.listed()
+
+    assert bytes_a_run(verify, tmp_path) <= MOST_BYTES
+
+
+def test_new_suite_holds_at_most_200_bytes_of_a_run(tmp_path, monkeypatch):
+    def usable_run(candidate):
+        (file,) = candidate.files
+        return UsableRun(file.trajectory_id, f"Do what {file.trajectory_id} says."), ()
+
+    monkeypatch.setattr(new_suite, "load_suite", looking(new_suite.load_suite))
+    monkeypatch.setattr(new_suite, "_usable_run", looking(usable_run, 190))
+    monkeypatch.setattr(new_suite, "csv_text", looking(new_suite.csv_text, 100))
+
+    def make(place):
+        found = new_suite.find_runs(open_source(place / "source"))
+        look()
+        texts = new_suite.suite_texts(found, new_suite.SplitChoice(0.15), "Ours")
+        new_suite.write_new(place / "ours", texts)
+        look()
+        made = new_suite.suite_report(place / "ours", found)
+        look()
+        assert made.built() == int(place.name)
+
+    assert bytes_a_run(make, tmp_path) <= MOST_BYTES
