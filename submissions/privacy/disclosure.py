@@ -36,6 +36,7 @@ over tasks move with the exact counts.
 import hashlib
 import hmac
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -89,31 +90,30 @@ def digests_of(verdicts: Verdicts, trajectories: Sequence[Trajectory]) -> dict[s
     ``trajectories`` are those of the split, in the order of the verdicts' columns. Raises ValueError where
     their number differs.
     """
-    benchmarks = sorted({trajectory.benchmark for trajectory in trajectories})
-    found = {}
+    of_row = [trajectory.benchmark for trajectory in trajectories]
+    rows, found = Counter(of_row), {}
     for label in LABELS:
         column = verdicts_of(verdicts, label)
         if column is None:
             continue
         if len(column) != len(trajectories):
             raise ValueError(f"{label}: {len(column)} verdicts for {len(trajectories)} trajectories")
-        rows: dict[str, list[tuple[str, int]]] = {benchmark: [] for benchmark in benchmarks}
-        for trajectory, verdict in zip(trajectories, column.tolist(), strict=True):
-            rows[trajectory.benchmark].append((trajectory.trajectory_id, verdict))
-        found[label] = {OVERALL: _cell([row for inside in rows.values() for row in inside])}
-        found[label] |= {benchmark_cell(benchmark): _cell(inside) for benchmark, inside in rows.items()}
+        positives: dict[str, list[str]] = {benchmark: [] for benchmark in sorted(rows)}
+        for place in np.flatnonzero(column == 1).tolist():
+            positives[of_row[place]].append(trajectories[place].trajectory_id)
+        no_verdict = Counter(of_row[place] for place in np.flatnonzero(column < 0).tolist())
+        everything = [trajectory_id for inside in positives.values() for trajectory_id in inside]
+        found[label] = {OVERALL: _cell(everything, rows.total(), no_verdict.total())}
+        found[label] |= {
+            benchmark_cell(benchmark): _cell(inside, rows[benchmark], no_verdict[benchmark])
+            for benchmark, inside in positives.items()
+        }
     return found
 
 
-def _cell(rows: Sequence[tuple[str, int]]) -> CellDigest:
-    """The cell of (trajectory id, verdict) pairs."""
-    positives = sorted(trajectory_id for trajectory_id, verdict in rows if verdict == 1)
-    return {
-        "digest": hashlib.sha256("\n".join(positives).encode()).hexdigest(),
-        "rows": len(rows),
-        "positives": len(positives),
-        "no_verdict": sum(verdict < 0 for _, verdict in rows),
-    }
+def _cell(positives: Sequence[str], rows: int, no_verdict: int) -> CellDigest:
+    digest = hashlib.sha256("\n".join(sorted(positives)).encode()).hexdigest()
+    return {"digest": digest, "rows": rows, "positives": len(positives), "no_verdict": no_verdict}
 
 
 _NORMAL_QUANTILE = 1.959963984540054

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from tests.attacks.world import POSITIVES, World
 
@@ -59,7 +60,10 @@ def belief_after(world: World, observations: Sequence[Observation]) -> Belief:
     variance = world.prior * (1 - world.prior)
     weighted = sums * variance
     covariance = weighted @ sums.T + np.diag(noise)
-    solved = np.linalg.solve(covariance, np.column_stack([counts - sums @ world.prior, weighted]))
-    mean = world.prior + weighted.T @ solved[:, 0]
-    left = variance - np.einsum("on,on->n", weighted, solved[:, 1:])
+    # With covariance = L L': of both the mean and the variances only half = L^-1 (...) is needed.
+    factor = np.linalg.cholesky(covariance)
+    known = np.column_stack([counts - sums @ world.prior, weighted])
+    half = solve_triangular(factor, known, lower=True, overwrite_b=True, check_finite=False)
+    mean = world.prior + half[:, 1:].T @ half[:, 0]
+    left = variance - np.square(half[:, 1:]).sum(axis=0)
     return Belief(mean, np.maximum(left, 1e-9))
