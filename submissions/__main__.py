@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -90,8 +91,9 @@ def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool)
     elif split == "dev":
         next_step("score it", "leaderboard", "score", file, *flags(split=split, suite=suite))
     else:
-        run = file.with_name("run.json")
-        judge = json.loads(run.read_bytes())["judge"]["name"] if run.is_file() else "JUDGE"
+        judge = "JUDGE"
+        with suppress(OSError, ValueError, KeyError, TypeError):  # beside a run's predictions; else anything
+            judge = json.loads(file.with_name("run.json").read_bytes())["judge"]["name"]
         words = {"account": "YOU", "judge": judge, "kind": "KIND", "inputs": "INPUTS"}
         chosen = (file, *flags(suite=suite, **words))
         purpose = "submit it, with your words for those in capitals and --[no-]test-labels-used"

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from arb.__main__ import PACKAGES
 from core.cli import EXIT_CODES, GROUPS, as_called
+from core.suite import load_suite
 from tests.support import next_steps
 
 REPOSITORY = Path(__file__).parents[1]
@@ -84,6 +85,22 @@ def test_with_json_nothing_else_is_said_of_what_comes_next(tmp_path, monkeypatch
     found = json.loads(done.stdout)
     assert (found["ended"], found["judged"], "Next," in done.stderr) == ("finished", 20, False)
     assert Path(found["predictions"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("beside", "judge"),
+    [('{"judge": {"name": "My judge"}}', "'My judge'"), ('{"judge": "x"}', "JUDGE"), ("x", "JUDGE")],
+)
+def test_what_is_submitted_bears_the_name_of_its_run_and_says_nothing_of_test_labels(tmp_path, beside, judge):
+    app, file = import_module("submissions.__main__").app, tmp_path / "predictions.csv"
+    chosen = ["--suite", "sample", "--split", "test"]
+    ids = [each.trajectory_id for each in load_suite("sample").split("test")]
+    file.write_text("trajectory_id,success\n" + "".join(f"{each},true\n" for each in ids))
+    (tmp_path / "run.json").write_text(beside)
+    done = CliRunner().invoke(app, ["check", str(file), *chosen])
+    assert done.exit_code == 0, done.output
+    (line,) = re.findall(r"^Next, .*?: (.*)$", done.stderr, re.MULTILINE)
+    assert f" --judge {judge} " in line and "test-labels" not in line
 
 
 @pytest.mark.parametrize(
