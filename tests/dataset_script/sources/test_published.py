@@ -124,6 +124,6 @@ def test_a_folder_of_text_alone_still_gives_runs(built, tmp_path):
 
 
 def test_a_file_listed_elsewhere_is_refused(built, full_source):
-    file = ReleasedSource(full_source.path).list().files[0]
+    file = next(iter(ReleasedSource(full_source.path).list().files))
     with pytest.raises(UnusableFileError):
         PublishedSource(built).read(file)
