@@ -93,16 +93,16 @@ def every_form(page) -> Iterator[str]:
     page.emulate_media(color_scheme="light")
 
 
-def faults(page, impacts: tuple[str, ...] = GRAVE, **options) -> list[str]:
+def faults(page, impacts: tuple[str, ...] = GRAVE, within: str = "html", **options) -> list[str]:
     """What axe-core finds of these impacts, with the first element of each; and scrolling sideways.
 
-    ``options`` are axe's own, such as ``runOnly``.
+    ``within`` is a selector of what it looks at; ``options`` are axe's own, such as ``runOnly``.
     """
     if not page.evaluate("'axe' in window"):  # it is half a megabyte
         page.evaluate(AXE.read_text(encoding="utf-8"))
     page.evaluate(STILL)  # half-way through a change of colours every contrast is wrong
     options = {"resultTypes": ["violations"], **options}
-    found = page.evaluate("options => axe.run(document, options)", options)["violations"]
+    found = page.evaluate("([within, options]) => axe.run(within, options)", [within, options])["violations"]
     grave = [
         f"{fault['id']} ({fault['impact']}): {fault['nodes'][0]['html'][:200]} ({len(fault['nodes'])} places)"
         for fault in found
