@@ -22,7 +22,7 @@ from leaderboard.report import complete_labels, score_report
 from space.pages.trajectories.dataset import Explorer, OpenedDataset, TrajectoriesUnavailable
 from space.pages.trajectories.index import RULE_BASED, TrajectoryEntry
 from space.pages.trajectories.verdicts import MOST_JUDGES, judge_names, reasoning_in
-from space.web.cells import rows_by_id, short_name
+from space.web.cells import short_name
 from submissions.scoring.verdicts import VerdictsUnavailable
 from submissions.service import SubmissionService
 
@@ -182,7 +182,7 @@ class JudgeVerdicts:
 
     def _of_file(self, row_id: str) -> JudgeColumn | None:
         """From the file that was submitted, or that the maintainer has of a paper's judge."""
-        row = rows_by_id(self._service.board()).get(row_id)  # what is not on the board is not shown
+        row = self._service.board().row(row_id)  # what is not on the board is not shown
         if row is None or not (row.provenance == "scored" or row_id in self._service.paper_verdicts):
             return None
         try:

@@ -22,6 +22,7 @@ than too much.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from math import ceil, hypot, sqrt
 from types import MappingProxyType
 from typing import Any, Final
@@ -95,7 +96,7 @@ class Ranks(Mapping[str, Rank | None]):
 
     def take(self, row_ids: Sequence[str]) -> np.ndarray:
         """Place, low and high of each of these rows, (len(row_ids), 3); zeros where it has no rank."""
-        places = (self._places.get(row_id, len(self.ids)) for row_id in row_ids)
+        places = map(self._places.get, row_ids, repeat(len(self.ids)))
         with_none = np.concatenate([self.numbers, np.zeros((1, 3), dtype=np.int64)])
         return with_none[np.fromiter(places, dtype=np.int64, count=len(row_ids))]
 

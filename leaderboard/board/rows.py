@@ -236,9 +236,11 @@ def figures_of(row: BoardRow, label: str, agent: str, figure: str) -> tuple[floa
     return tuple(nan if value is None else value for value in (cell.get(figure), *ends))
 
 
-def parts_of(row: BoardRow, label: str, group: str) -> frozenset[str]:
-    """The parts (``by_benchmark``, ``by_agent``) that the row has cells of: one object for the same ones."""
-    return _same(frozenset((row.labels.get(label) or {}).get(group, ())))
+def parts_of(row: BoardRow, label: str, group: str, measured: bool = False) -> frozenset[str]:
+    """The parts (``by_benchmark``, ``by_agent``) that the row has cells of; with ``measured`` those where it
+    says on how many trajectories. One object for the same ones: thousands of rows have the same."""
+    cells = (row.labels.get(label) or {}).get(group, {})
+    return _same(frozenset(name for name, cell in cells.items() if not measured or cell["n"]))
 
 
 @lru_cache(maxsize=1024)

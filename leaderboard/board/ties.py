@@ -41,7 +41,7 @@ _MOST_CHANGES: Final = 64
 """Rows that come or go one by one; of more, all pairs are looked at in blocks, which takes matrices."""
 _BLOCK: Final = 1_024
 _PIECE: Final = 128
-"""Rows whose errors are multiplied at once: 1 MB, which stays in the processor's cache."""
+"""Rows whose errors are multiplied at once with those of one: 1 MB, which stays in the processor's cache."""
 _RANKINGS_KEPT: Final = 8
 """Of label and metric: 40 MB each on a board of 10,000 rows."""
 
@@ -240,11 +240,12 @@ class _Pairs:
         return found & better_is_first, found & (apart < 0)
 
     def _products(self, rows: slice, others: slice) -> np.ndarray:
-        """Sums of products of errors, (rows, others); exact, see the module. In pieces that fit the cache."""
+        """Sums of products of errors, (rows, others); exact, see the module."""
         first = self._errors[rows].astype(np.float64)
         found = np.empty((len(first), others.stop - others.start))
-        for start in range(others.start, others.stop, _PIECE):
-            some = self._errors[start : min(start + _PIECE, others.stop)].astype(np.float64)
+        size = _BLOCK if len(first) > 1 else _PIECE
+        for start in range(others.start, others.stop, size):
+            some = self._errors[start : min(start + size, others.stop)].astype(np.float64)
             np.matmul(first, some.T, out=found[:, start - others.start :][:, : len(some)])
         return found
 

@@ -32,7 +32,7 @@ from leaderboard.success_rates.rates import (
 from space.api.submissions import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
 from space.services import Services
 from space.verdicts import JudgeVerdicts
-from space.web.cells import Axis, Span, distinct_names, rows_by_id
+from space.web.cells import Axis, Span, distinct_names
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in
 from submissions.service import SubmissionService
@@ -93,7 +93,7 @@ class RateSources:
         return found, problems
 
     def _evaluator(self, row_id: str, name: str, experts: Evaluator | None) -> Evaluator:
-        row = rows_by_id(self._service.board()).get(row_id)  # what is not shown is not counted
+        row = self._service.board().row(row_id)  # what is not shown is not counted
         column = row and self._verdicts.of(row)
         if column is not None:
             basis = "verdicts scored here" if row.provenance == "scored" else "its verdicts"
@@ -299,9 +299,10 @@ class EstimateSources:
     def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> "EstimatesView | None":
         """The estimates of each agent from the draw with judges (name, id); None without labels or judges."""
         labels = self._verdicts.labels(split) if judges else None
-        rows, columns = rows_by_id(self._service.board()), {}
+        board, columns = self._service.board(), {}
         for name, row_id in judges:
-            found = self._verdicts.of(rows[row_id]) if split == "test" else self._verdicts.on(split)[row_id]
+            row = board.row(row_id)
+            found = self._verdicts.of(row) if split == "test" else self._verdicts.on(split)[row_id]
             columns |= {name: found.success} if found is not None else {}
         if labels is None or not columns:
             return None

@@ -134,11 +134,6 @@ def choices_of(board: Board) -> list[tuple[str, str]]:
     return found
 
 
-def rows_by_id(board: Board) -> Mapping[str, BoardRow]:
-    """The rows of a board by their ids."""
-    return MappingProxyType({row.id: row for row in board.rows})
-
-
 MARKS: Final = MappingProxyType(
     {
         "verified": "a maintainer ran it again, or saw it run, and found the same",

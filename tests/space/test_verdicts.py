@@ -8,7 +8,6 @@ import pytest
 
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts, _judgments
-from space.web.cells import rows_by_id
 from space.web.query import link_to
 from submissions.intake.upload import declare
 from submissions.service import SubmissionService
@@ -124,7 +123,7 @@ def verdicts_of(service, carried=None, monkeypatch=None) -> JudgeVerdicts:
 
 def test_a_submission_has_the_verdicts_of_its_file(public):
     service, ids = public
-    row = rows_by_id(service.board())[ids["Beta"]]
+    row = service.board().row(ids["Beta"])
     found = verdicts_of(service)
     assert found.are_known(row) and found.with_figures(row) is row
     assert (found.of(row).success == service.verdicts(row.id).success).all()

@@ -32,7 +32,6 @@ from space.web.cells import (
     metric_cell,
     noise_on_board,
     origin,
-    rows_by_id,
     short_name,
 )
 from space.web.frame import PageFrame
@@ -71,8 +70,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
     def compare_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         board = services.submissions.board()
-        known = rows_by_id(board)
-        rows = [known[row_id] for row_id in chosen["judges"] if row_id in known]
+        rows = [row for row_id in chosen["judges"] if (row := board.row(row_id)) is not None]
         n_absent = len(chosen["judges"]) - len(rows)
         label, metric = chosen["label"], chosen["figure"]
 

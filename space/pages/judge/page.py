@@ -38,7 +38,6 @@ from space.web.cells import (
     describe_noise,
     metric_cell,
     origin,
-    rows_by_id,
     short_name,
 )
 from space.web.frame import PageFrame
@@ -68,7 +67,7 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
     def judge_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         board = service.board()
-        row, label = rows_by_id(board).get(chosen["id"]), chosen["label"]
+        row, label = board.row(chosen["id"]), chosen["label"]
         common = {
             "chosen": chosen,
             "judges": choices_of(board),

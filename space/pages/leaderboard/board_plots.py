@@ -62,8 +62,10 @@ def precision_recall_plot(
     is_drawn &= ~are_references(board)[chosen] | (columns.get(getattr, "id")[chosen] == SECOND_ANNOTATOR)
     precision, recall, drawn = precision[is_drawn], recall[is_drawn], chosen[is_drawn]
     values = np.column_stack([recall[:, 0], precision[:, 0], _ends(precision)])
-    rows = [board.plain_rows[place] for place in drawn]
-    order = np.array([_ORDER.get(row.provenance, 2) for row in rows], dtype=np.int64)
+    plain = board.plain_rows
+    rows = [plain[place] for place in drawn.tolist()]
+    provenance = columns.get(getattr, "provenance")[drawn]
+    order = np.where(provenance == "reference", 0, np.where(provenance == "scored", 1, 2))
     left = max(0.0, float(values[:, 0].min(initial=1.0 if len(rows) else 0.0)) - 2 * MARGIN)
     bottom = max(0.0, float(values[:, 2].min(initial=1.0 if len(rows) else 0.0)) - MARGIN)
     window = (left, bottom)
@@ -80,10 +82,6 @@ def precision_recall_plot(
         lines=tuple(line for value in ISO_F1 if (line := _iso_line(value, window))),
         n_drawn=len(rows),
     )
-
-
-_ORDER: Final = {"reference": 0, "scored": 1}
-"""What was scored here is named before what papers report."""
 
 
 def _ends(figures: np.ndarray) -> np.ndarray:
@@ -144,7 +142,8 @@ def cost_plot(
     if is_drawn.sum() < 2:
         return None
     figures, costs = figures[is_drawn], costs[is_drawn]
-    rows = [board.plain_rows[place] for place in judges[is_drawn]]
+    plain = board.plain_rows
+    rows = [plain[place] for place in judges[is_drawn].tolist()]
     ends = _ends(figures)
     least, most = float(ends.min()), float(ends.max())
     low, high = max(least - MARGIN, min(0.0, least)), min(most + MARGIN, 1.0)

@@ -232,7 +232,7 @@ def _fit(board: Board, choice: LeaderboardQuery, ranks: Collection[str]) -> np.n
     provenance = columns.get(getattr, "provenance")
     fit = np.ones(len(provenance), dtype=bool)
     if not choice.every_submission:
-        stand_for_judge = (row_id in ranks for row_id in columns.get(getattr, "id"))
+        stand_for_judge = map(ranks.__contains__, columns.get(getattr, "id"))
         fit &= (provenance != "scored") | np.fromiter(stand_for_judge, bool, len(fit))
     wanted = {"kind": choice.kinds, "inputs": choice.inputs, "provenance": choice.provenances}
     for name, values in wanted.items():

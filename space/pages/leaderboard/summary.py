@@ -11,6 +11,7 @@ from core.console import percent
 from core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import Change, History, Line
+from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.query import figure_name
 from space.web.cells import CALLED
@@ -75,11 +76,9 @@ def _first(row: BoardRow, label: str, figure: str) -> str:
 
 def _smallest_benchmark(board: Board, ranked: Sequence[int], label: str) -> str:
     cells: dict[str, Mapping[str, Any]] = {}
-    known: set[frozenset[str]] = set()
-    for place, names in zip(ranked, board.columns.get(_measured, label)[ranked], strict=True):
-        if names in known:  # as of most rows: their benchmarks are those of rows before them
-            continue
-        known.add(names)
+    measured = board.columns.get(parts_of, label, "by_benchmark", True)[ranked]
+    first_with = dict(zip(measured[::-1], reversed(ranked), strict=True))
+    for place in sorted(first_with.values(), key=ranked.index):  # others name none further
         for name, cell in board.plain_rows[place].labels[label]["by_benchmark"].items():
             if name not in cells and cell["n"]:
                 cells[name] = cell
@@ -91,12 +90,6 @@ def _smallest_benchmark(board: Board, ranked: Sequence[int], label: str) -> str:
         f"{title} has {cell['positives']} {POSITIVES[label]} in {cell['n']} trajectories: read its column as "
         "counts, which every cell shows on hover."
     )
-
-
-def _measured(row: BoardRow, label: str) -> frozenset[str]:
-    """The benchmarks that the row says the number of trajectories of."""
-    found = row.labels.get(label) or {"by_benchmark": {}}
-    return frozenset(name for name, cell in found["by_benchmark"].items() if cell["n"])
 
 
 def _human(board: Board, label: str) -> str:
