@@ -55,6 +55,7 @@ def test_the_commands_and_python_of_every_page_are_run_by_a_test():
         "new_suite.md": "test_new_suite_guide.py",
         "own_agent.md": "test_own_agent_guide.py",
         "read_the_board.md": "test_docs.py",
+        "scale.md": "judges/ray/test_run.py",
     }
     assert pages <= {*others, *(Path(name).name for name in PAGES_WITH_COMMANDS)}
     tests = Path(__file__).parent
