@@ -97,8 +97,9 @@ def get(
 ) -> None:
     """Get the benchmark: fetch, build and verify it, then put it in place.
 
-    38 GB to fetch, less with --benchmark or --agent. It is put in place whole or not at all, and stopped
-    it goes on from there when run again. A dataset that was built is replaced, the sample too, never by it.
+    38 GB to fetch, less with --benchmark or --agent; what was fetched before stays in it. It is put in
+    place whole or not at all, and stopped it goes on from there when run again. A dataset that was built
+    is replaced, the sample too, never by it.
 
     Exit code 0: it is there; 1: something could not be had or is wrong with it; 2: it cannot run as given.
     """
