@@ -40,6 +40,7 @@ BUTTON_TITLES: Final = {"test": "Submit", "dev": "Dry run on dev"}
 YES, NO = "Yes, they were used", "No, they were not used"
 FIELDS: Final = ("account", "judge", "kind", "inputs", "model", "authors", "link", "test_labels_used")
 """The fields of the declaration, in the order of the page."""
+SHOW_FORM: Final = "() => document.getElementById('submit-form')?.classList.add('is-ready')"
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
 """Gradio's own entry for pages that embed an app: it imports the build by its hashed name."""
 
@@ -145,7 +146,9 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
     at_once = {**quiet, "show_progress": "hidden", "trigger_mode": "always_last"}
     files = {"concurrency_limit": MOST_WAITING, "concurrency_id": "files"}
     followers = [declaration, heading, button]
-    gr.context.Context.root_block.load(open_page, None, [split, *followers], **at_once)
+    opened = gr.context.Context.root_block.load(open_page, None, [split, *followers], **at_once)
+    # Events of parts that are drawn already are lost before this one.
+    opened.then(None, None, None, js=SHOW_FORM, **at_once)
     split.input(follow, split, followers, **at_once)
     changes = [file.change, split.change]
     gr.on(changes, check, [file, split], findings, trigger_mode="always_last", **quiet, **files)

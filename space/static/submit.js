@@ -107,14 +107,13 @@
     }
   }
 
-  // Gradio draws its parts one after the other: the form is shown when the last ones are there. Then each outcome
-  // is brought into view, and leaves less to the account.
+  // Gradio draws its parts one after the other, and shows the form once it can be used (SHOW_FORM of its page).
+  // From the last part on each outcome is brought into view, and leaves less to the account.
   const PARTS = ["#outcome", "#prediction-file button", "#inputs input", "#link input", "#test-labels input", "#submit-button"];
   const drawn = new MutationObserver(() => {
     if (PARTS.some((part) => !form.querySelector(part))) return;
     drawn.disconnect();
     const outcome = form.querySelector("#outcome");
-    window.setTimeout(() => form.classList.add("is-ready"), 100);
     let shown = null;
     new MutationObserver(() => {
       const notice = outcome.querySelector(".notice");

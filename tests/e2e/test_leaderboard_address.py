@@ -96,9 +96,11 @@ def shown_without_scripts(page) -> list[str]:
     return [row.get_attribute("data-row") for row in page.locator(ROWS).all()]
 
 
-def test_nothing_moves_while_the_page_loads_and_little_is_loaded(page, space):
+@pytest.mark.parametrize("slower", [1, 20])
+def test_nothing_moves_while_the_page_loads_and_little_is_loaded(page, space, slower):
     sent = page.context.new_cdp_session(page)
     sent.send("Network.enable")
+    sent.send("Emulation.setCPUThrottlingRate", {"rate": slower})
     loaded: list[float] = []
     sent.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
     open_board(page, space)
