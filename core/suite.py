@@ -353,7 +353,7 @@ def load_dev_labels(suite: Suite) -> tuple[DevLabels, ...]:
 def iterate_dev_labels(suite: Suite) -> Iterator[DevLabels]:
     """Every annotation of the suite's dev trajectories, by released id, the primary one (1) first.
 
-    None when the suite has no ``dev_labels.csv``. Raises SuiteError naming the file and every bad row; a
+    Nothing where the suite has no ``dev_labels.csv``. Raises SuiteError naming the file and every bad row; a
     label of a test trajectory is one, since this file is published. No message repeats a label. The column
     ``annotator`` may be absent, and holds opaque ids; so may those of own questions, and of released ones
     that the suite does not ask. They are put in order in a temporary database on disk.

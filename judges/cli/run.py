@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from core.cli import JsonOption, flags, next_step, print_json
+from core.console import printable
 from judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
 from judges.types import OptionsError
 
@@ -163,7 +164,7 @@ def _retry_line(outcome: Outcome) -> str | None:
 
 
 def summary(outcome: Outcome, out: Path) -> list[str]:
-    """The lines printed at the end."""
+    """The lines printed at the end; an endpoint's words in them are made fit for a terminal."""
     from core.vocabulary import STATES
 
     sums = outcome.totals
@@ -186,7 +187,7 @@ def summary(outcome: Outcome, out: Path) -> list[str]:
     is_whole = outcome.judged >= outcome.chosen - outcome.absent - outcome.skipped
     if not is_whole and outcome.ended.how != "failing":  # its message says what to do
         lines.append("to continue, run the same command again")
-    return lines
+    return [printable(line) for text in lines for line in text.splitlines()]
 
 
 def _count(number: float | None) -> str:

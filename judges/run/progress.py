@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
+from core.console import printable
 from judges.types import Reply
 
 if TYPE_CHECKING:
@@ -192,8 +193,8 @@ class Progress:
         self.draw()
 
     def say(self, message: str) -> None:
-        """A line that stays."""
-        self._console.print(message)
+        """A message that stays; it may quote what an endpoint sent, so it is made fit for a terminal."""
+        self._console.print("\n".join(map(printable, message.splitlines())))
 
     def draw(self, at_once: bool = False) -> None:
         """Show how it goes, unless that was just done."""

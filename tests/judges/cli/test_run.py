@@ -10,6 +10,9 @@ from core.predictions.check import check
 from core.predictions.raw import ReadingLimits
 from core.suite import load_suite
 from judges.__main__ import app
+from judges.cli.run import summary
+from judges.run.progress import RunEnd
+from judges.run.runner import Outcome
 from judges.types import Answer
 from tests.support.judges import judges
 
@@ -24,6 +27,15 @@ def run(judge, out, *arguments):
 
 def rows(out) -> list[dict]:
     return [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]
+
+
+def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is(tmp_path):
+    sums = {"states": {"error": 1}, "calls": 1, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
+    ended = RunEnd("limited", "stopped: only rate limits (429: \x1b[2Jwait)")
+    lines = summary(Outcome(ended, 1, 1, 0, sums, "400: \x1b]0;title\x07"), tmp_path)
+    assert lines[0] == "stopped: only rate limits (429: �[2Jwait)"
+    assert "(the first error: 400: �]0;title�)" in lines[2]
+    assert all(line.isprintable() for line in lines)
 
 
 def test_an_answer_that_is_not_ok_carries_no_verdict():

@@ -41,6 +41,12 @@ def test_why_the_first_call_is_made_again_is_said_once():
     assert said.getvalue() == "a call failed and is made again: no connection: refused\n"
 
 
+def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is():
+    progress, said, _ = progress_of()
+    progress.event("retried", failure="transient", message="503: \x1b]0;title\x07\x1b[2J\nplease wait")
+    assert said.getvalue() == "a call failed and is made again: 503: �]0;title��[2J\nplease wait\n"
+
+
 def test_the_rate_is_that_of_late():
     progress, _, clock = progress_of(1000)
     for _ in range(100):
