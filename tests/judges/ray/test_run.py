@@ -309,7 +309,7 @@ def test_of_twenty_kills_of_workers_and_driver_only_replies_in_flight_are_paid_a
     """A worker, or the driver with all that it started, is killed while calls are under way.
 
     A reply that a client was sent and had no time to store is all that can be lost: at each kill no more than
-    were in flight.
+    were in flight, each with an answer for every sample.
     """
     draw = random.Random(0)
     with LLMProcess(latency_s=0.5) as server:
@@ -327,7 +327,7 @@ def test_of_twenty_kills_of_workers_and_driver_only_replies_in_flight_are_paid_a
                     except ProcessLookupError:
                         continue
                 kills += 1
-                at_risk += IN_FLIGHT if is_driver else IN_FLIGHT // 2 + 1
+                at_risk += IN_FLIGHT * SAMPLES  # a worker has all of them while the other one starts
                 if is_driver:
                     process.communicate(timeout=60)
                     process = start(command(server, tmp_path))
