@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -134,6 +135,13 @@ def _next_steps_are_commands(monkeypatch):
 
     as_called = cli.as_called
     monkeypatch.setattr(cli, "as_called", checked)
+
+
+@pytest.fixture
+def within_a_minute(monkeypatch):
+    """The clock stands still: limits are counted by the minute, and none ends while a test sends."""
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
 
 
 @pytest.fixture(autouse=True)

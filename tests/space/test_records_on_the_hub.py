@@ -35,9 +35,12 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
     )  # fmt: skip
     app = create_app(settings)
     form = {**FORM, "test_labels_used": "false"}
+    go_on = threading.Event()
     with TestClient(app) as client:
         suite = load_suite(settings.suite)
+        hub.fail("POST", "/commit/", first=lambda: go_on.wait(120))
         answer = client.post("/api/submissions", data=form, files={"file": ("a.jsonl", verdicts(suite))})
+        go_on.set()
         # at once, and not when the Hub has it
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
         assert answer.headers["location"] == f"/api/submissions/{answer.json()['submission_id']}"
@@ -45,7 +48,7 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
         ada = signed_in(SubmissionService(settings), answer.json()["account"])
         eventually(lambda: client.get(answer.headers["location"], headers=ada).json()["status"] == "accepted")
         assert "retry-after" not in client.get(answer.headers["location"], headers=ada).headers
-        health = client.get("/healthz").json()
+        health = client.get("/healthz").json()  # the first one is waited for however long it takes
         assert (health["submissions"], health["waiting"], health["records"]) == ("open", 0, None)
 
         for method in ("GET", "HEAD", "POST"):
@@ -53,7 +56,8 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
         file = {"file": ("b.jsonl", verdicts(suite, misses=1))}
         answer = client.post("/api/submissions", data=form, files=file)
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
-        assert client.get("/healthz").json()["waiting"] == 2
+        # Where a new answer takes a moment, /healthz gives the last one.
+        eventually(lambda: client.get("/healthz").json()["waiting"] == 2)
         failing = "The Hub does not answer as it should: 2 records wait"
         eventually(lambda: client.get("/healthz").json()["records"].startswith(failing))
         hub.faults.clear()
@@ -71,7 +75,7 @@ def test_a_start_does_not_wait_for_a_slow_hub_and_opens_once_it_has_answered(hub
     )  # fmt: skip
     answers = threading.Event()
     for method in ("GET", "HEAD", "POST"):
-        hub.fail(method, ".*", times=1_000_000, first=lambda: answers.wait(60))
+        hub.fail(method, ".*", times=1_000_000, first=lambda: answers.wait(120))
     app = create_app(settings, wait_s=0)
     form, content = {**FORM, "test_labels_used": "false"}, verdicts(load_suite(settings.suite))
     with TestClient(app) as client:
@@ -83,6 +87,6 @@ def test_a_start_does_not_wait_for_a_slow_hub_and_opens_once_it_has_answered(hub
         answers.set()
         eventually(lambda: client.get("/healthz").json()["submissions"] == "open")
         answer = client.post("/api/submissions", data=form, files={"file": ("a.jsonl", content)})
-        assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
+        assert answer.status_code in (201, 202), answer.text  # 201 where the Hub has it by now
         eventually(lambda: client.get("/healthz").json()["waiting"] == 0)
         assert "being restored from the Hub" not in client.get("/submit").text

@@ -305,7 +305,7 @@ def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
     )
     service = open_service(final)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while service.durability.waiting():
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -44,7 +44,7 @@ def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(
     ]
     for replica in replicas:
         replica.start()
-    found = [told.get(timeout=120) for _ in range(2 * FILES * len(ACCOUNTS))]
+    found = [told.get(timeout=300) for _ in range(2 * FILES * len(ACCOUNTS))]
     for replica in replicas:
         replica.join(timeout=300)
         assert replica.exitcode == 0

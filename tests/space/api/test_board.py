@@ -383,7 +383,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
             try:
                 while pages.borrowed_tokens < pages.total_tokens:
                     await asyncio.sleep(0)
-                assert (await asyncio.wait_for(asking.get("/healthz"), 20)).json() == first
+                assert (await asyncio.wait_for(asking.get("/healthz"), 120)).json() == first
             finally:
                 made.set()
                 filled._current._lock.release()

@@ -282,7 +282,7 @@ def test_a_missing_file_is_named_and_more_judges_than_the_limit_are_refused(clie
     assert post_estimate(client, labels_file(), *[runs_file()] * 10).status_code == 400
 
 
-def test_each_file_of_an_estimate_counts_against_the_limit(service):
+def test_each_file_of_an_estimate_counts_against_the_limit(service, within_a_minute):
     checks = CheckLimit(service.settings.model_copy(update={"checks_a_minute": 3}), Metrics())
     app = rest_app(service, counts={"/api/estimate": checks.take})
     app.include_router(build_submission_router(service, checks=checks))

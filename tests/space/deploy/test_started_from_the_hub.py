@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,7 +107,10 @@ def test_what_was_deployed_takes_a_submission_loses_its_disk_and_restores_it_fro
         "headers": {"Authorization": f"Bearer {TOKEN}"},
     }
     with started(deployed, python, hub) as space:
+        go_on = threading.Event()
+        hub.fail("POST", "/commit/", first=lambda: go_on.wait(START_SECONDS))
         answer = space.post("/api/submissions", **sent)
+        go_on.set()
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting"), answer.text
         receipt, deadline = answer.json(), time.monotonic() + START_SECONDS
         while space.get(answer.headers["location"], headers=sent["headers"]).json()["status"] != "accepted":

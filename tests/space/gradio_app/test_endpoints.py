@@ -153,7 +153,7 @@ def test_no_answer_gives_away_labels(space, client):
         assert [word for word in hidden if word in text] == []
 
 
-def test_checks_are_counted_by_address(suite_folder, tmp_path):
+def test_checks_are_counted_by_address(suite_folder, tmp_path, within_a_minute):
     settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
     with running(settings, tmp_path / "files") as space:
         for _ in range(2):

@@ -126,7 +126,7 @@ def test_errors_of_ours_and_labels_stay_hidden(space):
             assert hidden not in text
 
 
-def test_checks_are_counted_by_address(suite_folder, tmp_path):
+def test_checks_are_counted_by_address(suite_folder, tmp_path, within_a_minute):
     settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
     with running(settings, tmp_path / "files") as space:
         calls = [("call_tool", "check", {"content": "{}"})] * 3

@@ -54,7 +54,7 @@ def test_a_commit_of_a_killed_server_that_is_still_on_its_way_comes_too_late(hub
     later = opened(state_dir=tmp_path / "later")
     accepted = send(later, verdicts(later.suite, misses=1))
     go_on.set()
-    sending.join(30)
+    sending.join(120)
     assert accepted.status == "accepted"
     assert records_on(hub) == records_of(later)
     assert [record.body["submission_id"] for record in records_on(hub)] == [accepted.submission_id] * 2

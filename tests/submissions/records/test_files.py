@@ -243,14 +243,14 @@ def test_replicas_that_keep_the_same_file_at_once_keep_it_once(replicas):
     barrier, done = threading.Barrier(6), []
 
     def keep(files: DatabaseFiles) -> None:
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=120)
         done.append(files.keep(CONTENT))
 
     threads = [threading.Thread(target=keep, args=(replicas[n % 2],)) for n in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=120)
     assert done == [SHA256] * 6
 
 
