@@ -11,9 +11,10 @@ from core.suite import load_suite
 from space.app import create_app
 from submissions.service import SubmissionService
 from tests.support.hub_server.server import running_hub
-from tests.support.hub_threads import eventually, records_on
+from tests.support.hub_threads import records_on
 from tests.support.space_app import signed_in
 from tests.support.submissions import FORM, settings_for, verdicts, write_suite
+from tests.support.waiting import eventually
 
 RECORDS = "maintainer/records"
 

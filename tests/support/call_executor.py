@@ -10,6 +10,7 @@ from judges.engine.engine import CallExecutor
 from judges.engine.retry import RetryPolicy
 from judges.run.runner import open_endpoints
 from judges.types import Call, Message, ModelSettings, Reply
+from tests.support.clocks import PatientLoop
 
 SOON = RetryPolicy(first_wait_s=0.001)
 
@@ -71,7 +72,8 @@ class Kit:
                 finally:
                     cache.close()
 
-        return asyncio.run(run())
+        with asyncio.Runner(loop_factory=PatientLoop) as runner:
+            return runner.run(run())
 
     def ask(self, *calls, timeout_s=30.0):
         return self.run(lambda executor: asyncio.gather(*map(executor.ask, calls)), timeout_s)

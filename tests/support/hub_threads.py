@@ -1,16 +1,13 @@
 """What the Hub and a service hold, for tests to look at."""
 
 import threading
-import time
-from collections.abc import Callable
 
 from submissions.hub.repository import read_lines, span_of
 from submissions.records.database import snapshot
 from submissions.records.event_log import Event, check_event_log, events_after
 from tests.submissions.hub.conftest import RECORDS
 from tests.support.submissions import send
-
-SECONDS = 120
+from tests.support.waiting import SECONDS
 
 
 def contents(hub, repo: str = RECORDS) -> dict[str, bytes]:
@@ -36,14 +33,6 @@ def records_of(service) -> list[Event]:
 def titles(hub, repo: str = RECORDS) -> list[str]:
     """What the commits say, the first one first."""
     return [commit.title for commit in hub.repository(repo).commits]
-
-
-def eventually(is_so: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
 
 
 def send_at_once(service, contents_: list[bytes], **changes) -> list:

@@ -3,11 +3,12 @@
 import signal
 
 from judges.run.folder import read_judgments, read_run
-from tests.judges.run.test_runner import DEV, predictions, run, start, states, wait_until
+from tests.judges.run.test_runner import DEV, predictions, run, start, states
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.rate_limits import RateLimitRule
 from tests.support.llm_server.server import LLMServer
+from tests.support.waiting import eventually
 
 
 def test_three_requests_and_9000_tokens_a_minute_lose_no_trajectory_and_pay_none_twice(tmp_path):
@@ -71,7 +72,7 @@ def test_ctrl_c_while_the_endpoint_asks_to_wait_ends_the_run_at_once(tmp_path):
     plan = FaultPlan({"rate_limit_retry_after": 1.0}, retry_after_s=600)
     with LLMServer(faults=plan) as server:
         process = start(server, tmp_path)
-        wait_until(lambda: server.counts.calls > 0 and server.counts.in_flight == 0, process)
+        eventually(lambda: server.counts.calls > 0 and server.counts.in_flight == 0, process)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=300)
     assert process.returncode == 130

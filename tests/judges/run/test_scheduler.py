@@ -218,8 +218,7 @@ def test_no_more_runs_are_read_than_calls_can_be_under_way():
         running = asyncio.create_task(
             judge_trajectories(OneCall(), map(str, range(500)), views, ask, ended.append, 4)
         )
-        for _ in range(50):
-            await asyncio.sleep(0.001)
+        await enough_read(views, 4 + PREFETCH)
         most.append(views.shown)
         go.set()
         await running
@@ -229,17 +228,25 @@ def test_no_more_runs_are_read_than_calls_can_be_under_way():
     assert most == [4 + PREFETCH]
 
 
-def most_read_at_once(judge, views, max_in_flight):
+async def enough_read(views, expected):
+    """Wait until so many are read, and then for others that should not be."""
+    async with asyncio.timeout(120):
+        while views.shown < expected:
+            await asyncio.sleep(0.001)
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+
+
+def most_read_at_once(judge, views, max_in_flight, expected):
     """How many runs are read while no call ends."""
 
     async def main():
         async def never(call):
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
 
         ids = map(str, range(100))
         running = asyncio.create_task(judge_trajectories(judge, ids, views, never, list, max_in_flight))
-        for _ in range(50):
-            await asyncio.sleep(0.001)
+        await enough_read(views, expected)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return views.shown
@@ -250,8 +257,8 @@ def most_read_at_once(judge, views, max_in_flight):
 def test_of_judges_with_many_calls_a_trajectory_fewer_are_read_at_once():
     # One call each: 12 under way and PREFETCH more. Thirty calls each: the first PREFETCH begin before
     # their calls are known, and then there is no room for another.
-    assert most_read_at_once(OneCall(), Goals(), 12) == 12 + PREFETCH
-    assert most_read_at_once(OneCall(calls_each=30), Goals(), 12) == PREFETCH
+    for judge, expected in ((OneCall(), 12 + PREFETCH), (OneCall(calls_each=30), PREFETCH)):
+        assert most_read_at_once(judge, Goals(), 12, expected) == expected
 
 
 def test_of_runs_with_heavy_pictures_fewer_are_held_at_once():
@@ -266,7 +273,7 @@ def test_of_runs_with_heavy_pictures_fewer_are_held_at_once():
             return MAX_BYTES // 3
 
     # After three are held there is no room; those of the PREFETCH begun before that still come.
-    assert most_read_at_once(OneCall(), Pictures(), 64) <= PREFETCH + 3
+    assert most_read_at_once(OneCall(), Pictures(), 64, expected=3) <= PREFETCH + 3
 
 
 def test_a_stop_lets_what_is_under_way_end_and_then_is_raised():
@@ -294,12 +301,13 @@ def test_what_the_keeper_of_results_raises_ends_the_run():
 
 
 def test_cancelled_it_leaves_no_call_behind():
-    cancelled = []
+    begun, cancelled = [], []
 
     async def main():
         async def ask(call):
+            begun.append(call)
             try:
-                await asyncio.sleep(60)
+                await asyncio.sleep(600)
             except asyncio.CancelledError:
                 cancelled.append(call)
                 raise
@@ -307,7 +315,9 @@ def test_cancelled_it_leaves_no_call_behind():
         running = asyncio.create_task(
             judge_trajectories(OneCall(), map(str, range(3)), Goals(), ask, list, 4)
         )
-        await asyncio.sleep(0.02)
+        async with asyncio.timeout(120):
+            while len(begun) < 3:
+                await asyncio.sleep(0.001)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

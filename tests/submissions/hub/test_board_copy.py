@@ -5,8 +5,9 @@ import json
 import yaml
 
 from tests.submissions.hub.conftest import BOARD, RECORDS
-from tests.support.hub_threads import contents, eventually, titles
+from tests.support.hub_threads import contents, titles
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
+from tests.support.waiting import eventually
 
 
 def digest_there(hub) -> str | None:

@@ -15,8 +15,9 @@ from submissions.hub.repository import WRITER, Head, Span, file_path, span_of
 from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
 from tests.submissions.hub.conftest import RECORDS
-from tests.support.hub_threads import contents, eventually, records_of, records_on, send_at_once, titles
+from tests.support.hub_threads import contents, records_of, records_on, send_at_once, titles
 from tests.support.submissions import send, verdicts
+from tests.support.waiting import eventually
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -12,8 +12,9 @@ from submissions.hub.mirror import DIVERGED, REPLACED, STARTS
 from submissions.hub.repository import WRITER, Span, to_lines
 from submissions.intake.accounts import Actor
 from tests.submissions.hub.conftest import RECORDS
-from tests.support.hub_threads import contents, eventually, records_of, records_on, titles
+from tests.support.hub_threads import contents, records_of, records_on, titles
 from tests.support.submissions import send, verdicts
+from tests.support.waiting import eventually
 
 ADA = Actor("Ada")
 COMMIT = rf"/api/datasets/{RECORDS}/commit/main"

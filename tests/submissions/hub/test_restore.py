@@ -12,8 +12,9 @@ from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
 from submissions.records.integrity import verify
 from tests.submissions.hub.conftest import RECORDS
-from tests.support.hub_threads import contents, eventually, records_of, records_on, titles
+from tests.support.hub_threads import contents, records_of, records_on, titles
 from tests.support.submissions import declaration, remove_nonces, send, stored_files, verdicts
+from tests.support.waiting import eventually
 
 COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 

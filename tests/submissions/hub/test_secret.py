@@ -9,8 +9,8 @@ from pydantic import SecretStr
 from submissions.hub.mirror import OTHER_SECRET
 from submissions.intake.receipts import SecretChanged, ServerSecret
 from submissions.startup import open_service
-from tests.support.hub_threads import eventually
 from tests.support.submissions import send, verdicts
+from tests.support.waiting import eventually
 
 OTHER = SecretStr("another secret than before")
 

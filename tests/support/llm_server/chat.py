@@ -98,6 +98,8 @@ class Chat:
     counts: Counts = field(default_factory=Counts)
     bodies: deque[dict] = field(default_factory=lambda: deque(maxlen=200))
     """The last requests' bodies."""
+    held: Callable[[], bool] = lambda: False
+    """Answers wait while it says so."""
 
     async def answer(self, raw: bytes) -> Answer:
         """The answer to a call over HTTP, after its latency."""
@@ -109,6 +111,8 @@ class Chat:
             answer, latency_s = self.at_once(request)
             if latency_s:
                 await asyncio.sleep(latency_s)
+            while self.held():
+                await asyncio.sleep(0.005)
             return answer
         except asyncio.CancelledError:
             counts.left += 1
