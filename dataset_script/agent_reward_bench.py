@@ -21,6 +21,7 @@ from core.suite import load_dev_labels, load_suite
 from core.suites.questions import Question
 from dataset_script.build.build import Runs
 from dataset_script.build.parts import PartTask, choose_suite, make_tables
+from dataset_script.build.pictures import read_pictures
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, complete_row, features
 from dataset_script.sources import open_source
@@ -194,4 +195,4 @@ def _rows(item: Item) -> Iterator[Row]:
         if item.annotations:
             yield from item.annotations if tables else ()
         elif item.configuration in tables:
-            yield from tables[item.configuration].to_pylist()
+            yield from read_pictures(tables[item.configuration]).to_pylist()

@@ -199,13 +199,13 @@ class ImageOptions:
         """
         from PIL import Image as pictures
 
-        from dataset_script.build.pictures import BrokenImageError, image_bytes
+        from dataset_script.build.pictures import BrokenImageError, check_picture
 
         try:
             with pictures.open(io.BytesIO(content)) as picture:
                 found = picture.format or ""
                 if found in _FORMATS:
-                    image_bytes(content)  # a picture that was cut off still opens
+                    check_picture(content)  # a picture that was cut off still opens
                 wanted = self.format.upper() if self.format else found if found in _FORMATS else "PNG"
                 is_too_large = self.max_side is not None and max(picture.size) > self.max_side
                 if wanted == found and not is_too_large and self.quality is None:

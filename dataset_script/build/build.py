@@ -11,7 +11,7 @@ import os
 import pickle
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,9 @@ from dataset_script.build.output import (
 )
 from dataset_script.build.parts import Part, PartTask, Workers, choose_suite, make_part
 from dataset_script.build.report import BuildReport, finding
-from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
+from dataset_script.build.rows import Row, annotation_row, task_row
 from dataset_script.build.shards import (
+    PLANNED,
     RowsTask,
     ShardTask,
     earlier_shards,
@@ -155,9 +156,8 @@ class Runs:
         work: WorkFolder | None = None,
     ):
         self._suite, self._source, self._blinding, self._work = suite, source, blinding, work
-        if (
-            work is not None
-        ):  # of a build that was killed; pickles in it are read, so nobody else may write it
+        if work is not None:
+            # of a build that was killed; pickles in it are read, so nobody else may write it
             work.runs.unlink(missing_ok=True)
             os.close(os.open(work.runs, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self._database = sqlite3.connect(work.runs if work is not None else "", isolation_level=None)
@@ -174,8 +174,14 @@ class Runs:
     def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add the rows, in one transaction. A row of a key that is there is not added."""
         marks = ", ".join("?" for _ in self._database.execute(f"PRAGMA table_info({table})"))
+        with self.transaction():
+            self._database.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write what is added in the block at its end: a page of the database then not once for each row."""
         self._database.execute("BEGIN")
-        self._database.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
+        yield
         self._database.execute("COMMIT")
 
     def add_labels(self, labels: Iterable[DevLabels]) -> None:
@@ -256,7 +262,7 @@ class Runs:
         found = [[(f.code, f.file, f.message) for f in each] for each in (part.left_out, part.notes)]
         run = task.trajectory
         row = (task.is_judgments, part.trajectory_id, run.split, run.benchmark, bool(part.sizes))
-        texts = (Path(part.folder).name, json.dumps(part.sizes), json.dumps(found))
+        texts = (Path(part.file).name, json.dumps(part.sizes), json.dumps(found))
         self._database.execute("INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, *texts))
 
     def findings(self, is_judgments: bool) -> Iterator[tuple[list[Finding], list[Finding]]]:
@@ -286,7 +292,7 @@ _TABLES = """
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
 CREATE TABLE files (is_judgment, id, own_id, other_spelling, name, bytes, file);
 CREATE INDEX files_by_id ON files (is_judgment, id);
-CREATE TABLE parts (is_judgment, id, split, benchmark, is_built, folder, sizes, found,
+CREATE TABLE parts (is_judgment, id, split, benchmark, is_built, file, sizes, found,
     PRIMARY KEY (is_judgment, id)) WITHOUT ROWID;
 CREATE TABLE labels (id, annotation, label, PRIMARY KEY (id, annotation)) WITHOUT ROWID;
 CREATE TABLE tasks (split, task);
@@ -309,14 +315,14 @@ class Parts:
     split: str
 
     def __iter__(self) -> Iterator[Part]:
-        for name, folder, sizes, earlier in self.database.execute(
-            "SELECT parts.id, folder, sizes, shard FROM parts LEFT JOIN earlier ON configuration = ? AND "
+        for name, file, sizes, earlier in self.database.execute(
+            "SELECT parts.id, file, sizes, shard FROM parts LEFT JOIN earlier ON configuration = ? AND "
             "earlier.split = parts.split AND earlier.id = parts.id "
             "WHERE is_judgment = ? AND is_built AND parts.split = ? "
             "ORDER BY shard IS NULL, shard, place, parts.id",
             (self.configuration, self.configuration == "judgments", self.split),
         ):
-            yield Part(f"{self.folder}/{folder}", name, json.loads(sizes), earlier=earlier)
+            yield Part(f"{self.folder}/{file}", name, json.loads(sizes), earlier=earlier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,23 +385,19 @@ class _Job:
         return report
 
     def _make_parts(self, report: BuildReport, *, is_judgments: bool = False) -> None:
-        total = self.runs.count(is_judgments)
-        tasks = self.runs.tasks(is_judgments, self.work.parts)
-        for count, (task, part) in enumerate(self.workers.run_each(make_part, tasks), start=1):
-            self.runs.add_part(task, part)
-            self.progress(count, total, task.trajectory.trajectory_id)
+        total, tasks = self.runs.count(is_judgments), self.runs.tasks(is_judgments, self.work.parts)
+        with self.runs.transaction():
+            for count, (task, part) in enumerate(self.workers.run_each(make_part, tasks), start=1):
+                self.runs.add_part(task, part)
+                self.progress(count, total, task.trajectory.trajectory_id)
         for left_out, notes in self.runs.findings(is_judgments):
             report.left_out += left_out
             report.notes += notes
 
     def _shard_tasks(self) -> Iterator[tuple[ShardTask, int]]:
         """Every shard, and about how many bytes are read for it; those with images, the large ones, first."""
-        configurations = [
-            name
-            for name in (*ROWS_OF_A_RUN, "judgments")
-            if not (name == "rewards" and self.options.for_judges)
-        ]
-        for configuration in sorted(configurations, key=lambda name: not CONFIGURATIONS[name].has_images):
+        planned = [name for name in PLANNED if name != "rewards" or not self.options.for_judges]
+        for configuration in sorted(planned, key=lambda name: not CONFIGURATIONS[name].has_images):
             for split in SPLITS:
                 parts = self.runs.parts(configuration, split)
                 for task in plan_shards(self.work.staged, configuration, split, parts):
@@ -415,10 +417,8 @@ class _Job:
         suite, blind = self.suite, self.options.blinding is not None
         name = f"{suite.name}-blind" if blind else suite.name
         for configuration in CONFIGURATIONS:
-            rows = {
-                s: sum(x.rows for x in shards if (x.configuration, x.split) == (configuration, s))
-                for s in SPLITS
-            }
+            own = [shard for shard in shards if shard.configuration == configuration]
+            rows = {split: sum(shard.rows for shard in own if shard.split == split) for split in SPLITS}
             if any(rows.values()):
                 report.rows[configuration] = {split: count for split, count in rows.items() if count}
         origin = getattr(self.source, "origin", dict)()

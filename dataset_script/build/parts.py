@@ -1,16 +1,16 @@
-"""One trajectory's tables, made once: a folder named by what it was made from, so that a build can go on.
+"""One trajectory's tables, made once: a file named by what it was made from, so that a build can go on.
 
-A part is made in a folder of
-its own and renamed when it is whole; a build that was killed finds the parts that it has, and makes the
-others. A part's name is a hash of the source file's identity, of everything else that goes into it, and of
-the code that makes it. `Workers` shares the work out to processes, a bounded amount of it at a time.
+A part is written under another name and renamed when it is whole; a build that was killed finds the parts
+that it has, and makes the others. A part's name is a hash of the source file's identity, of everything else
+that goes into it, and of the code that makes it. Pictures that are files of the source are not copied into
+it (`PictureFile`), so that a build writes hardly more than the dataset. `Workers` shares the work out to
+processes, a bounded amount of it at a time.
 """
 
 import hashlib
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -31,6 +31,7 @@ from core.suite import DevLabels, Suite, SuiteError, Trajectory, load_suite, shi
 from core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
+from dataset_script.build.pictures import picture_files, read_pictures
 from dataset_script.build.report import finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import arrow_schema, columns_of
@@ -64,9 +65,19 @@ def choose_suite(files: Collection[SourceFile]) -> Suite:
 
 Result = TypeVar("Result")
 
-_PART: Final = "part.json"
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 """Parts are written once and read once, so they are packed quickly rather than well."""
+
+_BEGINS_WITH: Final = {"trajectories_with_screenshot": "trajectories"}
+"""A configuration whose first columns are another one's; a part has those once."""
+
+_BYTES_AT_A_TIME: Final = 1_000_000
+"""Arrow writes each buffer of each column by a call of its own, a hundred for a trajectory, unless they are
+gathered.
+"""
+
+_MOST_PICTURE_BYTES: Final = 2**31 - 1
+"""Of one trajectory: what a column of Arrow's `binary` holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +103,12 @@ class Part:
     """A part that was made: its published id, the sizes of its tables by configuration, and what there is to
     say.
 
-    A trajectory whose files give nothing has a part without tables. ``earlier`` is the number of the shard
-    that it has in the dataset that is added to; None where it is new.
+    A trajectory whose files give nothing has a part without tables. ``sizes`` are about what the tables take
+    in a shard, pictures included. ``earlier`` is the number of the shard that it has in the dataset that is
+    added to; None where it is new.
     """
 
-    folder: str
+    file: str
     trajectory_id: str
     sizes: Mapping[str, int]
     left_out: tuple[Finding, ...] = ()
@@ -104,33 +116,85 @@ class Part:
     earlier: int | None = None
 
     def table(self, configuration: str) -> pa.Table:
-        """One table of the part, mapped from its file."""
-        with pa.memory_map(f"{self.folder}/{configuration}.arrow") as file:
-            return pa.ipc.open_file(file).read_all()
+        """One table of the part. Raises SourceError when a picture in it was changed since."""
+        with pa.memory_map(self.file) as file:
+            return read_pictures(_stored_table(file, _contents(file)["places"], configuration))
 
 
 def make_part(task: PartTask) -> Part:
-    """The part of a task: the one that is there, or a new one. Raises OSError when the disk is full."""
-    folder = task.folder / _name(task)
-    if (folder / _PART).is_file():
-        return _read(folder, task.published_id)
-    unfinished = folder.with_name(f"{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+    """The part of a task: the one that is there, or a new one. Raises OSError when the disk is full.
+
+    The file has the tables one after the other, each as a stream of Arrow's, then as JSON where they begin
+    (``places``), their ``sizes`` and the findings, then the length of that in 8 bytes.
+    """
+    path = task.folder / _name(task)
+    if path.is_file() and (part := _read(path, task.published_id)) is not None:
+        return part
+    unfinished = path.with_name(f"{path.name}.unfinished")
     tables, left_out, notes = make_tables(task)
-    sizes = {name: _write(table, unfinished / f"{name}.arrow") for name, table in tables.items()}
-    found = {"left_out": left_out, "notes": notes}
-    stored = {name: [(f.code, f.file, f.message) for f in findings] for name, findings in found.items()}
-    (unfinished / _PART).write_text(json.dumps({"sizes": sizes, **stored}), encoding="utf-8")
-    unfinished.rename(folder)
-    return Part(str(folder), task.published_id, sizes, tuple(left_out), tuple(notes))
+    places: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    with pa.output_stream(str(unfinished), compression=None, buffer_size=_BYTES_AT_A_TIME) as file:
+        for name, table in tables.items():
+            base = _BEGINS_WITH.get(name)
+            own = table.select(table.column_names[tables[base].num_columns :]) if base else table
+            places[name] = file.tell()
+            with pa.ipc.new_stream(file, own.schema, options=_OPTIONS) as writer:
+                writer.write_table(own)
+            sizes[name] = file.tell() - places[name] + sum(each.size for each in picture_files(own))
+            sizes[name] += sizes[base] if base else 0
+        found = {"left_out": left_out, "notes": notes}
+        stored = {name: [(f.code, f.file, f.message) for f in findings] for name, findings in found.items()}
+        content = json.dumps({"places": places, "sizes": sizes, **stored}).encode()
+        file.write(content)
+        file.write(len(content).to_bytes(8))
+    unfinished.rename(path)
+    return Part(str(path), task.published_id, sizes, tuple(left_out), tuple(notes))
+
+
+def _contents(file: pa.NativeFile) -> dict[str, Any]:
+    """What stands at the end of a part. Raises ValueError for a file that was cut off."""
+    end = file.size() - 8
+    length = int.from_bytes(file.read_at(8, max(0, end)))
+    return json.loads(file.read_at(length, end - length) if 0 < length <= end else b"")
+
+
+def _stored_table(file: pa.NativeFile, places: Mapping[str, int], configuration: str) -> pa.Table:
+    """A table as it was stored: pictures that are files are still to be read."""
+    file.seek(places[configuration])
+    own = pa.ipc.open_stream(file).read_all()
+    if configuration not in _BEGINS_WITH:
+        return own
+    base = _stored_table(file, places, _BEGINS_WITH[configuration])
+    return pa.Table.from_arrays([*base.columns, *own.columns], schema=pa.schema([*base.schema, *own.schema]))
+
+
+def _read(path: Path, trajectory_id: str) -> Part | None:
+    """A part that is there; None where its pictures, or it, are not as they were."""
+    try:
+        with pa.memory_map(str(path)) as file:
+            content = _contents(file)
+            tables = [_stored_table(file, content["places"], name) for name in content["places"]]
+    except (ValueError, pa.ArrowException):
+        return None
+    if not all(picture.is_unchanged() for table in tables for picture in picture_files(table)):
+        return None
+    return Part(
+        str(path),
+        trajectory_id,
+        content["sizes"],
+        tuple(finding(*stored) for stored in content["left_out"]),
+        tuple(finding(*stored) for stored in content["notes"]),
+    )
 
 
 Tables = dict[str, pa.Table]
 
 
 def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """The tables of a task by configuration, what was left out, and the notes."""
+    """The tables of a task by configuration, what was left out, and the notes. Pictures that are files are
+    still to be read: `read_pictures`.
+    """
     return _judgments(task) if task.is_judgments else _run(task)
 
 
@@ -143,6 +207,8 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
             recording, broken = with_images(recording)
             run = Run(task.trajectory, recording, task.labels)
             tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
+            if sum(each.size for each in picture_files(tables["steps"])) > _MOST_PICTURE_BYTES:
+                raise UnusableFileError("not_a_trajectory", "steps: more than 2 GB of pictures")
         except UnusableFileError as error:
             left_out.append(finding(error.code, file.name, error.detail))
             continue
@@ -206,23 +272,6 @@ def table_of(
         return pa.Table.from_pylist(list(rows), schema=schema).combine_chunks()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise UnusableFileError("not_a_trajectory", f"{configuration}: {error}"[:200]) from error
-
-
-def _write(table: pa.Table, path: Path) -> int:
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema, options=_OPTIONS) as writer:
-        writer.write_table(table)
-    return path.stat().st_size
-
-
-def _read(folder: Path, trajectory_id: str) -> Part:
-    content = json.loads((folder / _PART).read_bytes())
-    return Part(
-        str(folder),
-        trajectory_id,
-        content["sizes"],
-        tuple(finding(*stored) for stored in content["left_out"]),
-        tuple(finding(*stored) for stored in content["notes"]),
-    )
 
 
 def _name(task: PartTask) -> str:

@@ -1,13 +1,24 @@
 """Pictures: what may be published by both ends and the header, and whether one can be decoded to its end.
 
-`build` looks at the ends and the header of a picture; `verify` decodes every one, each once.
+`build` looks at the ends and the header of a picture; `verify` decodes every one, each once. Pictures are
+nine tenths of what a build writes, so one that is a file of the source stays there (`PictureFile`) until its
+shard is written.
 """
 
 import hashlib
 import io
+import json
+import os
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from dataset_script.sources.base import SourceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_END: Final = b"IEND\xaeB`\x82"
@@ -27,7 +38,49 @@ class BrokenImageError(ValueError):
         self.code = code
 
 
-def _check_size(data: bytes) -> None:
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """A picture of the source, by its absolute path, and what shows that it is still the one that was looked
+    at: its size and the time of its last change.
+    """
+
+    path: str
+    size: int
+    changed_ns: int
+
+    def to_text(self) -> str:
+        """For a column of text: ASCII, also where a file's name is not UTF-8."""
+        return json.dumps((self.path, self.size, self.changed_ns))
+
+    @classmethod
+    def from_text(cls, text: str) -> "PictureFile":
+        return cls(*json.loads(text))
+
+    def is_unchanged(self) -> bool:
+        try:
+            return self._is(Path(self.path).stat())
+        except OSError:
+            return False
+
+    def read(self) -> bytes:
+        """Its bytes. Raises SourceError when it is not the same any more."""
+        try:
+            with Path(self.path).open("rb", buffering=0) as file:
+                data = file.read(self.size) if self._is(os.fstat(file.fileno())) else b""
+        except OSError as error:
+            message = f"{self.path}: cannot be read any more ({error.strerror}); build again when it can"
+            raise SourceError(message) from error
+        if len(data) != self.size:
+            raise SourceError(
+                f"{self.path}: was changed while it was used; build again, it goes on from here"
+            )
+        return data
+
+    def _is(self, found: os.stat_result) -> bool:
+        return (found.st_size, found.st_mtime_ns) == (self.size, self.changed_ns)
+
+
+def _check_size(file: BinaryIO) -> None:
     """Refuse a picture that is too large by its header, or has none that can be read; nothing is decoded."""
     from PIL import Image
 
@@ -35,7 +88,7 @@ def _check_size(data: bytes) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns from another size on
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            with Image.open(file, formats=FORMATS) as image:
                 width, height = image.size
     except Image.DecompressionBombError:
         raise BrokenImageError(f"is too large by its header; {most}", "large_image") from None
@@ -46,31 +99,91 @@ def _check_size(data: bytes) -> None:
         raise BrokenImageError(message, "large_image")
 
 
-def image_bytes(image: bytes | Path | None) -> bytes | None:
-    """The bytes of a PNG, JPEG or WebP picture; None for None. Raises BrokenImageError.
+def check_picture(image: bytes | Path) -> bytes | PictureFile:
+    """A PNG, JPEG or WebP picture, one in a file by its place. Raises BrokenImageError.
 
     Looks at both ends and the header only: decoding every picture of a build takes longer than all the rest
     of it, and `verify` does that.
     """
-    if image is None:
-        return None
+    if isinstance(image, bytes):
+        _check(io.BytesIO(image), len(image))
+        return image
     try:
-        data = image.read_bytes() if isinstance(image, Path) else image
+        with image.open("rb") as file:
+            found = os.fstat(file.fileno())
+            _check(file, found.st_size)
     except OSError as error:
         raise BrokenImageError(f"cannot be read ({error.strerror})") from error
-    if data.startswith(_PNG):
-        if not data.endswith(_PNG_END):
+    return PictureFile(str(image.absolute()), found.st_size, found.st_mtime_ns)
+
+
+def _check(file: BinaryIO, size: int) -> None:
+    first = file.read(12)
+    file.seek(max(0, size - 64))
+    last = file.read(64)
+    if first.startswith(_PNG):
+        if not last.endswith(_PNG_END):
             raise BrokenImageError("is cut off")
-    elif data.startswith(_JPEG):
-        if _JPEG_END not in data[-64:]:
+    elif first.startswith(_JPEG):
+        if _JPEG_END not in last:
             raise BrokenImageError("is cut off")
-    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        if len(data) < int.from_bytes(data[4:8], "little") + 8:
+    elif first[:4] == b"RIFF" and first[8:] == b"WEBP":
+        if size < int.from_bytes(first[4:8], "little") + 8:
             raise BrokenImageError("is cut off")
     else:
         raise BrokenImageError("is neither PNG, JPEG nor WebP")
-    _check_size(data)
-    return data
+    file.seek(0)
+    _check_size(file)
+
+
+def image_cell(picture: bytes | PictureFile | None) -> dict[str, bytes | str | None] | None:
+    """A picture as `datasets` stores it in Parquet; one that is still to be read has its place as the path,
+    which `read_pictures` takes away.
+    """
+    if isinstance(picture, PictureFile):
+        return {"bytes": None, "path": picture.to_text()}
+    return None if picture is None else {"bytes": picture, "path": None}
+
+
+def picture_files(table: "pa.Table") -> Iterator[PictureFile]:
+    """The pictures of a table that are still to be read."""
+    for _, column in _image_columns(table):
+        yield from (PictureFile.from_text(text) for text in _paths(column) if text is not None)
+
+
+def read_pictures(table: "pa.Table") -> "pa.Table":
+    """The table with the bytes of every picture. Raises SourceError for one that was changed meanwhile."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, column in _image_columns(table):
+        paths = _paths(column)
+        if any(paths):
+            inside = pc.struct_field(column, "bytes").to_pylist()
+            found = (
+                PictureFile.from_text(text).read() if text else data
+                for text, data in zip(paths, inside, strict=True)
+            )
+            cells = [pa.array(found, pa.binary()), pa.nulls(len(paths), pa.string())]
+            mask = pc.is_null(column).combine_chunks()
+            read = pa.StructArray.from_arrays(cells, fields=list(column.type), mask=mask)
+            table = table.set_column(place, table.field(place), read)
+    return table
+
+
+def _image_columns(table: "pa.Table") -> Iterator[tuple[int, "pa.ChunkedArray"]]:
+    """The columns of one picture each, by their place."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_struct(field.type):
+            yield place, table.column(place)
+
+
+def _paths(column: "pa.ChunkedArray") -> list[str | None]:
+    import pyarrow.compute as pc
+
+    return pc.struct_field(column, "path").to_pylist()
 
 
 def image_digest(data: bytes) -> str:

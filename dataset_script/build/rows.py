@@ -1,6 +1,6 @@
 """From a recorded run to the rows of each configuration, and what is worth knowing about it.
 
-Pure, but that `with_images` reads the pictures: whole ones only, since files are cut off where a disk was
+Pure, but that `with_images` looks at the pictures: whole ones only, since files are cut off where a disk was
 full or a copy was stopped.
 """
 
@@ -14,7 +14,7 @@ from core.ids import TrajectoryId
 from core.suite import DevLabels, Trajectory
 from core.suites.questions import Question
 from core.vocabulary import LABELS
-from dataset_script.build.pictures import BrokenImageError, image_bytes
+from dataset_script.build.pictures import BrokenImageError, PictureFile, check_picture, image_cell
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Judgment, Note, Recording
 from dataset_script.sources.released_files import SUCCESS_ABOVE
@@ -83,21 +83,21 @@ def trajectory_row(run: Run) -> Row:
 
 
 def screenshot_row(run: Run) -> Row:
-    """The row of `trajectories_with_screenshot`; the pictures have been read by `with_images`."""
+    """The row of `trajectories_with_screenshot`; the pictures have been checked by `with_images`."""
     steps = run.recording.steps
     return {
         **trajectory_row(run),
-        "final_screenshot": _image_cell(steps[-1].screenshot) if steps else None,
-        "goal_images": [_image_cell(image) for image in run.recording.goal_images],
+        "final_screenshot": image_cell(steps[-1].screenshot) if steps else None,
+        "goal_images": [image_cell(image) for image in run.recording.goal_images],
     }
 
 
 def step_rows(run: Run) -> Iterator[Row]:
-    """The rows of `steps`, in order; the pictures have been read by `with_images`."""
+    """The rows of `steps`, in order; the pictures have been checked by `with_images`."""
     for step in run.recording.steps:
         more = {
             "trajectory_id": run.trajectory.trajectory_id,
-            "screenshot": _image_cell(step.screenshot),
+            "screenshot": image_cell(step.screenshot),
             "box": None if step.box is None else list(step.box),
         }
         names = (column.name for column in STEP_COLUMNS)
@@ -157,21 +157,23 @@ def task_row(task: Task) -> Row:
 
 
 def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
-    """The recording with the bytes of its pictures, and a note naming each that cannot be published."""
+    """The recording with the pictures that can be published, files as `PictureFile`, and a note naming each
+    that cannot.
+    """
     notes: list[Note] = []
 
-    def read(image: bytes | Path | None, name: str) -> bytes | None:
+    def checked(image: bytes | Path | None, name: str) -> bytes | PictureFile | None:
         try:
-            return image_bytes(image)
+            return None if image is None else check_picture(image)
         except BrokenImageError as error:
             notes.append(Note(error.code, f"{name} {error}"))
             return None
 
     steps = tuple(
-        replace(step, screenshot=read(step.screenshot, f"the screenshot of step {step.num}"))
+        replace(step, screenshot=checked(step.screenshot, f"the screenshot of step {step.num}"))
         for step in recording.steps
     )
-    goal = [read(image, f"goal image {number}") for number, image in enumerate(recording.goal_images)]
+    goal = [checked(image, f"goal image {number}") for number, image in enumerate(recording.goal_images)]
     whole = tuple(image for image in goal if image is not None)
     return replace(recording, steps=steps, goal_images=whole), notes
 
@@ -189,11 +191,6 @@ def notes_on(run: Run) -> Iterator[Note]:
         yield Note("no_final_tree")
     if run.trajectory.split == "dev" and run.labels is None:
         yield Note("no_dev_labels")
-
-
-def _image_cell(data: bytes | Path | None) -> Row | None:
-    """A picture as `datasets` stores it in Parquet."""
-    return None if data is None else {"bytes": data, "path": None}
 
 
 def _label_cells(labels: DevLabels | None) -> dict[str, int | None]:

@@ -10,6 +10,7 @@ what is new follows in shards of its own, so that a republication uploads hardly
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -59,6 +60,9 @@ ROW_GROUP_BYTES: Final = 2_000_000
 
 ROWS_AT_ONCE: Final = 1_000
 """So many rows of the suite are Python objects at a time."""
+
+_BYTES_AT_A_TIME: Final = 1_000_000
+"""Arrow writes each page of each column by calls of its own, thirty for a trajectory, unless gathered."""
 
 _REPEATED: Final = ("trajectory_id", "benchmark", "agent", "model", "judge", "judge_model", "state")
 """Columns whose values recur within a row group, worth a dictionary."""
@@ -180,29 +184,43 @@ def earlier_shards(folder: Path, suite: str) -> Iterator[tuple[str, str, int, st
                 yield from ((configuration, split, number, each) for each in ids.to_pylist())
 
 
+class _HashedFile(io.FileIO):
+    """A file that hashes what is written to it, so that it need not be read for that."""
+
+    def __init__(self, path: Path):
+        super().__init__(path, "w")
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> int:
+        written = super().write(data)
+        self.digest.update(memoryview(data)[:written])
+        return written
+
+
 def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Question] = ()) -> Shard:
     path = task.folder / task.name
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = arrow_schema(task.configuration, questions=questions)
-    rows = 0
-    with pq.ParquetWriter(
-        path,
-        schema,
-        compression="zstd",
-        use_dictionary=[name for name in schema.names if name in _REPEATED],
-        write_statistics=[name for name in schema.names if name in ("trajectory_id", "num")]
-        + list(OBSERVED if CONFIGURATIONS[task.configuration].groups_by_trajectory else ()),
-        # A row group of one trajectory needs neither: it is read whole, and alike in the next build.
-        write_page_index=not CONFIGURATIONS[task.configuration].groups_by_trajectory,
-        use_content_defined_chunking=PAGE_BYTES
-        if not CONFIGURATIONS[task.configuration].groups_by_trajectory
-        else False,
-    ) as writer:
+    groups_by_trajectory = CONFIGURATIONS[task.configuration].groups_by_trajectory
+    rows, hashed = 0, _HashedFile(path)
+    with (
+        io.BufferedWriter(hashed, _BYTES_AT_A_TIME) as file,
+        pq.ParquetWriter(
+            file,
+            schema,
+            compression="zstd",
+            use_dictionary=[name for name in schema.names if name in _REPEATED],
+            write_statistics=[name for name in schema.names if name in ("trajectory_id", "num")]
+            + list(OBSERVED if groups_by_trajectory else ()),
+            # A row group of one trajectory needs neither: it is read whole, and alike in the next build.
+            write_page_index=not groups_by_trajectory,
+            use_content_defined_chunking=False if groups_by_trajectory else PAGE_BYTES,
+        ) as writer,
+    ):
         for table in tables:
             writer.write_table(table.cast(schema), row_group_size=max(1, table.num_rows))
             rows += table.num_rows
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashed.digest.hexdigest()
     return Shard(task.name, task.configuration, task.split, digest, path.stat().st_size, rows)
 
 

@@ -14,6 +14,8 @@ from core.suite import DevLabels
 from dataset_script.build import parts as module
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import PartTask, WorkerError, Workers, make_part
+from dataset_script.schema import arrow_schema
+from dataset_script.sources.base import SourceError
 from dataset_script.sources.released import ReleasedSource
 
 REPOSITORY = Path(__file__).parents[3]
@@ -157,7 +159,7 @@ def test_a_part_that_is_there_is_not_made_again(source, task, reads):
     source.put(DEV_1, goal="")
     first, second = make_part(task()), make_part(task())
     assert len(reads) == 1
-    assert (first.folder, first.sizes) == (second.folder, second.sizes)
+    assert (first.file, first.sizes) == (second.file, second.sizes)
     assert [f.code for f in second.notes] == ["no_goal", "no_dev_labels"]  # what was told is told again
     assert first.table("steps").equals(second.table("steps"))
 
@@ -165,9 +167,86 @@ def test_a_part_that_is_there_is_not_made_again(source, task, reads):
 def test_a_part_that_was_not_finished_is_made_again(source, task, reads):
     source.put(DEV_1)
     part = make_part(task())
-    Path(part.folder).rename(f"{part.folder}.unfinished")
+    Path(part.file).rename(f"{part.file}.unfinished")
     assert make_part(task()).table("trajectories").num_rows == 1
     assert len(reads) == 2
+
+
+@pytest.mark.parametrize("left", [0, 7, 0.5, 0.99])
+def test_a_part_that_was_cut_off_is_made_again(source, task, reads, left):
+    source.put(DEV_1)
+    part = make_part(task())
+    size = Path(part.file).stat().st_size
+    os.truncate(part.file, int(left if left > 1 else left * size))
+    again = make_part(task())
+    assert (len(reads), again, Path(part.file).stat().st_size) == (2, part, size)
+    assert again.table("steps").num_rows == 3
+
+
+def shown(make_step, *numbers):
+    """Steps whose screenshots are where the released ones are."""
+    return [make_step(number, screenshot_path="screenshots/x.png") for number in numbers]
+
+
+def large_png(make_png):
+    return make_png(0)[:-12] + os.urandom(100_000) + make_png(0)[-12:]
+
+
+def pictures(part, configuration="steps", column="screenshot"):
+    return part.table(configuration)[column].to_pylist()
+
+
+def test_pictures_in_files_stay_where_they_are_until_a_table_is_read(source, task, make_step, make_png):
+    source.put(DEV_1, steps=shown(make_step, 0, 1))
+    large = large_png(make_png)
+    source.picture(DEV_1, 0)
+    source.picture(DEV_1, 1, large)
+    part = make_part(task())
+    assert Path(part.file).stat().st_size < 50_000
+    assert pictures(part) == [{"bytes": data, "path": None} for data in (make_png(0), large)]
+    (final,) = pictures(part, "trajectories_with_screenshot", "final_screenshot")
+    assert final == {"bytes": large, "path": None}
+    assert min(part.sizes[name] for name in ("steps", "trajectories_with_screenshot")) > 100_000
+    assert part.sizes["trajectories"] < 50_000
+    whole = part.table("trajectories_with_screenshot")
+    assert whole.schema.equals(arrow_schema("trajectories_with_screenshot"))
+    assert whole.select(part.table("trajectories").column_names).equals(part.table("trajectories"))
+
+
+@pytest.mark.parametrize("change", ["other bytes", "gone"])
+def test_a_picture_that_is_not_the_same_any_more_is_never_taken_and_the_part_made_again(
+    source, task, make_step, make_png, change
+):
+    source.put(DEV_1, steps=shown(make_step, 0))
+    picture = source.picture(DEV_1, 0)
+    unnoticed = replace(task(), source=_ChangedSource(task().source))  # whose identity has no pictures
+    unnoticed.source.identity = lambda file: file.name
+    part = make_part(unnoticed)
+    assert pictures(make_part(unnoticed)) == [{"bytes": make_png(0), "path": None}]
+    if change == "gone":
+        picture.unlink()
+    else:
+        picture.write_bytes(make_png(7))  # of the same size
+        os.utime(picture, ns=(0, 1))
+    why = "cannot be read any more" if change == "gone" else "was changed"
+    with pytest.raises(SourceError, match=f"screenshot_step_0.png: {why}.*build again"):
+        part.table("steps")
+    again = make_part(unnoticed)
+    assert again.file == part.file
+    assert pictures(again) == [None if change == "gone" else {"bytes": make_png(7), "path": None}]
+
+
+def test_pictures_of_the_source_and_of_files_stand_in_one_column(source, task, make_step, make_png, tmp_path):
+    source.put(DEV_1, steps=[make_step(0), make_step(1), make_step(2)])
+    odd = tmp_path / os.fsdecode(b"not \xff UTF-8.png")
+    odd.write_bytes(make_png(2))
+    steps = task().source.read(*task().files)[0].steps
+    with_both = [
+        replace(one, screenshot=each) for one, each in zip(steps, (make_png(1), None, odd), strict=True)
+    ]
+    part = make_part(replace(task(), source=_ChangedSource(task().source, steps=tuple(with_both))))
+    expected = [{"bytes": make_png(1), "path": None}, None, {"bytes": make_png(2), "path": None}]
+    assert pictures(part) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,18 +259,18 @@ def test_a_part_that_was_not_finished_is_made_again(source, task, reads):
 )
 def test_whatever_goes_into_a_part_makes_another_one(source, task, change):
     source.put(DEV_1)
-    assert make_part(task()).folder != make_part(change(task())).folder
+    assert make_part(task()).file != make_part(change(task())).file
 
 
 def test_a_changed_file_a_new_picture_and_changed_code_make_another_part(source, task, monkeypatch):
     source.put(DEV_1)
-    seen = {make_part(task()).folder}
+    seen = {make_part(task()).file}
     source.put(DEV_1, goal="another goal, of another length")
-    seen.add(make_part(task()).folder)
+    seen.add(make_part(task()).file)
     source.picture(DEV_1, 0)
-    seen.add(make_part(task()).folder)
+    seen.add(make_part(task()).file)
     monkeypatch.setattr(module, "code_version", lambda: "another")
-    seen.add(make_part(task()).folder)
+    seen.add(make_part(task()).file)
     assert len(seen) == 4
 
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from core.suite import DevLabels
-from dataset_script.build.pictures import BrokenImageError, image_bytes
+from dataset_script.build.pictures import BrokenImageError, PictureFile, check_picture
 from dataset_script.build.rows import (
     ROWS_OF_A_RUN,
     Run,
@@ -201,12 +201,14 @@ def test_missing_labels_are_noted_on_dev_only(suite, recording):
     assert codes(Run(suite.find(TEST), recording, None)) == []
 
 
-def test_pictures_are_read_and_broken_ones_are_named_and_left_out(run, tmp_path, make_png):
+def test_pictures_are_checked_and_broken_ones_are_named_and_left_out(run, tmp_path, make_png):
     (tmp_path / "whole.png").write_bytes(make_png(1))
     pictures = [tmp_path / "whole.png", make_png(2)[:-5], tmp_path / "absent.png"]
     steps = tuple(replace(s, screenshot=p) for s, p in zip(run.recording.steps, pictures, strict=True))
     read, notes = with_images(replace(run.recording, steps=steps, goal_images=(b"GIF89a", make_png(3))))
-    assert [step.screenshot for step in read.steps] == [make_png(1), None, None]
+    first, *others = (step.screenshot for step in read.steps)
+    assert isinstance(first, PictureFile)
+    assert (first.read(), others) == (make_png(1), [None, None])
     assert read.goal_images == (make_png(3),)
     assert notes == [
         Note("broken_image", "the screenshot of step 1 is cut off"),
@@ -234,7 +236,7 @@ def test_a_picture_that_is_too_large_by_its_header_is_refused_by_name(run, make_
 def test_a_picture_without_a_header_is_refused(make_png):
     whole = make_png(1)
     with pytest.raises(BrokenImageError, match="has no header that can be read") as refused:
-        image_bytes(whole[:8] + whole[-12:])  # the signature and the end alone
+        check_picture(whole[:8] + whole[-12:])  # the signature and the end alone
     assert refused.value.code == "broken_image"
 
 
@@ -244,7 +246,7 @@ def test_the_header_of_every_kind_of_picture_is_looked_at(monkeypatch, kind):
     file = io.BytesIO()
     Image.new("RGB", (40, 30), "teal").save(file, kind)
     with pytest.raises(BrokenImageError, match="has 40 x 30 pixels by its header") as refused:
-        image_bytes(file.getvalue())
+        check_picture(file.getvalue())
     assert refused.value.code == "large_image"
 
 
@@ -252,6 +254,6 @@ def test_whole_pictures_of_each_kind_are_taken_and_cut_ones_refused():
     for kind in ("PNG", "JPEG", "WEBP"):
         file = io.BytesIO()
         Image.new("RGB", (40, 30), "teal").save(file, kind)
-        assert image_bytes(file.getvalue()) == file.getvalue()
+        assert check_picture(file.getvalue()) == file.getvalue()
         with pytest.raises(BrokenImageError, match="is cut off"):
-            image_bytes(file.getvalue()[: len(file.getvalue()) // 2])
+            check_picture(file.getvalue()[: len(file.getvalue()) // 2])
