@@ -278,9 +278,9 @@ def describe(phase: Phase) -> str:
 
 
 def run_floods(folder: Path, sizes: Sizes) -> bool:
-    port = free_port()
-    environment = {"ARB_STATE_DIR": str(folder / "state"), "ARB_PORT": str(port), "ARB_LABELS": "none"}
-    with serving(folder / "flood.log", ["space", "serve"], port, **environment):
+    environment = {"ARB_STATE_DIR": str(folder / "state"), "ARB_LABELS": "none"}
+    log = folder / "flood.log"
+    with free_port() as port, serving(log, ["space", "serve"], port, ARB_PORT=str(port), **environment):
         asyncio.run(measure(port, QUICK, 0))  # what is made once is made now
         alone = asyncio.run(measure(port, sizes, 100))
         print(f"  alone                      {describe(alone)}", flush=True)
@@ -306,12 +306,11 @@ def run_floods(folder: Path, sizes: Sizes) -> bool:
 
 
 def run_fuzzed(folder: Path, sizes: Sizes) -> bool:
-    port = free_port()
     environment = {
-        "ARB_STATE_DIR": str(folder / "fuzzed"), "ARB_PORT": str(port), "ARB_LABELS": "none",
-        "ARB_CHECKS_A_MINUTE": "1000000",
+        "ARB_STATE_DIR": str(folder / "fuzzed"), "ARB_LABELS": "none", "ARB_CHECKS_A_MINUTE": "1000000",
     }  # fmt: skip
-    with serving(folder / "fuzzed.log", ["space", "serve"], port, **environment) as _:
+    log = folder / "fuzzed.log"
+    with free_port() as port, serving(log, ["space", "serve"], port, ARB_PORT=str(port), **environment):
         pid = _server_on(port)
         answered = asyncio.run(send_fuzzed(port, sizes.first_files, 1))
         before = memory(pid)

@@ -53,11 +53,13 @@ def measure(folder: Path, n_rows: int, n_uploads: int) -> Measured:
     fill_records(state, n_rows)
     print(f"{n_rows:,} submissions: records made in {time.perf_counter() - begun:.0f} s", flush=True)
     labels = SubmissionService(Settings(state_dir=state)).labels_for_public_figures()
-    port, found = free_port(), Measured()
+    found = Measured()
     begun = time.perf_counter()
-    environment = {"ARB_STATE_DIR": str(state), "ARB_PORT": str(port), "ARB_CHECKS_A_MINUTE": "10000"}
+    environment = {"ARB_STATE_DIR": str(state), "ARB_CHECKS_A_MINUTE": "10000"}
+    log = folder / f"space-{n_rows}.log"
     with (
-        serving(folder / f"space-{n_rows}.log", ["space", "serve"], port, **environment) as url,
+        free_port() as port,
+        serving(log, ["space", "serve"], port, ARB_PORT=str(port), **environment) as url,
         httpx.Client(base_url=url, timeout=300, trust_env=False) as client,
     ):
         client.get("/").raise_for_status()

@@ -154,13 +154,16 @@ def serving(log: Path, command: list[str], port: int, **environment: str) -> Ite
         yield url
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextmanager
+def free_port() -> Iterator[int]:
+    """A port that nobody else is given in the block: bound, so that a server with SO_REUSEADDR has it."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def _answers(url: str) -> bool:
@@ -322,9 +325,14 @@ opens together with them; {sizes.chromium} more of each open alone, before."""
 def bench(folder: Path, sizes: Sizes) -> bool:
     print(f"recording {sizes.submissions} submissions …", flush=True)
     make_records(folder / "state", sizes.submissions)
-    port, bare_port = free_port(), free_port()
-    environment = {"ARB_STATE_DIR": str(folder / "state"), "ARB_PORT": str(port)}
-    with serving(folder / "space.log", ["space", "serve"], port, **environment) as url:
+    with (
+        free_port() as port,
+        free_port() as bare_port,
+        serving(
+            folder / "space.log", ["space", "serve"], port,
+            ARB_STATE_DIR=str(folder / "state"), ARB_PORT=str(port),
+        ) as url,
+    ):  # fmt: skip
         with urllib.request.urlopen(f"{url}/api/board.json", timeout=120) as answer:
             board = json.load(answer)
         n_rows = write_csv(board, folder / "rows.csv")

@@ -12,7 +12,6 @@ import http.client
 import os
 import random
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from bench.support.processes import watch
 from bench.support.readers import chromium_path
 from core.suite import load_suite
 from dataset_script.sources.published import PublishedDataset
+from tests.support.ports import hold_port, port_of
 from tests.support.synthetic_dataset import Shape, make_dataset
 
 OPENS_MILLISECONDS = 300
@@ -62,9 +62,8 @@ with tempfile.TemporaryDirectory() as cache:
 @contextmanager
 def space_over(data: Path, state: Path) -> Iterator[tuple[int, int]]:
     """A Space that shows this dataset; gives its port and its process id."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    held = hold_port()
+    port = port_of(held)
     environment = {"ARB_DATA_DIR": str(data), "ARB_STATE_DIR": str(state), "ARB_PORT": str(port)}
     process = subprocess.Popen(
         [sys.executable, "-m", "space", "serve"],
@@ -85,6 +84,7 @@ def space_over(data: Path, state: Path) -> Iterator[tuple[int, int]]:
     finally:
         process.kill()
         process.wait()
+        held.close()
 
 
 def memory(pid: int) -> tuple[int, int]:

@@ -35,10 +35,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
         ids = submit_real_judges(SubmissionService(Settings(state_dir=state), clock=one_a_day()))
-        port = free_port()
-        environment = {"ARB_STATE_DIR": str(state), "ARB_PORT": str(port)}
         log = Path(folder) / "space.log"
-        with serving(log, ["space", "serve"], port, **environment) as url, sync_playwright() as playwright:
+        with (
+            free_port() as port,
+            serving(log, ["space", "serve"], port, ARB_STATE_DIR=str(state), ARB_PORT=str(port)) as url,
+            sync_playwright() as playwright,
+        ):
             browser = playwright.chromium.launch(executable_path=chromium_path())
             page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
             for name, address in addresses(ids).items():

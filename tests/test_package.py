@@ -203,7 +203,7 @@ def test_the_images_command_serves_space_and_documentation_and_its_health_check_
     with (home / "space.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=home, env=environment, stdout=log, stderr=log)
     try:
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + 300
         while True:
             try:
                 page = httpx.get(f"http://127.0.0.1:{port_of(held)}/about", trust_env=False, timeout=60)
@@ -216,10 +216,10 @@ def test_the_images_command_serves_space_and_documentation_and_its_health_check_
         documentation = httpx.get(f"{page.url.join('/docs/')}", trust_env=False, timeout=60)
         assert "mkdocs" in documentation.text and documentation.status_code == 200
         check = health.partition("CMD ")[2]
-        assert subprocess.run(check, shell=True, env=environment, timeout=60).returncode == 0
+        assert subprocess.run(check, shell=True, env=environment, timeout=180).returncode == 0
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+        process.wait(timeout=180)
         held.close()
     assert "Traceback" not in log_of(home)
 

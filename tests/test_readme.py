@@ -81,8 +81,11 @@ def test_every_command_and_python_block_works_in_the_order_of_the_pages(checkout
         for command in found:
             run_command(command.replace(ENDPOINT, endpoint.base_url), checkout)
     environment = {"ARB_LABELS": "none", "ARB_STATE_DIR": str(tmp_path / "state"), "HF_HUB_OFFLINE": "1"}
-    port = free_port()
-    with serving(tmp_path / "space.log", ["space", "serve"], port, ARB_PORT=str(port), **environment) as url:
+    log = tmp_path / "space.log"
+    with (
+        free_port() as port,
+        serving(log, ["space", "serve"], port, ARB_PORT=str(port), **environment) as url,
+    ):
         for block in blocks("python"):
             run_python(block.replace(SPACE, url), checkout)
 

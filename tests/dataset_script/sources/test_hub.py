@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -228,20 +229,22 @@ def test_a_connection_that_breaks_hard_is_tried_again_and_its_bytes_count_once(h
     assert hub.served[CLEANED_WEB] > size  # the client begins anew
 
 
-def test_an_interrupted_fetch_does_not_go_on_behind_its_callers_back(hub, get, out):
+def test_an_interrupted_fetch_does_not_go_on_behind_its_callers_back(hub, get, out, monkeypatch):
     size = 80_000_000
     hub.commit(REPO, {CLEANED_WEB: b"x" * size})
-    told = []
+    told, stop, fetching = [], threading.Event(), []
+    monkeypatch.setattr(hub_module, "Downloads", partial(hub_module.Downloads, _stop=stop))
 
     def interrupt(done: int, _total: int) -> None:
         told.append(done)
         if told[-1] > 5_000_000 >= told[-2]:
+            fetching.append(threading.current_thread())
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.3)  # the main thread has heard of it before the next piece
+            stop.wait(120)  # the main thread has heard of it before the next piece
 
     with pytest.raises(KeyboardInterrupt):
         get(Selection(("cleaned",), ("web",)), progress=interrupt)
-    time.sleep(0.7)  # enough for the rest, had it gone on
+    fetching[0].join(120)  # had it gone on, it would have the rest
     assert hub.served[CLEANED_WEB] < size
     assert data(out) == {} and not list(out.rglob("*.incomplete"))
 

@@ -4,12 +4,14 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.support.ports import hold_port, port_of
 from tools.sample_recorder.browser import BrowserMissing, find_browser, first_line
 from tools.sample_recorder.record import json_place, picture_bytes, renumbered, runs, write_run
 from tools.sample_recorder.sites import PLACES
@@ -59,22 +61,18 @@ def test_runs_are_chosen_by_trajectory_id():
     assert runs("webarena/*") == ()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
-
-
 def test_all_five_sites_answer_on_their_ports_and_leave_them():
     import urllib.request
 
-    places = {name: replace(place, port=free_port()) for name, place in PLACES.items()}
-    with serve_sites(places):
+    with ExitStack() as stack:
+        held = {name: stack.enter_context(hold_port(HOST)) for name in PLACES}
+        places = {name: replace(place, port=port_of(held[name])) for name, place in PLACES.items()}
+        with serve_sites(places):
+            for place in places.values():
+                assert urllib.request.urlopen(place.url, timeout=120).status == 200
         for place in places.values():
-            assert urllib.request.urlopen(place.url, timeout=120).status == 200
-    for place in places.values():
-        with pytest.raises(OSError):
-            urllib.request.urlopen(place.url, timeout=120)
+            with pytest.raises(OSError):
+                urllib.request.urlopen(place.url, timeout=120)
 
 
 def test_a_taken_port_is_named():
