@@ -36,7 +36,7 @@ def run(
     ] = "local",
     ray_address: Annotated[
         str | None,
-        typer.Option("--ray-address", help="A running cluster; else one is started here."),
+        typer.Option("--ray-address", help="A running cluster (or RAY_ADDRESS); else one is started here."),
     ] = None,
     ray_workers: Annotated[
         int | None,

@@ -106,13 +106,13 @@ def run_on_ray(
     endpoints: Callable = open_endpoints,
     processor: Callable = vllm_processor,
 ) -> Outcome:
-    """As `run_judge`, over the cluster at ``address``, or over one started on this machine.
+    """As `run_judge`, over the cluster at ``address``, else over one started on this machine.
 
     ``endpoints`` opens what answers, in each worker; ``processor`` makes what does on GPUs. Raises what
     `run_judge` does.
     """
     models = build_models(options, build_judge(options))  # what was mistyped is found before a cluster starts
-    with _cluster(address, workers):
+    with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -151,8 +151,8 @@ def run_on_ray(
 
 @contextmanager
 def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
-    """A connection to a cluster, ended with the block, but where this process has one already. Raises
-    OptionsError where none can be reached.
+    """A connection to a cluster, ended with the block, but where this process has one already. One on this
+    machine that is not named, which Ray would take, is left alone. Raises OptionsError where none is reached.
     """
     try:
         import ray
@@ -171,7 +171,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
                 "_system_config": {"idle_worker_killing_time_threshold_ms": IDLE_MS},
             }
         try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **more)
+            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **more)
         except Exception as error:  # Ray raises it plain where its own start takes too long
             what = f"--ray-address {address}: no cluster can be reached there" if address else (
                 "--engine ray: no cluster can be started on this machine; try again when it is less busy"

@@ -1,4 +1,6 @@
-"""Answers in an S3 bucket: a real server of the protocol on loopback, s3fs as the client."""
+"""Answers in a bucket of S3 and of Google Cloud Storage: a server of the protocol on loopback, s3fs and gcsfs
+as the clients.
+"""
 
 import os
 import threading
@@ -9,20 +11,20 @@ import pytest
 from judges.engine.answers import AnswerStore, Journal, Place, journal_lines
 from judges.engine.cache import answer_line, key_in
 from judges.types import Reply
-from tests.support.s3 import s3_server
+from tests.support.buckets import STORES, bucket_server
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def bucket():
-    with s3_server() as url:
+@pytest.fixture(scope="module", params=STORES)
+def bucket(request):
+    with bucket_server(request.param) as url:
         yield url
 
 
 @pytest.fixture
 def url(bucket, request):
-    return f"{bucket}/{request.node.name}"
+    return f"{bucket}/{request.node.originalname}"
 
 
 def answers_of(partition: int, numbers: range) -> dict[bytes, bytes]:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,11 +21,11 @@ from judges.cli.options import RunOptions
 from judges.engine.answers import Place
 from judges.run.runner import run_judge, run_local
 from judges.types import OptionsError
+from tests.support.buckets import STORES, bucket_server, lacking_packages
 from tests.support.judges import assert_prompts_are_there
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.process import LLMProcess
 from tests.support.llm_server.server import LLMServer
-from tests.support.s3 import lacking_packages, s3_server
 
 REPOSITORY = Path(__file__).parents[3]
 TIMEOUT_S = 600
@@ -39,17 +39,19 @@ SAMPLES = 3
 
 @pytest.fixture(scope="module")
 def cluster():
-    """One for all tests of this module, with a bucket that it reaches; required where every test is."""
+    """One for all tests of this module, with the buckets that it reaches; required where every test is."""
     if os.environ.get("REQUIRE_EVERY_TEST"):
         import ray
     else:
         ray = pytest.importorskip("ray", reason="Ray is not here: pip install 'ray[data]'")
     from judges.ray.run import _cluster
 
-    with pytest.MonkeyPatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched, ExitStack() as opened:
         patched.setenv("OPENAI_API_KEY", "none")
-        with nullcontext() if lacking_packages() else s3_server() as bucket, _cluster(None, 2):
-            yield bucket
+        there = [each for each in STORES if not lacking_packages(each)]
+        buckets = {each: opened.enter_context(bucket_server(each)) for each in there}
+        opened.enter_context(_cluster(None, 2))
+        yield buckets
     assert not ray.is_initialized()
 
 
@@ -109,22 +111,25 @@ def test_the_predictions_are_those_of_one_machine_which_pays_nothing_after(clust
 
 
 @pytest.mark.slow
-def test_the_command_of_the_page_on_scale_puts_its_answers_into_a_bucket(cluster, tmp_path, monkeypatch):
-    if cluster is None:
-        pytest.skip(f"no S3 server: pip install {' '.join(lacking_packages())}")
+@pytest.mark.parametrize("store", STORES)
+def test_the_command_of_the_page_on_scale_puts_its_answers_into_a_bucket(
+    cluster, tmp_path, monkeypatch, store
+):
+    if store not in cluster:
+        pytest.skip(f"no server for {store}://: pip install {' '.join(lacking_packages(store))}")
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"^```bash\n(.*?)^```", (REPOSITORY / "docs" / "scale.md").read_text(), re.M | re.S)
     _, module, package, *arguments = shlex.split(block)
     assert (module, package) == ("-m", "judges")
     with LLMServer() as server:
-        values = {"s3://BUCKET": cluster, "http://HOST:8000/v1": server.base_url}
+        values = {"s3://BUCKET": cluster[store], "http://HOST:8000/v1": server.base_url}
         for name, value in values.items():
             arguments = [each.replace(name, value) for each in arguments]
         done = CliRunner().invoke(app, arguments)
         assert done.exit_code == 0, done.output
         assert server.counts.answers.total() == TEST_RUNS
     assert predictions(tmp_path / "runs" / "simplified-axtree").count(b"\n") == TEST_RUNS
-    place = Place(f"{cluster}/answers")
+    place = Place(f"{cluster[store]}/answers")
     left = {name.split("/")[0] for name in place.files()}
     assert "answers" in left
     assert not left & {"journal", "plans"}
@@ -255,6 +260,26 @@ def test_what_was_mistyped_is_found_before_a_cluster_is_started(tmp_path, monkey
     monkeypatch.setattr(ray, "init", lambda *_, **__: pytest.fail("a cluster was started"))
     with pytest.raises(OptionsError, match="there is no judge 'simplifyed'"):
         on_ray(RunOptions(judge="simplifyed", split="dev", suite="sample"), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("option", "environment", "expected"),
+    [("a:1", "b:2", "a:1"), (None, "b:2", "b:2"), (None, "", "local"), ("auto", "", "auto")],
+)
+def test_the_cluster_that_is_named_is_taken_and_no_other_one_that_runs(
+    tmp_path, monkeypatch, option, environment, expected
+):
+    from judges.ray.run import run_on_ray
+
+    ray, taken = pytest.importorskip("ray"), []
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda address, **more: taken.append(address) or 1 / 0)
+    monkeypatch.setenv("RAY_ADDRESS", environment)
+    monkeypatch.setenv("PYTHONPATH", "")  # `_cluster` adds to it
+    options = RunOptions(judge="always-successful", split="dev", suite="sample")
+    with pytest.raises(OptionsError, match="cluster"):
+        run_on_ray(options, tmp_path / "out", address=option)
+    assert taken == [expected]
 
 
 def test_without_ray_the_command_says_what_to_install(tmp_path):
