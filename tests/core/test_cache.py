@@ -56,7 +56,7 @@ def test_two_who_ask_at_once_wait_for_one_making():
 
     first = threading.Thread(target=lambda: cache.get("a", make))
     first.start()
-    begun.wait(5)
+    begun.wait(120)
     assert cache.get("a", make) == b"x"
     first.join()
     assert made == [1]

@@ -19,6 +19,8 @@ from tests.support.submissions import send, settings_for, verdicts
 
 REPOSITORY = Path(__file__).parents[2]
 SECONDS = 180
+FOR_EVER = 1_000_000
+"""So many times a process sends its files that is killed while it does."""
 
 
 def start(*arguments: object) -> subprocess.Popen:
@@ -84,10 +86,10 @@ def assert_records_are_whole(service: SubmissionService, acknowledged: list[dict
 def test_processes_killed_in_a_storm_lose_no_record_and_double_none(suite_folder, tmp_path):
     state = tmp_path / "state"
     steady = start("send", suite_folder, state, tmp_path / "steady", 3)
-    killed = start("send", suite_folder, state, tmp_path / "killed-2", 3)
+    killed = start("send", suite_folder, state, tmp_path / "killed-2", 3, FOR_EVER)
     go_together(steady, killed)
     kill_after(killed, tmp_path / "killed-2", 2)
-    again = start("send", suite_folder, state, tmp_path / "killed-20", 3)
+    again = start("send", suite_folder, state, tmp_path / "killed-20", 3, FOR_EVER)
     go_together(again)
     kill_after(again, tmp_path / "killed-20", 20)
     end(steady)

@@ -26,7 +26,7 @@ class ProviderServer:
     def __enter__(self) -> "ProviderServer":
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        self._server = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        self._server = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(120)
         return self
 
     def __exit__(self, *_) -> None:

@@ -19,8 +19,10 @@ JOBS = tuple((f"Judge {judge}", misses) for judge in range(4) for misses in rang
 """Judges and their files: 12 submissions of 3 different files."""
 
 
-def send_all(folder: str, state: str, acknowledged: str, threads: str) -> None:
-    """Each thread sends every job, beginning with another one; every receipt is written down at once."""
+def send_all(folder: str, state: str, acknowledged: str, threads: str, times: str = "1") -> None:
+    """Each thread sends every job so many times, beginning with another one; every receipt is written down at
+    once.
+    """
     service = SubmissionService(settings_for(Path(folder), Path(state)))
     contents = [verdicts(service.suite, misses=n) for n in range(3)]
     print("ready", flush=True)
@@ -31,7 +33,7 @@ def send_all(folder: str, state: str, acknowledged: str, threads: str) -> None:
 
     def work(first: int) -> None:
         barrier.wait()
-        for place in range(len(JOBS)):
+        for place in range(int(times) * len(JOBS)):
             judge, misses = JOBS[(first + place) % len(JOBS)]
             receipt = send(service, contents[misses], judge=judge)
             line = {

@@ -54,7 +54,7 @@ def running(settings: Settings, folder: Path) -> Iterator[Running]:
         yield Running(f"http://127.0.0.1:{port}", folder, settings)
         server.should_exit = True
         server.force_exit = True
-        thread.join(30)
+        thread.join(120)
 
 
 @pytest.fixture(scope="module")

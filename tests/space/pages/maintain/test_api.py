@@ -179,12 +179,12 @@ def test_a_re_scoring_that_is_asked_for_while_one_runs_follows_it(service, monke
     def slow(service, actor):
         actors.append(actor.name)
         begun.set()
-        assert may_end.wait(60)
+        assert may_end.wait(120)
 
     monkeypatch.setattr(api, "rescore", slow)
     job = RescoringJob(service)
-    assert job.begin(Actor("Grace")) and begun.wait(60)
+    assert job.begin(Actor("Grace")) and begun.wait(120)
     assert not job.begin(Actor("Zoe"))
     may_end.set()
-    assert job.wait(60).state == "done"
+    assert job.wait(120).state == "done"
     assert actors == ["Grace", "Zoe"]
