@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import typer.main
 import typer.testing
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine
 from xdist.scheduler import LoadFileScheduling
@@ -33,10 +34,12 @@ EVERY_TEST = bool(os.environ.get("REQUIRE_EVERY_TEST"))
 # time.
 gc.disable()
 
-# Machines are noisy: no example fails for its time. `make test` draws the same 50 examples in every run.
-# Where every test is required (.ci/run), 100 new ones are drawn; a failure prints how to draw it again.
-hypothesis_settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50)
-hypothesis_settings.register_profile("fresh", deadline=None, print_blob=True)
+# Machines are noisy: nothing fails for the time that an example, or drawing it, takes.
+# `make test` draws the same 50 examples in every run. Where every test is required (.ci/run), 100 new ones are
+# drawn; a failure prints how to draw it again.
+ANY_TIME = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+hypothesis_settings.register_profile("fixed", **ANY_TIME, derandomize=True, max_examples=50)
+hypothesis_settings.register_profile("fresh", **ANY_TIME, print_blob=True)
 hypothesis_settings.load_profile("fresh" if EVERY_TEST else "fixed")
 
 

@@ -404,7 +404,7 @@ TERMINUS = [
 ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(trial=mutated([TRIAL, CLAUDE, TERMINUS, json.loads(DESCRIBED.read_text())]))
 def test_values_of_any_type_give_a_run_or_a_refusal(tmp_path, trial):
     for path in tmp_path.rglob("*.json"):

@@ -325,7 +325,7 @@ HISTORIES = [
 
 
 @given(st.sampled_from(HISTORIES).flatmap(mutated))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 def test_whatever_stands_in_a_history_it_is_read_or_refused(tmp_path, content):
     (tmp_path / "task.json").write_text(json.dumps(content))
     source = BrowserUseSource(tmp_path)

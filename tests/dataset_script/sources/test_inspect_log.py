@@ -437,7 +437,11 @@ WHOLE = log_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=60,
+)
 @given(content=mutated(WHOLE))
 def test_a_mutated_log_gives_runs_or_is_refused(content, tmp_path):
     path = tmp_path / "log.json"

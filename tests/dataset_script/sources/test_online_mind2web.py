@@ -220,7 +220,7 @@ RESULTS = [
 
 
 @given(st.sampled_from(RESULTS).flatmap(mutated))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 def test_whatever_stands_in_a_result_it_is_read_or_refused(tmp_path, content):
     (tmp_path / "trajectory").mkdir(exist_ok=True)
     (tmp_path / "result.json").write_text(json.dumps(content))
