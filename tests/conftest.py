@@ -35,8 +35,8 @@ EVERY_TEST = bool(os.environ.get("REQUIRE_EVERY_TEST"))
 gc.disable()
 
 # Machines are noisy: nothing fails for the time that an example, or drawing it, takes.
-# `make test` draws the same 50 examples in every run. Where every test is required (.ci/run), 100 new ones are
-# drawn; a failure prints how to draw it again.
+# `make test` draws the same 50 examples in every run. Where every test is required (.ci/run), 100 new ones
+# are drawn; a failure prints how to draw it again.
 ANY_TIME = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 hypothesis_settings.register_profile("fixed", **ANY_TIME, derandomize=True, max_examples=50)
 hypothesis_settings.register_profile("fresh", **ANY_TIME, print_blob=True)
