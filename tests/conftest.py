@@ -55,21 +55,34 @@ def _absent(what: str) -> None:
     pytest.skip(what)
 
 
-LONGEST = (
-    "tests/e2e/", "tests/judges/ray/test_run.py", "tests/space/test_hostile_uploads.py",
-    "tests/submissions/test_hub_storm.py", "tests/test_readme.py", "tests/judges/run/test_runner.py",
-    "tests/test_new_suite_guide.py", "tests/bench/", "tests/judges/run/test_hostile_endpoint.py",
-    "tests/attacks/test_gain_attacks.py", "tests/test_docs.py", "tests/space/deploy/",
-    "tests/dataset_script/test_streaming.py", "tests/test_golden.py", "tests/space/test_serve.py",
-    "tests/submissions/test_storm.py", "tests/submissions/test_two_replicas.py",
+APART = (
+    "tests/e2e/test_every_page.py", "tests/e2e/test_documentation.py",
+    "tests/judges/ray/test_run.py::test_of_twenty_kills",
 )  # fmt: skip
-"""What takes longest is begun first, in this order: begun last, it would leave one process alone with it."""
+"""Minutes of tests that share little with the others of their folder or file: a process of their own."""
+
+LONGEST = (
+    "tests/e2e/", "tests/submissions/test_hub_storm.py", "tests/e2e/test_every_page.py",
+    "tests/e2e/test_documentation.py", "tests/judges/ray/test_run.py", "tests/space/test_hostile_uploads.py",
+    "tests/judges/ray/test_run.py::test_of_twenty_kills", "tests/test_readme.py",
+    "tests/judges/run/test_runner.py", "tests/test_new_suite_guide.py", "tests/bench/",
+    "tests/judges/run/test_hostile_endpoint.py", "tests/attacks/test_gain_attacks.py", "tests/test_docs.py",
+    "tests/space/deploy/", "tests/dataset_script/test_streaming.py", "tests/test_golden.py",
+    "tests/space/test_serve.py", "tests/submissions/test_storm.py", "tests/submissions/test_two_replicas.py",
+)  # fmt: skip
+"""What takes longest is begun first, in this order: begun last, it would leave one process alone with it. A
+process is given more as soon as it has less than three tests left: what is long and has one test comes after
+what has more, else another long file waits behind it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first; see ``--no-loadscope-reorder`` in the Makefile."""
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: next((places[n] for n in LONGEST if item.nodeid.startswith(n)), len(places)))
+
+    def place(item: pytest.Item) -> int:
+        names = [name for name in LONGEST if item.nodeid.startswith(name)]
+        return LONGEST.index(max(names, key=len)) if names else len(LONGEST)
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:
@@ -85,10 +98,12 @@ def pytest_collection_finish() -> None:
 
 
 class BrowserTestsTogether(LoadFileScheduling):
-    """A file's tests run in one process, and all of the browser's in one: they share running Spaces."""
+    """A file's tests run in one process, and the browser's in one, where they share Spaces; some `APART`."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/e2e" if nodeid.startswith("tests/e2e/") else super()._split_scope(nodeid)
+        return next(
+            (name for name in (*APART, "tests/e2e/") if nodeid.startswith(name)), super()._split_scope(nodeid)
+        )
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

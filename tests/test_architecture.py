@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import APART, LONGEST
+
 REPOSITORY = Path(__file__).parents[1]
 
 MAY_IMPORT = {
@@ -274,3 +276,10 @@ def test_only_one_module_names_the_columns_of_the_released_annotations():
         if "trajectory_success" in path.read_text(encoding="utf-8")
     ]
     assert readers == ["leaderboard/labels/annotations.py"]
+
+
+def test_tests_that_are_begun_first_or_in_a_process_of_their_own_are_there():
+    for name in (*LONGEST, *APART):
+        path, _, test = name.partition("::")
+        assert (REPOSITORY / path).exists(), name
+        assert not test or f"\ndef {test}" in (REPOSITORY / path).read_text(encoding="utf-8"), name
