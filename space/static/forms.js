@@ -16,6 +16,18 @@ document.addEventListener("htmx:configRequest", (event) => {
   }
 });
 
+// What was chosen while the scripts were still loading counts once HTMX listens. The forms have autocomplete="off",
+// so that a browser restores nothing after back or a reload, and what differs from the page is the reader's.
+document.addEventListener("DOMContentLoaded", () => {
+  const usual = (select) => Math.max(0, [...select.options].findLastIndex((option) => option.defaultSelected));
+  const isChanged = (field) =>
+    field.matches("select") ? field.selectedIndex !== usual(field)
+      : field.matches("[type=checkbox], [type=radio]") ? field.checked !== field.defaultChecked
+        : field.matches("input") && field.value !== field.defaultValue;
+  for (const form of document.querySelectorAll("form[hx-get]"))
+    if ([...form.elements].some(isChanged)) form.dispatchEvent(new Event("change", { bubbles: true })); // one request
+});
+
 document.addEventListener("htmx:beforeRequest", (event) => event.detail.target.setAttribute("aria-busy", "true"));
 document.addEventListener("htmx:afterRequest", (event) => {
   const { target, successful } = event.detail;
@@ -42,6 +54,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   document.addEventListener("change", (event) => {
     const menu = event.target.closest?.(".menu");
     if (menu) describe(menu);
+    else if (event.target.matches("form")) event.target.querySelectorAll(".menu").forEach(describe);
   });
   document.addEventListener("click", close);
   document.addEventListener("focusin", close);

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.browsing import make_patient
 from tests.support.running_space import JudgedSpace, RunningSpace, SampleSpace
 
 
@@ -54,6 +55,7 @@ def browser(chromium):
 
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=chromium)
+        make_patient(launched)
         yield launched
         launched.close()
 
@@ -69,7 +71,6 @@ ABORTED = "net::ERR_ABORTED"
 def page(browser):
     """A page whose console errors, and requests to anywhere but this machine, fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(90_000)  # a busy machine is slow, not wrong
     page = context.new_page()
     errors: list[str] = []
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import expect
 
 from core.settings import Settings
 from core.suite import load_suite
@@ -170,7 +171,7 @@ def answer(page, *keys: str) -> None:
 def walk(page) -> None:
     """To the last step and back by keyboard."""
     page.keyboard.press("End")
-    assert page.locator("[data-walk='1']").is_disabled()
+    expect(page.locator("[data-walk='1']")).to_be_disabled()
     page.keyboard.press("k")
 
 
@@ -245,8 +246,8 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     space.start()
     page.reload()
     page.get_by_text("5 of 10 done").wait_for()
-    assert page.locator("input[name=success]:checked").count() == 1
-    assert page.locator(".question.is-current").get_attribute("data-question") == "side_effect"
+    expect(page.locator("input[name=success]:checked")).to_have_count(1)
+    expect(page.locator(".question.is-current")).to_have_attribute("data-question", "side_effect")
     page.keyboard.press("ArrowUp")
     label_all(page, ada, rest, both, traffic)
     page.get_by_text("All done. Thank you.").wait_for()
@@ -298,7 +299,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     act(page, "Publish a new version", "Publish", why="fourteen runs were annotated again")
 
     versions = page.locator("[data-label-version]")
-    assert versions.count() == 2
+    expect(versions).to_have_count(2)
     assert versions.first.locator("td").first.inner_text() == "2"
     said = {name: success_of(name, places[1], both) for name, places in state.assigned.items()} | {
         both[2]: "no"
@@ -329,7 +330,6 @@ def newcomer(space, settings, browser):
     dev = [each.trajectory_id for each in annotations.service.suite.split("dev")]
     annotations.actions.assign(dev[:6], 0, 1, grace)
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(90_000)
     page = context.new_page()
     sign_in(page, space, name, "/annotate")
     yield page, len(annotations.now().queue(annotator))
@@ -370,7 +370,8 @@ def test_a_killed_server_and_a_killed_browser_lose_no_answer(newcomer, space):
     space.start()
     page = context.new_page()
     page.goto(space.url + "/annotate")
-    page.wait_for_load_state("networkidle")  # the queue sends what was left of any item
+    # The queue sends what was left of any item.
+    page.wait_for_function("() => !Object.keys(localStorage).some(key => key.startsWith('arb-draft'))")
     page.goto(first)
     page.locator(".question.is-current").wait_for()
     found = own_answers(page)
@@ -426,7 +427,7 @@ def test_skip_flag_deciding_step_undo_and_contradictions_by_keyboard(newcomer, s
     page.keyboard.press("Enter")
     asked = page.locator(".contradiction")
     asked.wait_for()
-    assert "contradict each other" in asked.inner_text()
+    expect(asked).to_contain_text("contradict each other")
     page.keyboard.press("4")
     wait_saved(page)
     found = own_answers(page)
@@ -497,6 +498,6 @@ def test_errors_are_tagged_by_keyboard_and_the_tags_of_others_come_after_ones_ow
     page.locator(".notice.good", has_text="Done").wait_for()
     tags = error.locator("details.tags")
     tags.locator("summary", has_text="2 tags").click()
-    assert "CANARY" in tags.inner_text()
-    assert page.locator("details.tags").count() == 1
+    expect(tags).to_contain_text("CANARY")
+    expect(page.locator("details.tags")).to_have_count(1)
     page.locator("article.error.is-current").wait_for()  # one goes on where one was

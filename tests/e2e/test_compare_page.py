@@ -1,8 +1,10 @@
 """The compare page in a real browser, over the three real verdict files."""
 
+import re
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.support.browsing import is_dark, keep_picture
 
@@ -83,9 +85,23 @@ def test_choosing_redraws_and_rewrites_the_address_and_back_undoes_it(page, spac
     page.go_back()
     page.wait_for_selector("h1:has-text('How do these 3 judges differ?')")
     assert chosen_in(page.url) == three
-    assert page.get_by_label("Judge 2").input_value() == space.ids["NNetNav"]
+    expect(page.get_by_label("Judge 2")).to_have_value(space.ids["NNetNav"])
     page.go_back()
     page.wait_for_selector("h1:has-text('Is AER-C (caption) better than NNetNav (changes)?')")
+
+
+def test_a_choice_made_the_moment_the_page_changed_counts(page, space):
+    open_comparison(page, space, "AER-C", "NNetNav")
+    page.evaluate(
+        """document.addEventListener("htmx:afterSwap", () => setTimeout(() => {
+            const metric = document.querySelector("[name=figure]");
+            metric.value = "recall";
+            metric.dispatchEvent(new Event("change", { bubbles: true }));
+        }), { once: true })"""
+    )
+    page.get_by_label("Judge 3").select_option(label="GPT-4o (tree) · paper")
+    page.wait_for_selector("h2:has-text('recall, in points')")
+    expect(page.locator("h1")).to_have_text("How do these 3 judges differ?")
 
 
 def test_judges_are_chosen_without_scripts(browser, space):
@@ -127,7 +143,7 @@ def test_without_a_choice_judges_with_verdicts_are_compared(page, space):
     names = link.inner_text().split(" and ")
     link.click()
     page.wait_for_selector(f"h1:has-text('Is {names[0]} better than {names[1]}?')")
-    assert "judges=" in page.url
+    expect(page).to_have_url(re.compile("judges="))
 
 
 def test_a_judges_name_leads_to_its_page(page, space):
@@ -167,6 +183,6 @@ def test_a_wide_table_can_be_scrolled_by_keyboard(page, space):
     open_comparison(page, space, "AER-C", "NNetNav")
     frame = page.locator(".frame:has(table.pairs)")
     frame.focus()
-    assert frame.evaluate("element => element === document.activeElement")
+    expect(frame).to_be_focused()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.querySelector('.frame:has(table.pairs)').scrollLeft > 0")

@@ -35,8 +35,9 @@ def test_markup_that_got_into_a_page_runs_no_script(browser, space, path):
         }""",
         SMUGGLED,
     )
-    page.locator("#smuggled").click()
-    page.wait_for_function("() => true")
+    page.wait_for_function("() => document.querySelector('img[src=\"/nowhere.png\"]').complete")  # it failed
+    with page.expect_console_message(lambda message: "Content Security Policy" in message.text):
+        page.locator("#smuggled").click()
     assert page.evaluate("window.hit") is None
     assert sum("Content Security Policy" in text for text in refused) >= 3
     context.close()

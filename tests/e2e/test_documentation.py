@@ -9,7 +9,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from space.api.docs import Documentation
-from tests.support.browsing import GRAVE, WIDTHS, faults, is_dark
+from tests.support.browsing import GRAVE, WIDTHS, faults, wait_for_theme
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -53,10 +53,10 @@ def test_every_page_stands_without_a_fault(docs, docs_site, page):
         anchors |= {f"{docs}/{name}#{anchor}" for anchor in ids}
         is_first = name == names[0]
         within = "html" if is_first else ".md-content"
-        assert is_dark(page)
+        wait_for_theme(page, dark=True)
         found += [f"{name}, dark: {fault}" for fault in faults(page, impacts, within, runOnly=[CONTRAST])]
         page.locator(".md-header__option label:visible").click()
-        assert not is_dark(page)
+        wait_for_theme(page, dark=False)
         found += [f"{name}, light: {fault}" for fault in faults(page, impacts, within)]
         page.set_viewport_size({"width": WIDTHS["phone"], "height": 900})
         options = {} if is_first else {"runOnly": ["scrollable-region-focusable"]}

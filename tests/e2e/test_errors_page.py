@@ -1,6 +1,7 @@
 """From a figure to its reason: a number of a judge's page, the errors behind it, the step of one of them."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.support.browsing import every_form, faults, keep_picture
 from tests.support.running_space import WHY
@@ -16,35 +17,38 @@ def space(sample_space):
 def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):
     page.goto(space.url)
     row = page.locator("#board-table tr", has=page.get_by_role("link", name="Says yes")).first
-    row.locator("td.main a").click()
-    page.wait_for_selector("h1:has-text('Where Says yes')")
+    with page.expect_navigation():
+        row.locator("td.main a").click()
+    expect(page.locator("h1")).to_contain_text("Where Says yes")
     page.go_back()
-    page.locator("#board-table").get_by_role("link", name="Says yes").first.click()
+    with page.expect_navigation():
+        page.locator("#board-table").get_by_role("link", name="Says yes").first.click()
     figures = page.locator("table.judge-figures")
     benchmark = figures.locator("tbody").nth(1).locator("tr:has(td[data-heading=FP] a)").first
     n_false_positives = int(benchmark.locator("td[data-heading=FP]").inner_text())
     title = benchmark.locator("th").inner_text()
-    benchmark.locator("td[data-heading=FP] a").click()
-    page.wait_for_selector("h1:has-text('Where Says yes')")
+    with page.expect_navigation():
+        benchmark.locator("td[data-heading=FP] a").click()
+    expect(page.locator("h1")).to_contain_text("Where Says yes")
     listed = page.locator("article.error")
-    assert listed.count() == min(10, n_false_positives)
-    assert f"{n_false_positives} error" in page.locator(".only-these").inner_text()
+    expect(listed).to_have_count(min(10, n_false_positives))
+    expect(page.locator(".only-these")).to_contain_text(f"{n_false_positives} error")
     assert all(title in words for words in listed.locator("p.footnote").all_inner_texts())
 
     goal = listed.first.locator("h2").inner_text()
-    listed.first.get_by_role("link", name="Open the last step").click()
-    page.wait_for_selector("article.story")
+    with page.expect_navigation():
+        listed.first.get_by_role("link", name="Open the last step").click()
     step = page.locator("section.step:visible")
-    assert step.count() == 1
+    expect(step).to_have_count(1)
     n_steps = page.locator("section.step").count()
-    assert step.get_attribute("data-place") == str(n_steps)  # where success is decided
+    expect(step).to_have_attribute("data-place", str(n_steps))  # where success is decided
     assert page.locator(".goal-text").inner_text() == goal
     picture = step.locator(".picture img")
     picture.wait_for()
     page.wait_for_function("image => image.complete && image.naturalWidth > 0", arg=picture.element_handle())
     opened = page.locator("details.judge[open]")
-    assert opened.locator("summary").inner_text() == "Says yes"
-    assert WHY in opened.inner_text()
+    expect(opened.locator("summary")).to_have_text("Says yes")
+    expect(opened).to_contain_text(WHY)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from playwright.sync_api import expect
 
 from core.suite import load_suite
 
@@ -35,21 +36,20 @@ def post(
 def test_choices_of_labels_and_judges_live_in_the_address_and_keep_the_others(judged_space, page):
     page.goto(f"{judged_space.url}/rates?benchmark=webarena")
     table = page.locator("table.estimates").first
-    assert table.locator("tbody tr").count() == 4
+    expect(table.locator("tbody tr")).to_have_count(4)
     assert "60 of 300" in table.inner_text() and "60 of 206" in table.inner_text()
     page.locator("#labels").select_option("100")
     page.wait_for_url("**/rates?labels=100&benchmark=webarena")
-    assert "100 of 300" in page.locator("table.estimates").first.inner_text()
+    expect(table).to_contain_text("100 of 300")
     page.locator("#judges-1").select_option(judged_space.ids["NNetNav"])
     page.wait_for_url(re.compile(r"judges="))
-    text = page.locator("#estimates").inner_text()
-    assert (
-        "NNetNav (changes) says 37.9 % for Llama 3.3, all labels 17.0 %" in text
+    expect(page.locator("#estimates")).to_contain_text(
+        "NNetNav (changes) says 37.9 % for Llama 3.3, all labels 17.0 %"
     )  # off by 20.9, estimate.md
     page.locator("#benchmark").select_option("workarena")
     page.wait_for_url(re.compile(r"benchmark=workarena"))
     assert "labels=100" in page.url and "judges=" in page.url
-    assert page.locator("svg.estimates g.assisted").count() == 4
+    expect(page.locator("svg.estimates g.assisted")).to_have_count(4)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -80,13 +80,13 @@ def test_the_form_gives_the_estimate_of_two_files_and_errors_in_place(
     page.locator("form.files input[name=labels]").set_input_files(labels)
     page.get_by_role("button", name="Estimate").click()
     own = page.locator("#own-estimate")
-    own.wait_for()
-    assert "my-agent" in own.inner_text() and "20 of 40" in own.inner_text()
+    expect(own).to_contain_text("my-agent")
+    expect(own).to_contain_text("20 of 40")
     page.locator("form.files input[name=verdicts]").set_input_files([good])
     page.locator("form.files input[name=labels]").set_input_files(bad)
     page.get_by_role("button", name="Estimate").click()
     own.get_by_text("cannot be used").wait_for()
-    assert "bad.csv: success: a word that is not understood in 1 row (row 2: 'perhaps')" in own.inner_text()
+    expect(own).to_contain_text("bad.csv: success: a word that is not understood in 1 row (row 2: 'perhaps')")
     context.close()
 
 

@@ -1,9 +1,12 @@
 """A judge's own page in a real browser."""
 
+import re
+
 import pytest
 import yaml
+from playwright.sync_api import expect
 
-from tests.support.browsing import is_dark, keep_picture
+from tests.support.browsing import click_and_read, is_dark, keep_picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 
@@ -41,7 +44,7 @@ def test_the_sweep_opens_by_keyboard(page, space):
     page.locator("summary", has_text="Both plots in numbers").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("table.sweep", state="visible")
-    assert page.locator("table.sweep tbody tr").count() == 19
+    expect(page.locator("table.sweep tbody tr")).to_have_count(19)
 
 
 def test_label_and_judge_live_in_the_address(page, space):
@@ -51,15 +54,15 @@ def test_label_and_judge_live_in_the_address(page, space):
     page.wait_for_url("**/judge?id=paper%2Fgpt-4o-tree&label=repetition")
     page.reload()
     page.wait_for_selector("h2:has-text('Repetition: metrics')")
-    assert page.get_by_role("radio", name="Repetition").is_checked()
-    assert page.get_by_label("Judge").input_value() == "paper/gpt-4o-tree"
+    expect(page.get_by_role("radio", name="Repetition")).to_be_checked()
+    expect(page.get_by_label("Judge")).to_have_value("paper/gpt-4o-tree")
 
     page.get_by_label("Judge").select_option(label="AER-C (caption) · paper")
     page.wait_for_selector("text=It gives no verdicts on this label (repetition).")
     page.wait_for_url("**/judge?id=paper%2Faer-c&label=repetition")
     page.go_back()
     page.wait_for_selector("h2:has-text('Repetition: metrics')")
-    assert page.get_by_label("Judge").input_value() == "paper/gpt-4o-tree"
+    expect(page.get_by_label("Judge")).to_have_value("paper/gpt-4o-tree")
     page.go_forward()
     page.wait_for_selector("text=It gives no verdicts on this label (repetition).")
     page.locator(".judge-index a", has_text="Success").click()
@@ -75,7 +78,7 @@ def test_a_judge_and_a_label_are_chosen_without_scripts(browser, space):
     page.locator("label", has_text="Repetition").click()
     page.get_by_role("button", name="Show").click()
     page.wait_for_selector("h2:has-text('Repetition: metrics')")
-    assert page.get_by_label("Judge").input_value() == "paper/gpt-4o-screenshot"
+    expect(page.get_by_label("Judge")).to_have_value("paper/gpt-4o-screenshot")
     context.close()
 
 
@@ -83,8 +86,7 @@ def test_the_card_snippet_is_copied_whole(browser, space):
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     open_judge(page, space, "AER-C")
-    page.locator("button[data-copy=eval-results]").click()
-    page.wait_for_selector("button:has-text('Copied')")
+    assert click_and_read(page.locator("button[data-copy=eval-results]")) == "Copied"
     (entry,) = yaml.safe_load(page.evaluate("navigator.clipboard.readText()"))
     assert (entry["dataset"]["task_id"], entry["value"]) == ("success", 67.7)
     context.close()
@@ -94,7 +96,7 @@ def test_a_neighbour_in_the_ranking_is_one_click_from_a_comparison(page, space):
     open_judge(page, space, "NNetNav")
     page.locator(".beside a[href^='/compare']").first.click()
     page.wait_for_selector("h1:has-text('Is NNetNav (changes)')")
-    assert f"judges={space.ids['NNetNav']}," in page.url
+    expect(page).to_have_url(re.compile(f"judges={space.ids['NNetNav']},"))
 
 
 def test_without_an_id_the_page_leads_to_every_judge(page, space):

@@ -61,7 +61,8 @@ def test_a_disputed_label_is_corrected_and_every_rank_made_again_in_at_most_twel
     page.locator("form:visible").get_by_label("Reason").fill("It is another thread.")
     with page.expect_navigation():
         hand.click("button", "Decide")
-    hand.click("link", "next label version")
+    with page.expect_navigation():
+        hand.click("link", "next label version")
     page.get_by_role("heading", name="Next version").wait_for()
     preview = page.locator("section[aria-labelledby=next] table[data-effects=success] tbody").inner_text()
     assert page.get_by_role("link", name=wrong).count() == 1

@@ -1,8 +1,10 @@
 """The leaderboard's choices: shared by their address, made by keyboard, shown without waiting for scripts."""
 
+import re
 from urllib.parse import parse_qs, urlparse
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.support.browsing import PAPER_ROWS, ROWS, open_board
 
@@ -29,7 +31,8 @@ def test_every_choice_is_in_the_address_and_a_reload_gives_the_same_page(page, s
     page.get_by_label("Search").fill("gpt")
     page.locator("[data-menu=inputs] summary").click()
     page.locator("[data-menu=inputs]").get_by_label("tree").check()
-    page.wait_for_function(f"() => document.querySelectorAll('{PAPER_ROWS}').length === 2")
+    expect(page).to_have_url(re.compile("inputs=tree"))
+    expect(page.locator(PAPER_ROWS)).to_have_count(2)
     assert chosen(page) == {"label": ["repetition"], "figure": ["f1"], "inputs": ["tree"], "q": ["gpt"]}
     rows, address = shown(page), page.url
 
@@ -47,7 +50,7 @@ def test_choices_at_their_defaults_leave_the_address_plain(page, space):
     page.get_by_label("Side effect").check()
     page.wait_for_url("**/?label=side_effect")
     page.get_by_label("Success", exact=True).check()
-    page.wait_for_function("() => location.search === ''")
+    expect(page).to_have_url(space.url + "/")
 
 
 def test_an_address_with_nonsense_shows_the_board_and_says_so(page, space):
@@ -57,24 +60,24 @@ def test_an_address_with_nonsense_shows_the_board_and_says_so(page, space):
     )
     assert len(shown(page)) == 3
     page.get_by_label("Search").fill("")
-    page.wait_for_function("() => location.search === ''")
+    expect(page).to_have_url(space.url + "/")
 
 
 def test_back_undoes_a_choice_and_forward_makes_it_again(page, space):
     open_board(page, space)
     page.get_by_label("Repetition").check()
     page.wait_for_url("**/?label=repetition")
-    page.wait_for_function(f"() => document.querySelectorAll('{PAPER_ROWS}').length === 9")
+    expect(page.locator(PAPER_ROWS)).to_have_count(9)
     page.get_by_label("Metric").select_option("F1")
     page.wait_for_url("**/?label=repetition&figure=f1")
     page.go_back()
-    page.wait_for_function("() => document.getElementById('figure').value === 'precision'")
-    assert page.get_by_label("Repetition").is_checked()
+    expect(page.get_by_label("Metric")).to_have_value("precision")
+    expect(page.get_by_label("Repetition")).to_be_checked()
     page.go_back()
-    page.wait_for_function(f"() => document.querySelectorAll('{PAPER_ROWS}').length === 13")
-    assert page.get_by_label("Success", exact=True).is_checked()
+    expect(page.locator(PAPER_ROWS)).to_have_count(13)
+    expect(page.get_by_label("Success", exact=True)).to_be_checked()
     page.go_forward()
-    page.wait_for_function(f"() => document.querySelectorAll('{PAPER_ROWS}').length === 9")
+    expect(page.locator(PAPER_ROWS)).to_have_count(9)
 
 
 # Without waiting for scripts
@@ -84,16 +87,29 @@ def test_without_scripts_the_table_is_filled_and_the_form_works(browser, space):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(space.url + "/?q=qwen")
-    assert len(shown_without_scripts(page)) == 3
+    expect(page.locator(ROWS)).to_have_count(3)
     page.get_by_label("Search").fill("aer")
     page.get_by_role("button", name="Show", exact=True).click()
     page.wait_for_url("**q=aer**")
-    assert len(shown_without_scripts(page)) == 2
+    expect(page.locator(ROWS)).to_have_count(2)
     context.close()
 
 
-def shown_without_scripts(page) -> list[str]:
-    return [row.get_attribute("data-row") for row in page.locator(ROWS).all()]
+def test_choices_made_before_the_scripts_came_count_once_they_are_there(page, space):
+    held = []
+    page.route("**/bundles/*.js", lambda route: held.append(route))
+    page.goto(space.url, wait_until="commit")
+    page.get_by_label("Repetition").check()
+    page.locator("[data-menu=inputs] summary").click()
+    page.locator("[data-menu=inputs]").get_by_label("tree").check()
+    page.get_by_label("Metric").select_option("F1")
+    page.get_by_label("Search").fill("gpt")
+    expect(page).to_have_url(space.url + "/")
+    for route in held:
+        route.continue_()
+    expect(page).to_have_url(space.url + "/?label=repetition&figure=f1&inputs=tree&q=gpt")
+    expect(page.locator(PAPER_ROWS)).to_have_count(2)
+    expect(page.locator("[data-menu=inputs] summary")).to_contain_text("tree")
 
 
 def test_nothing_moves_while_the_page_loads_and_little_is_loaded(page, space):
@@ -117,6 +133,7 @@ def test_nothing_moves_while_the_page_loads_and_little_is_loaded(page, space):
     assert before <= 8
     assert sum(loaded) <= 100_000
     page.mouse.wheel(0, 5000)
+    page.wait_for_function("() => scrollY > 0")
     page.wait_for_load_state("networkidle")
     assert len(loaded) == before
 
@@ -131,8 +148,8 @@ def test_a_table_that_cannot_be_loaded_says_so_and_can_be_tried_again(browser, s
     context.unroute("**/?label=*")
     page.get_by_label("Side effect").check()
     page.get_by_label("Repetition").check()
-    page.wait_for_function(f"() => document.querySelectorAll('{PAPER_ROWS}').length === 9")
-    assert page.get_by_text("This could not be loaded").count() == 0
+    expect(page.locator(PAPER_ROWS)).to_have_count(9)
+    expect(page.get_by_text("This could not be loaded")).to_have_count(0)
     context.close()
 
 
@@ -142,23 +159,23 @@ def test_a_table_that_cannot_be_loaded_says_so_and_can_be_tried_again(browser, s
 def test_the_first_tab_leads_to_the_content_and_choices_are_made_by_keys(page, space):
     open_board(page, space)
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.name") == "label"
+    expect(page.get_by_label("Success", exact=True)).to_be_focused()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => location.search === '?label=side_effect'")
+    expect(page).to_have_url(space.url + "/?label=side_effect")
 
     page.locator("[data-menu=kind] summary").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
-    page.wait_for_function("() => location.search.includes('kind=')")
+    expect(page).to_have_url(re.compile("kind="))  # pushed as the table changes
     page.keyboard.press("Escape")
-    assert page.locator("[data-menu=kind]").get_attribute("open") is None
-    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"  # still there after the table changed
+    expect(page.locator("[data-menu=kind]")).not_to_have_attribute("open", "")
+    expect(page.locator("[data-menu=kind] summary")).to_be_focused()  # still there after the table changed
 
-    page.wait_for_load_state("networkidle")  # the table of the last choice is there
     page.get_by_role("link", name="Recall").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("th[aria-sort=descending]:has-text('Recall')")
@@ -168,5 +185,6 @@ def test_what_has_the_focus_shows_it(page, space):
     open_board(page, space)
     page.get_by_label("Success", exact=True).focus()
     page.keyboard.press("Tab")
+    expect(page.get_by_label("Metric")).to_be_focused()
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"

@@ -1,6 +1,7 @@
 """The leaderboard in light and dark, on a desk and on a phone."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.support.browsing import ROWS, open_board
 
@@ -45,22 +46,22 @@ def test_a_card_on_a_phone_shows_all_figures_on_demand(browser, space):
     assert "WorkArena++" in page.locator("tr[data-row='paper/rule-based'] td.part").last.evaluate(
         "cell => getComputedStyle(cell, '::before').content"
     )
-    assert page.locator("tr[data-row='paper/rule-based'] td.part").last.is_visible()
+    expect(page.locator("tr[data-row='paper/rule-based'] td.part").last).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     context.close()
 
 
 def test_the_theme_can_be_chosen_and_stays_chosen(page, space):
     open_board(page, space)
-    assert not page.evaluate("document.body.classList.contains('dark')")
-    page.get_by_role("button", name="Dark theme").click()
-    assert page.evaluate("document.body.classList.contains('dark')")
+    dark, toggle = page.locator("body.dark"), page.get_by_role("button", name="Dark theme")
+    expect(dark).to_have_count(0)
+    toggle.click()
+    expect(dark).to_have_count(1)
     page.goto(space.url + "/about")
-    page.wait_for_selector("h1")
-    assert page.evaluate("document.body.classList.contains('dark')")
-    assert page.get_by_role("button", name="Dark theme").get_attribute("aria-pressed") == "true"
-    page.get_by_role("button", name="Dark theme").click()
-    assert not page.evaluate("document.body.classList.contains('dark')")
+    expect(dark).to_have_count(1)
+    expect(toggle).to_have_attribute("aria-pressed", "true")
+    toggle.click()
+    expect(dark).to_have_count(0)
 
 
 def test_on_a_phone_every_page_is_reached_by_the_menu_button(browser, space):
@@ -81,7 +82,7 @@ def test_the_foot_stands_at_the_bottom_of_a_short_page(browser, space):
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
     page = context.new_page()
     page.goto(space.url + "/nowhere")
-    assert page.get_by_role("heading", name="There is no such page").is_visible()
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
     box = page.locator(".colophon").bounding_box()
     assert abs(box["y"] + box["height"] - 1000) <= 1
     context.close()

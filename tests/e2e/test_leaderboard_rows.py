@@ -7,6 +7,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
+from playwright.sync_api import expect
 
 from core.suites.profile import SuiteProfile
 from space.pages.leaderboard.page import build_leaderboard_router
@@ -71,16 +72,31 @@ new PerformanceObserver((list) => { for (const entry of list.getEntries()) windo
 """
 
 
+JUDGE_ROWS = "#board-table tbody.judges tr[data-row]"
+ASKS_FOR_MORE = "() => document.querySelector('.ahead')?.getBoundingClientRect().top < innerHeight"
+"""Whether what asks for the next rows is in sight."""
+
+
 def numbers(page) -> list[int]:
     return [int(found[1:]) for found in page.eval_on_selector_all(
-        "#board-table tbody.judges tr[data-row]", "rows => rows.map(row => row.dataset.row)")]  # fmt: skip
+        JUDGE_ROWS, "rows => rows.map(row => row.dataset.row)")]  # fmt: skip
+
+
+def rows_are(page, expected) -> None:
+    """Wait until these rows stand there, in this order."""
+    expect(page.locator(JUDGE_ROWS)).to_have_count(len(expected))
+    assert numbers(page) == list(expected)
 
 
 def scroll_to_the_end(page) -> None:
     """Turn the wheel until the rows are all there; each step is loaded before one comes to it."""
-    while len(numbers(page)) < N_ROWS:
+    rows = page.locator(JUDGE_ROWS)
+    while (n := rows.count()) < N_ROWS:
+        height = page.evaluate("scrollY")
         page.mouse.wheel(0, 500)
-        page.wait_for_timeout(100)
+        page.wait_for_function("before => scrollY > before", arg=height)
+        if page.evaluate(ASKS_FOR_MORE):
+            expect(rows).not_to_have_count(n)
 
 
 def test_scrolling_brings_all_rows_in_their_order_and_moves_nothing(page, long_board):
@@ -89,16 +105,16 @@ def test_scrolling_brings_all_rows_in_their_order_and_moves_nothing(page, long_b
     page.on("request", lambda request: asked.append(request.url.removeprefix(long_board)))
     page.goto(long_board)
     page.wait_for_load_state("networkidle")
-    assert numbers(page) == list(range(100))
-    assert page.locator("#board-count").inner_text() == "100 of 250 judges"
+    rows_are(page, range(100))
+    expect(page.locator("#board-count")).to_have_text("100 of 250 judges")
     first = len(asked)
     scroll_to_the_end(page)
-    page.wait_for_selector("#board-count:text-is('250 judges')")
-    assert numbers(page) == list(range(N_ROWS))
+    expect(page.locator("#board-count")).to_have_text("250 judges")
+    rows_are(page, range(N_ROWS))
     assert asked[first:] == ["/board/rows?after=100&rows=1-200", "/board/rows?after=200&rows=1-300"]
     page.wait_for_url("**/?rows=1-300")
     assert page.evaluate("window.shift") == 0
-    assert page.locator("template, tr.step").count() == 0
+    expect(page.locator("template, tr.step")).to_have_count(0)
 
 
 def test_a_reload_and_back_show_the_rows_that_were_there(page, long_board):
@@ -106,23 +122,20 @@ def test_a_reload_and_back_show_the_rows_that_were_there(page, long_board):
     scroll_to_the_end(page)
     page.wait_for_url("**/?rows=1-300")
     page.reload()
-    assert numbers(page) == list(range(N_ROWS))
+    rows_are(page, range(N_ROWS))
     page.locator("a.name", has_text="Judge 199").click()
     page.wait_for_url("**/judge?id=j199")
     page.go_back()
-    page.wait_for_selector("tr[data-row=j199]")
-    assert numbers(page) == list(range(N_ROWS))
+    rows_are(page, range(N_ROWS))
 
 
 def test_search_is_over_all_rows_and_back_undoes_it(page, long_board):
     page.goto(long_board)
     page.get_by_label("Search").fill("judge 249")
-    page.wait_for_selector("tr[data-row=j249]")
-    assert numbers(page) == [249]
+    rows_are(page, [249])
     page.wait_for_url("**/?q=judge%20249")
     page.go_back()
-    page.wait_for_selector("tr[data-row=j0]")
-    assert len(numbers(page)) == 100
+    rows_are(page, range(100))
 
 
 def test_what_was_ticked_before_stays_ticked_and_rows_that_come_can_be_ticked(page, long_board):
@@ -130,7 +143,7 @@ def test_what_was_ticked_before_stays_ticked_and_rows_that_come_can_be_ticked(pa
     page.get_by_label("Compare Judge 0", exact=True).check()
     scroll_to_the_end(page)
     page.locator("tr[data-row=j249] .pick").check()
-    assert page.locator(".pick-bar a").get_attribute("href") == "/compare?judges=j0,j249"
+    expect(page.locator(".pick-bar a")).to_have_attribute("href", "/compare?judges=j0,j249")
 
 
 def test_rows_that_cannot_be_loaded_leave_the_link_to_them(browser, long_board):
@@ -142,7 +155,7 @@ def test_rows_that_cannot_be_loaded_leave_the_link_to_them(browser, long_board):
     page.get_by_text("This could not be loaded").wait_for()
     page.get_by_role("link", name="Rows 101 to 200").click()
     page.wait_for_url("**/?rows=101-200#board")
-    assert numbers(page) == list(range(100, 200))
+    rows_are(page, range(100, 200))
     context.close()
 
 
@@ -153,18 +166,18 @@ def test_without_scripts_links_lead_through_the_rows(browser, long_board):
     for step in ("Rows 101 to 200", "Rows 201 to 250"):
         page.get_by_role("link", name=step).click()
     page.wait_for_url("**/?rows=201-250#board")
-    assert page.locator("tbody.judges tr[data-row]").count() == 50
+    expect(page.locator(JUDGE_ROWS)).to_have_count(50)
     page.get_by_role("link", name="Show all 250").click()
-    assert page.locator("tbody.judges tr[data-row]").count() == 250
+    expect(page.locator(JUDGE_ROWS)).to_have_count(250)
     context.close()
 
 
 def test_a_printed_page_says_which_rows_it_has_and_offers_no_others(page, long_board):
     page.goto(long_board)
     page.emulate_media(media="print")
-    assert page.locator("#board-count").is_visible()
-    assert not page.locator("tr.step").is_visible()
-    assert not page.get_by_role("link", name="Show all").is_visible()
+    expect(page.locator("tr.step")).to_be_hidden()
+    expect(page.get_by_role("link", name="Show all")).to_be_hidden()
+    expect(page.locator("#board-count")).to_be_visible()
 
 
 def test_pointing_at_a_crowd_gives_every_point_its_judge_and_moves_nothing(page, long_board):
@@ -175,10 +188,10 @@ def test_pointing_at_a_crowd_gives_every_point_its_judge_and_moves_nothing(page,
     page.locator("#plots").scroll_into_view_if_needed()
     page.locator("#precision-recall").hover()
     page.mouse.move(300, 300, steps=3)
-    page.wait_for_function("() => document.querySelectorAll('#precision-recall a.point').length === 250")
+    expect(page.locator("#precision-recall a.point")).to_have_count(N_ROWS)
     assert few < 50
-    assert page.locator("#cost-quality a.point").count() == N_ROWS / 2
-    assert page.locator(".cloud").count() == 0
+    expect(page.locator("#cost-quality a.point")).to_have_count(N_ROWS // 2)
+    expect(page.locator(".cloud")).to_have_count(0)
     assert round(page.evaluate("window.shift"), 4) == 0  # one in hundreds of runs says 0.00001, a few pixels
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from submissions.service import SubmissionService
 from tests.support.browsing import keep_picture, sign_in
@@ -63,18 +64,19 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, p
     assert "Alpha" in space.judges()
     sign_in(page, space, "Grace")
     page.locator(".account-menu summary").click()
-    page.locator(".masthead").get_by_role("link", name="Maintain").click()
+    with page.expect_navigation():
+        page.locator(".masthead").get_by_role("link", name="Maintain").click()
     page.get_by_role("heading", name="Maintain", exact=True).wait_for()
-    assert "Held" in page.locator("section[aria-labelledby=queue]").inner_text()
+    expect(page.locator("section[aria-labelledby=queue]")).to_contain_text("Held")
     keep_picture(page, "maintain")
 
     decide(page, space, space.shown, "hidden", "a test of hiding")
     assert "Alpha" not in space.judges()
     decide(page, space, space.held, "released", "looked at it")
     assert "Beta" in space.judges()
-    log = page.locator("section[aria-labelledby=log]").inner_text()
-    assert "a test of hiding" in log
-    assert "looked at it" in log
+    log = page.locator("section[aria-labelledby=log]")
+    expect(log).to_contain_text("a test of hiding")
+    expect(log).to_contain_text("looked at it")
 
     page.once("dialog", lambda dialog: dialog.accept())
     page.locator("section[aria-labelledby=rescoring] summary").click()
@@ -91,9 +93,10 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, p
 def test_an_owner_saves_a_receipt_renames_and_withdraws(space, page, tmp_path):
     sign_in(page, space, "Ada")
     page.locator(".account-menu summary").click()
-    assert not page.get_by_role("link", name="Maintain").is_visible()
+    expect(page.get_by_role("link", name="Maintain")).to_be_hidden()
     keep_picture(page, "account-menu")
-    page.locator(".masthead").get_by_role("link", name="Your submissions").click()
+    with page.expect_navigation():
+        page.locator(".masthead").get_by_role("link", name="Your submissions").click()
     page.get_by_role("heading", name="Your submissions", exact=True).wait_for()
     keep_picture(page, "your-submissions")
     with page.expect_download() as saved:

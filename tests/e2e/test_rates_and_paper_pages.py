@@ -1,6 +1,7 @@
 """The success rates and paper pages in a browser: choices live in the address, both widths, both themes."""
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 
@@ -13,12 +14,12 @@ def test_a_chosen_benchmark_is_drawn_and_lives_in_the_address(space, page):
     page.reload()
     page.get_by_role("heading", name="WebArena", exact=True).wait_for()
     row = page.locator("table.rates tbody tr").first
-    assert row.locator("th").inner_text() == "Claude 3.7 Sonnet"
-    assert row.locator("td.main").inner_text() == "55.1"  # Table 6
-    assert page.locator("#benchmark").input_value() == "webarena"
+    expect(row.locator("th")).to_have_text("Claude 3.7 Sonnet")
+    expect(row.locator("td.main")).to_have_text("55.1")  # Table 6
+    expect(page.locator("#benchmark")).to_have_value("webarena")
     page.go_back()
     page.get_by_role("heading", name="All benchmarks", exact=True).wait_for()
-    assert page.locator("#benchmark").input_value() == "overall"
+    expect(page.locator("#benchmark")).to_have_value("overall")
 
 
 def test_a_judge_in_the_training_table_leads_to_its_page(space, page):
@@ -34,7 +35,7 @@ def test_a_table_of_the_paper_has_an_address_and_its_differences_have_notes(spac
     page.get_by_role("link", name="Table 1", exact=True).click()
     page.wait_for_url("**/paper")
     page.get_by_role("heading", name="Table 1.", exact=False).wait_for()
-    assert "F1 of precision and recall after rounding" in page.locator("ol.notes").inner_text()
+    expect(page.locator("ol.notes")).to_contain_text("F1 of precision and recall after rounding")
 
 
 @pytest.mark.parametrize("path", ["/rates?benchmark=workarena%2B%2B", "/paper?table=8"])

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.submissions.conftest import suite_folder
 from tests.support.browsing import keep_picture
@@ -90,7 +91,7 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
     page.goto(space.url + "/submit")
     page.get_by_text("to submit. Checking and the dry run on dev need no account.").wait_for()
     assert page.get_by_label("Your name").count() == 0
-    assert not page.locator(".account-menu").is_visible()
+    expect(page.locator(".account-menu")).to_be_hidden()
     page.locator("#submit-form.is-ready").wait_for()
     page.locator("#prediction-file input[type=file]").set_input_files(file)
     page.wait_for_selector("#check-result .notice.good")
@@ -98,9 +99,9 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
 
     page.locator(".masthead").get_by_role("link", name="Sign in").click()
     page.get_by_text("You submit as").wait_for()
-    assert page.url == space.url + "/submit"
-    assert page.locator(".signed-in-name").inner_text() == "ada"
-    assert page.get_by_role("link", name="Sign in").count() == 0
+    expect(page).to_have_url(space.url + "/submit")
+    expect(page.locator(".signed-in-name")).to_have_text("ada")
+    expect(page.get_by_role("link", name="Sign in")).to_have_count(0)
     keep_picture(page, "signed-in")
     assert page.evaluate("document.cookie") == "arb-signed-in=1"  # the session is not for scripts
 
@@ -115,6 +116,6 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
     page.locator(".account-menu summary").click()
     page.get_by_role("button", name="Sign out").click()
     page.locator(".masthead").get_by_role("link", name="Sign in").wait_for()
-    assert page.url == space.url + "/about"
+    expect(page).to_have_url(space.url + "/about")
     assert page.evaluate("fetch('/api/me').then((answer) => answer.json())")["name"] is None
     assert space.submitted() == [("ada", "A judge of Ada's")]

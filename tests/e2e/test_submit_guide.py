@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.support.browsing import drop, open_form, scored_rows
+from tests.support.browsing import click_and_read, drop, open_form, scored_rows
 from tests.support.running_space import REPOSITORY
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
@@ -26,21 +27,21 @@ def test_a_findings_rows_open_and_show_what_stands_in_them(page, space, tmp_path
     shown = page.locator(".finding[data-code='unknown_word'] dl.rows")
     if not shown.is_visible():
         page.locator(".finding[data-code='unknown_word'] summary").click()
-    assert '"success": "<b>maybe</b>"' in shown.inner_text()
-    assert "row 1" in shown.inner_text()
+    expect(shown).to_contain_text('"success": "<b>maybe</b>"')
+    expect(shown).to_contain_text("row 1")
 
 
 def test_the_split_lives_in_the_address_and_back_undoes_its_choice(page, space):
     open_form(page, space, "?split=dev")
     page.get_by_role("button", name="Dry run on dev").wait_for()
-    assert page.get_by_label("dev: dry run").is_checked()
+    expect(page.get_by_label("dev: dry run")).to_be_checked()
     page.locator("#declaration").wait_for(state="hidden")
     page.get_by_label("test: scored").check()
     page.get_by_role("button", name="Submit", exact=True).wait_for()
     page.wait_for_url(space.url + "/submit")
     page.go_back()
     page.get_by_role("button", name="Dry run on dev").wait_for()
-    assert page.get_by_label("dev: dry run").is_checked()
+    expect(page.get_by_label("dev: dry run")).to_be_checked()
 
 
 def test_a_file_is_chosen_and_sent_with_the_keyboard_alone(page, space, tmp_path):
@@ -71,9 +72,9 @@ def test_a_file_over_the_limit_is_told_in_the_panel_and_not_sent(page, space, tm
     page.on("request", lambda request: sent.append(request.url))
     open_form(page, space)
     page.locator("#prediction-file input[type=file]").set_input_files(file)
-    told = page.locator("#file-problem .notice")
-    told.wait_for()
-    assert "big.jsonl has 5.0 MB; at most 5 MB are taken" in told.inner_text()
+    expect(page.locator("#file-problem .notice")).to_contain_text(
+        "big.jsonl has 5.0 MB; at most 5 MB are taken"
+    )
     assert not [url for url in sent if "/gradio_api/upload" in url]
 
 
@@ -91,8 +92,7 @@ def test_without_scripts_the_page_says_what_to_do(browser, space):
 def test_the_lines_to_copy_do_what_the_page_does(page, space, tmp_path, block):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=space.url)
     open_form(page, space)
-    page.locator(f"[data-copy='{block}']").click()
-    page.get_by_text("Copied").wait_for()
+    assert click_and_read(page.locator(f"[data-copy='{block}']")) == "Copied"
     copied = page.evaluate("navigator.clipboard.readText()")
     assert space.url in copied
     # What the guide asks for between the first line and the others: fill in success.

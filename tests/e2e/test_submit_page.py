@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.support.browsing import declare, drop, open_form, scored_rows, submit
 
@@ -43,11 +44,11 @@ COUNTS = {
 @pytest.mark.parametrize("judge", sorted(PUBLISHED))
 def test_a_real_verdict_file_lands_as_a_row_with_the_published_figures(page, space, shared, judge):
     drop(page, space, shared / "data" / "agent-reward-bench" / "verdicts" / f"{judge}.jsonl")
-    assert "is valid for test: 1,106 rows" in page.locator("#check-result").inner_text()
+    expect(page.locator("#check-result")).to_contain_text("is valid for test: 1,106 rows")
     declare(page, f"{judge}, uploaded")
     submit(page)
-    assert "Submitted and scored." in page.locator("#receipt").inner_text()
-    assert re.search(r"\b[0-9a-f]{64}\b", page.locator("#receipt").inner_text())
+    expect(page.locator("#receipt")).to_contain_text("Submitted and scored.")
+    expect(page.locator("#receipt")).to_contain_text(re.compile(r"\b[0-9a-f]{64}\b"), use_inner_text=True)
 
     row = scored_rows(space)[f"{judge}, uploaded"]
     success = row["labels"]["success"]
@@ -76,7 +77,7 @@ def test_a_file_with_errors_names_them_all_and_records_nothing(page, space, tmp_
         assert code in shown
     declare(page, "bad")
     submit(page)
-    assert "Nothing was submitted" in page.locator("#outcome").inner_text()
+    expect(page.locator("#outcome")).to_contain_text("Nothing was submitted")
     assert space.get("/api/board.json") == before
 
 
@@ -165,7 +166,6 @@ def test_a_receipt_that_waits_is_followed_until_it_is_accepted(page, space):
     page.locator("#submit-form.is-ready").wait_for()
     page.locator("#outcome").evaluate("(outcome, html) => { outcome.innerHTML = html; }", RECEIPT)
     page.locator("#receipt.good").wait_for()
-    text = page.locator("#receipt").inner_text()
-    assert "Submitted. It is accepted and stored permanently." in text
-    assert page.locator("#receipt [data-status]").inner_text() == "accepted"
+    expect(page.locator("#receipt")).to_contain_text("Submitted. It is accepted and stored permanently.")
+    expect(page.locator("#receipt [data-status]")).to_have_text("accepted")
     assert len(asked) == 2

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
 from tests.support.browsing import faults
@@ -42,10 +43,7 @@ def open_page(page, space, query: str = "") -> None:
 
 
 def step_shown(page) -> int:
-    (place,) = page.locator(".step:visible").evaluate_all(
-        "steps => steps.map(step => Number(step.dataset.place))"
-    )
-    return place
+    return int(page.locator(".step:visible").get_attribute("data-place"))
 
 
 def test_a_run_is_found_opened_and_left_again(page, explored):
@@ -54,15 +52,14 @@ def test_a_run_is_found_opened_and_left_again(page, explored):
     page.wait_for_url("**/trajectories?split=dev")
     page.wait_for_selector("#runs-found:not([aria-busy])")
     page.wait_for_selector(".run a[href*='split=dev']")
-    first = page.locator(".run a").first
-    first.click()
+    page.locator(".run a").first.click()
+    page.wait_for_url(re.compile("split=dev&id="))
     page.wait_for_selector(".story .step:visible img")
-    assert "split=dev&id=" in page.url
-    assert page.title().endswith("AgentRewardBench")
+    expect(page).to_have_title(re.compile("AgentRewardBench$"))
     page.go_back()
     page.wait_for_selector(".browse .run")
-    assert page.get_by_label("Split").input_value() == "dev"
-    assert page.url.endswith("/trajectories?split=dev")
+    expect(page.get_by_label("Split")).to_have_value("dev")
+    expect(page).to_have_url(f"{explored.url}/trajectories?split=dev")
     page.go_forward()
     page.wait_for_selector(".story .step:visible")
 
@@ -72,12 +69,12 @@ def test_a_search_narrows_the_list_while_one_types_and_the_address_follows(page,
     before = page.locator(".run").count()
     page.get_by_label("Search").press_sequentially("visualwebarena", delay=15)
     page.wait_for_url("**?search=visualwebarena")
-    page.wait_for_function(f"() => document.querySelectorAll('.run').length < {before}")
-    assert page.locator(".task-about").all_inner_texts()
-    assert all("visualwebarena" in text for text in page.locator(".task-about").all_inner_texts())
+    expect(page.locator(".run")).not_to_have_count(before)
+    found = page.locator(".task-about").all_inner_texts()
+    assert found and all("visualwebarena" in text for text in found)
     page.get_by_role("link", name="Show all").click()
-    page.wait_for_function(f"() => document.querySelectorAll('.run').length === {before}")
-    assert page.get_by_label("Search").input_value() == ""
+    expect(page.locator(".run")).to_have_count(before)
+    expect(page.get_by_label("Search")).to_have_value("")
 
 
 def test_back_undoes_a_choice_of_the_list(page, explored):
@@ -87,8 +84,8 @@ def test_back_undoes_a_choice_of_the_list(page, explored):
     page.get_by_label("Order").select_option("longest")
     page.wait_for_url("**/trajectories?split=dev&sort=longest")
     page.go_back()
-    page.wait_for_function("() => document.getElementById('filter-sort')?.value === 'task'")
-    assert page.get_by_label("Split").input_value() == "dev"
+    expect(page.get_by_label("Order")).to_have_value("task")
+    expect(page.get_by_label("Split")).to_have_value("dev")
 
 
 def test_a_shared_address_of_the_list_shows_the_same_list(page, explored):
@@ -107,23 +104,26 @@ def test_a_trajectory_is_paged_through_by_keyboard(page, explored, dev_id):
     for _ in range(2):
         page.keyboard.press("ArrowRight")
     assert step_shown(page) == 3
-    assert page.url.endswith("&step=3")
-    assert page.locator("[aria-current=step]").get_attribute("data-step") == "3"
-    assert page.locator("#step-told").inner_text() == f"Step 3 of {last}"
+    expect(page).to_have_url(re.compile("&step=3$"))
+    expect(page.locator("[aria-current=step]")).to_have_attribute("data-step", "3")
+    expect(page.locator("#step-told")).to_have_text(f"Step 3 of {last}")
     page.keyboard.press("ArrowLeft")
     assert step_shown(page) == 2
     page.keyboard.press("End")
     assert step_shown(page) == last
-    assert page.get_by_label("Next step").is_disabled()
+    expect(page.get_by_label("Next step")).to_be_disabled()
     page.keyboard.press("ArrowRight")
     assert step_shown(page) == last
     page.keyboard.press("Home")
     assert step_shown(page) == 1
-    assert "step=" not in page.url
-    page.keyboard.press("n")
-    page.wait_for_function(f"() => document.querySelector('.story')?.dataset.trajectory !== '{dev_id}'")
-    page.keyboard.press("p")
-    page.wait_for_function(f"() => document.querySelector('.story')?.dataset.trajectory === '{dev_id}'")
+    expect(page).not_to_have_url(re.compile("step="))
+    story = page.locator(".story")
+    with page.expect_navigation():
+        page.keyboard.press("n")
+    expect(story).not_to_have_attribute("data-trajectory", dev_id)
+    with page.expect_navigation():
+        page.keyboard.press("p")
+    expect(story).to_have_attribute("data-trajectory", dev_id)
     page.keyboard.press("Escape")
     page.wait_for_selector(".browse .run")
 
@@ -176,13 +176,13 @@ def test_the_tree_comes_when_asked_for_and_can_be_searched(page, explored, dev_i
     open_page(page, explored, f"?id={dev_id}")
     assert asked == []
     page.keyboard.press("t")
-    page.wait_for_function("() => document.querySelector('.tree-text').textContent.startsWith('RootWebArea')")
+    expect(page.locator(".tree-text")).to_have_text(re.compile("^RootWebArea"))
     page.keyboard.type("visible")
-    page.wait_for_function("() => document.querySelector('.tree-count').textContent.startsWith('1 of')")
+    expect(page.locator(".tree-count")).to_have_text(re.compile("^1 of"))
     page.keyboard.press("Enter")
-    page.wait_for_function("() => document.querySelector('.tree-count').textContent.startsWith('2 of')")
+    expect(page.locator(".tree-count")).to_have_text(re.compile("^2 of"))
     page.locator("#tree-search").fill("nothing like this")
-    page.wait_for_function("() => document.querySelector('.tree-count').textContent === 'not in this tree'")
+    expect(page.locator(".tree-count")).to_have_text("not in this tree")
     page.keyboard.press("Escape")  # out of the field: the keys walk again
     with page.expect_request(lambda request: "/api/tree" in request.url and "num=1" in request.url):
         page.keyboard.press("ArrowRight")
@@ -191,23 +191,23 @@ def test_the_tree_comes_when_asked_for_and_can_be_searched(page, explored, dev_i
 
 def test_verdicts_can_be_folded_away_and_stay_so(page, explored, dev_id):
     open_page(page, explored, f"?id={dev_id}")
-    assert page.get_by_role("heading", name="Experts", exact=True).is_visible()
+    expect(page.get_by_role("heading", name="Experts", exact=True)).to_be_visible()
     wide = page.locator(".step:visible .shot").bounding_box()["width"]
     page.keyboard.press("v")
-    assert page.get_by_role("heading", name="Experts", exact=True).is_hidden()
+    expect(page.get_by_role("heading", name="Experts", exact=True)).to_be_hidden()
     assert page.locator(".step:visible .shot").bounding_box()["width"] > wide
     page.reload()
     page.wait_for_selector(".trajectories")
-    page.wait_for_selector(".verdicts-folded")
+    expect(page.locator(".verdicts-folded")).to_have_count(1)
     page.get_by_role("button", name="Verdicts").click()
-    assert page.get_by_role("heading", name="Experts", exact=True).is_visible()
+    expect(page.get_by_role("heading", name="Experts", exact=True)).to_be_visible()
 
 
 def test_what_a_judge_wrote_is_fetched_when_it_is_opened(page, explored, dev_id):
     open_page(page, explored, f"?id={dev_id}")
     page.locator(".judge summary", has_text="GPT-4o (A)").click()
     page.wait_for_selector(".judge[open] .why p")
-    assert "reasoning>" not in page.locator(".judge[open] .why").inner_text()
+    expect(page.locator(".judge[open] .why")).not_to_contain_text("reasoning>")
 
 
 def test_a_test_run_says_that_its_labels_are_not_shown(page, explored):

@@ -1,10 +1,12 @@
 """What several tests do in a browser: open a page, fill in its form, keep a picture of it."""
 
 import json
-import re
+import os
 import zlib
 from collections.abc import Iterator
 from importlib.resources import files
+
+from playwright.sync_api import expect
 
 from tests.support.running_space import REPOSITORY
 
@@ -19,6 +21,42 @@ ROWS = "#board-table tbody.judges tr"
 PAPER_ROWS = "#board-table tbody.judges tr.published"
 
 
+PATIENCE_MS = 90_000
+"""How long a browser test waits for what it asserts: a busy machine is slow, not wrong."""
+SLOW_NETWORK = {"offline": False, "latency": 150, "downloadThroughput": 100_000, "uploadThroughput": 100_000}
+"""Milliseconds and bytes a second, so that a document arrives in parts."""
+
+
+def make_patient(browser) -> None:
+    """Give every context of the browser, and every `expect`, this patience.
+
+    With ``SLOW_BROWSER=8`` in the environment pages get an eighth of the processor and a slow network: what
+    does not wait for what it asserts fails there, and not only once in a hundred runs of a busy machine.
+    """
+    slowness = float(os.environ.get("SLOW_BROWSER", "1"))
+    make_context = browser.new_context
+    expect.set_options(timeout=PATIENCE_MS)
+
+    def new_context(**options):
+        context = make_context(**options)
+        context.set_default_timeout(PATIENCE_MS)
+        make_page = context.new_page
+
+        def new_page():
+            page = make_page()
+            session = context.new_cdp_session(page)
+            session.send("Emulation.setCPUThrottlingRate", {"rate": slowness})
+            session.send("Network.enable")
+            session.send("Network.emulateNetworkConditions", SLOW_NETWORK)
+            return page
+
+        if slowness > 1:
+            context.new_page = new_page
+        return context
+
+    browser.new_context = new_context
+
+
 def keep_picture(page, name: str) -> None:
     """The whole page as a picture, for people to look at after the tests."""
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -26,10 +64,28 @@ def keep_picture(page, name: str) -> None:
     page.screenshot(path=PICTURES / f"{name}.jpg", type="jpeg", quality=80, full_page=True)
 
 
+IS_DARK = """() => getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)
+    .reduce((sum, part) => sum + Number(part), 0) < 3 * 128"""
+
+
 def is_dark(page) -> bool:
     """Whether the page's ground is nearer to black than to white."""
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    return sum(int(part) for part in re.findall(r"\d+", ground)[:3]) < 3 * 128
+    return page.evaluate(IS_DARK)
+
+
+def wait_for_theme(page, dark: bool) -> None:
+    """Wait until the page is dark, or light."""
+    page.wait_for_function(IS_DARK if dark else f"() => !({IS_DARK})()")
+
+
+def click_and_read(button) -> str:
+    """The text that a button takes when it is clicked, be it only for a moment."""
+    watch = button.evaluate_handle(
+        """button => ({ said: new Promise(done => new MutationObserver(() => done(button.textContent))
+            .observe(button, { childList: true, characterData: true, subtree: true })) })"""
+    )
+    button.click()
+    return watch.evaluate("watch => watch.said")
 
 
 def open_board(page, space) -> None:
@@ -78,7 +134,7 @@ def sign_in(page, space, name: str, path: str = "/about") -> None:
     page.goto(f"{space.url}/sign-in?next={path}")
     page.get_by_label("Your name").fill(name)
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"**{path}")
+    page.wait_for_url(lambda url: "/sign-in" not in url)  # its own address ends with the path, too
     page.locator(".signed-in-name", has_text=name).wait_for()
 
 
