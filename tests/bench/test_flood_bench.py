@@ -55,7 +55,7 @@ def test_thirty_connections_send_until_the_end_and_slow_ones_are_answered_early(
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=1 << 22)
         port = server.sockets[0].getsockname()[1]
-        answered = await asyncio.wait_for(send_junk(port, CONNECTIONS, ended), 60)
+        answered = await asyncio.wait_for(send_junk(port, CONNECTIONS, ended), 120)
         server.close()
         assert len(seen) == CONNECTIONS  # an address each
         assert answered[408] > 0 and answered[429] > 0

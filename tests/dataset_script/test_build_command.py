@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from typer.testing import CliRunner
 
 from dataset_script.__main__ import app
 from dataset_script.sources.released import ReleasedSource
+from tests.support.waiting import eventually
 
 REPOSITORY = Path(__file__).parents[2]
 DEV_1 = "shop/GenericAgent-a/shop.1"
@@ -157,18 +157,11 @@ def test_an_interruption_of_several_processes_ends_in_a_moment(
     def made():
         return [part for part in parts.iterdir() if part.suffix != ".unfinished"] if parts.is_dir() else []
 
-    wait_for(lambda: len(made()) >= 5)
+    eventually(lambda: len(made()) >= 5, process)
     process.send_signal(number_of_signal)
     assert process.wait(120) == 130
     assert "goes on from here" in process.stderr.read()
     assert 5 <= len(made()) < 1995 and not (tmp_path / "out").exists()
-
-
-def wait_for(condition, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_suites_are_listed_with_their_counts():

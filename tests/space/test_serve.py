@@ -48,13 +48,14 @@ class Served:
         os.close(writing)
 
     def wait_for(self, is_there: Callable[[str], object]) -> str:
-        """The text once ``is_there`` finds what it looks for in it, or the process has ended."""
+        """The whole lines once ``is_there`` finds what it looks for in them, or the process has ended."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             has_ended = self.process.poll() is not None
             self._read()
-            if has_ended or is_there(self.text):
-                return self.text
+            text = self.text if has_ended else self.text[: self.text.rfind("\n") + 1]
+            if has_ended or is_there(text):
+                return text
             time.sleep(0.05)
         raise AssertionError(f"not there after {SECONDS} s: {self.text}")
 
