@@ -24,7 +24,17 @@ def test_every_stage_is_measured_and_an_added_run_uploads_little_else(shared, tm
     assert done.returncode in (0, 1), done.stderr  # at these sizes the start of the processes is most of it
     assert lines[2].split() == ["runs", "plain", "build", "verify", "verify", "again", "publish"]
     assert [line.split()[0] for line in lines[3:5]] == ["2", "6"]
-    assert [line.split()[:3] for line in lines[6:7]] == [["2", "to", "6"]]
+    further = [line.removeprefix("2 to 6: ").rsplit(maxsplit=5) for line in lines[6:12]]
+    assert [name for name, *_ in further] == [
+        "ms of processors",
+        "ms in the program",
+        "ms in the kernel",
+        "kB read",
+        "kB written",
+        "calls of write",
+    ]
+    read, written, calls = (float(build) for _, _plain, build, *_ in further[3:])
+    assert read > written > 100 and calls > 1  # a run's page and pictures have 1.7 MB
     flat = [line for line in lines if "the command itself takes" in line]
     assert [line.split()[1] for line in flat] == ["build:", "verify:", "verify", "publish:"]
     anew, appended = (float(line.split(": ")[1].split()[0]) for line in lines if "more runs" in line)
