@@ -28,6 +28,9 @@
     }
   }
 
+  // Until now a browser would have sent the form itself, to an address that answers in JSON.
+  for (const button of document.querySelectorAll("form[data-action] button[type=submit]")) button.disabled = false;
+
   document.addEventListener("submit", async (event) => {
     const form = event.target.closest("form[data-action]");
     if (!form) return;

@@ -62,9 +62,9 @@ def test_a_shared_address_gives_the_same_page_again(page, space):
     assert page.url == address(space, "AER-C", "NNetNav", "Rule-based", figure="recall")
 
 
-def chosen_in(url: str) -> dict[str, str]:
-    """The choices of an address, unescaped."""
-    return dict(parse_qsl(urlsplit(url).query))
+def wait_for_choices(page, choices: dict[str, str]) -> None:
+    """Wait until the address holds these choices and no others."""
+    page.wait_for_url(lambda url: dict(parse_qsl(urlsplit(url).query)) == choices)
 
 
 def test_choosing_redraws_and_rewrites_the_address_and_back_undoes_it(page, space):
@@ -72,19 +72,19 @@ def test_choosing_redraws_and_rewrites_the_address_and_back_undoes_it(page, spac
     two = f"{space.ids['AER-C']},{space.ids['NNetNav']}"
     page.get_by_label("Metric").select_option("recall")
     page.wait_for_selector("h2:has-text('recall, in points')")
-    assert chosen_in(page.url) == {"judges": two, "figure": "recall"}
+    wait_for_choices(page, {"judges": two, "figure": "recall"})
     # 212/295 - 243/295
     assert texts(page, "table.forest tbody.overall td.main") == ["−10.5"]
 
     page.get_by_label("Judge 3").select_option(label="GPT-4o (tree) · paper")
     page.wait_for_selector("h1:has-text('How do these 3 judges differ?')")
     three = {"judges": f"{two},paper/gpt-4o-tree", "figure": "recall"}
-    assert chosen_in(page.url) == three
+    wait_for_choices(page, three)
     page.get_by_label("Judge 2").select_option(label="Remove")
     page.wait_for_selector("h1:has-text('Is AER-C (caption) better than GPT-4o (tree)?')")
     page.go_back()
     page.wait_for_selector("h1:has-text('How do these 3 judges differ?')")
-    assert chosen_in(page.url) == three
+    wait_for_choices(page, three)
     expect(page.get_by_label("Judge 2")).to_have_value(space.ids["NNetNav"])
     page.go_back()
     page.wait_for_selector("h1:has-text('Is AER-C (caption) better than NNetNav (changes)?')")
@@ -120,7 +120,7 @@ def test_a_judge_that_came_after_the_start_of_the_server_can_be_chosen(page, spa
     open_comparison(page, space, "AER-C", "NNetNav")
     page.get_by_label("Judge 2").select_option(label="Late arrival (tree) · by Ada")
     page.wait_for_selector("h1:has-text('Is AER-C (caption) better than Late arrival (tree)?')")
-    assert chosen_in(page.url)["judges"] == f"{space.ids['AER-C']},{late}"
+    wait_for_choices(page, {"judges": f"{space.ids['AER-C']},{late}"})
 
 
 def test_rows_of_the_paper_are_compared_and_said_to_be_approximate(page, space):

@@ -90,6 +90,19 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, p
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_an_action_can_be_sent_once_the_script_that_sends_it_is_there(space, page):
+    sign_in(page, space, "Ada")
+    held = []
+    page.route("**/bundles/*.js", lambda route: held.append(route))
+    page.goto(space.url + "/mine", wait_until="commit")
+    page.locator("summary", has_text="Rename the judge").click()
+    button = page.get_by_role("button", name="Rename", exact=True)
+    expect(button).to_be_disabled()
+    for route in held:
+        route.continue_()
+    expect(button).to_be_enabled()
+
+
 def test_an_owner_saves_a_receipt_renames_and_withdraws(space, page, tmp_path):
     sign_in(page, space, "Ada")
     page.locator(".account-menu summary").click()

@@ -131,7 +131,7 @@ def test_a_trajectory_is_paged_through_by_keyboard(page, explored, dev_id):
 def test_a_shared_address_with_a_step_opens_at_that_step_and_so_does_a_reload(page, explored, dev_id):
     open_page(page, explored, f"?id={dev_id}&step=3")
     assert step_shown(page) == 3
-    page.wait_for_function("() => document.querySelector('.step:not([hidden]) img').naturalWidth > 0")
+    page.wait_for_function("() => document.querySelector('.step:not([hidden]) img')?.naturalWidth > 0")
     page.keyboard.press("ArrowRight")
     page.reload()
     page.wait_for_selector(".trajectories")
@@ -152,6 +152,9 @@ def test_the_outline_lies_on_the_element_that_the_picture_shows(page, explored, 
         if page.locator(".step:visible .outline").count():
             break
         page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "() => document.querySelector('.step:not([hidden]) .picture img')?.naturalWidth > 0"
+    )
     picture, outline = (
         page.locator(f".step:visible {part}").bounding_box() for part in (".picture img", ".outline")
     )
@@ -233,7 +236,7 @@ def test_list_and_story_fit_the_screen_in_both_themes(page, explored, dev_id, si
     page.emulate_media(color_scheme=scheme)
     for query in ("", f"?id={dev_id}&step=2"):
         open_page(page, explored, query)
-        page.wait_for_function("() => document.querySelector('.trajectories img').naturalWidth > 0")
+        page.wait_for_function("() => document.querySelector('.trajectories img')?.naturalWidth > 0")
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (max(map(int, re.findall(r"\d+", background)[:3])) < 80) == (scheme == "dark")
