@@ -20,7 +20,8 @@ REST_SECONDS = 1.5
 WINDOW = {"width": 1280, "height": 900}
 WATCH = """
 (() => {
-  const shown = (elements) => [...elements].filter((element) => element.getBoundingClientRect().height > 0);
+  const shown = (elements) => [...elements].filter(
+    (element) => element.checkVisibility() && element.getBoundingClientRect().height > 0);
   const look = () => {
     if (document.body && (%s)) window.filledAfter = performance.now();
     else requestAnimationFrame(look);
@@ -43,7 +44,8 @@ AT_THE_END = "window.scrollY + window.innerHeight >= document.documentElement.sc
 class Target:
     """A page: its address, and what is true once its table stands filled on the screen.
 
-    ``is_filled`` is an expression in JavaScript, where ``shown(elements)`` gives those with a height.
+    ``is_filled`` is an expression in JavaScript, where ``shown(elements)`` gives those with a height
+    that are not left out of this frame (``content-visibility``).
     """
 
     name: str

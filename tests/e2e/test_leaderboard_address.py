@@ -138,6 +138,36 @@ def test_nothing_moves_while_the_page_loads_and_little_is_loaded(page, space):
     assert len(loaded) == before
 
 
+def test_the_first_frame_leaves_out_the_board_and_keeps_its_place(page, space):
+    animations = page.context.new_cdp_session(page)
+    animations.send("Animation.enable")
+    animations.send("Animation.setPlaybackRate", {"playbackRate": 0})  # the first frame stays
+    page.goto(space.url)
+    assert page.get_by_label("Search").is_visible()
+    is_left_out = "() => !document.querySelector('%s').checkVisibility()"
+    page.wait_for_function(is_left_out % ROWS)
+    page.wait_for_function(is_left_out % ".colophon a")
+    page.wait_for_function("() => document.documentElement.scrollHeight > 100_000")
+    animations.send("Animation.setPlaybackRate", {"playbackRate": 1})
+    page.wait_for_function("() => document.querySelector('.colophon a').checkVisibility()")
+    page.wait_for_function("() => document.documentElement.scrollHeight < 100_000")
+    assert page.locator(ROWS).first.is_visible()
+
+
+def test_back_leads_on_a_phone_to_where_the_reader_was(browser, space):
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    open_board(page, space)
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    page.wait_for_function("() => scrollY > 2 * innerHeight")
+    page.evaluate("scrollTo(0, scrollY - 300)")
+    before = page.evaluate("scrollY")
+    page.goto(space.url + "/about")
+    page.go_back()
+    page.wait_for_function("before => Math.abs(scrollY - before) < 5", arg=before)
+    context.close()
+
+
 def test_a_table_that_cannot_be_loaded_says_so_and_can_be_tried_again(browser, space):
     context = browser.new_context()
     page = context.new_page()
