@@ -29,8 +29,8 @@ HEAVY = (
     "numpy", "pandas", "pyarrow", "datasets", "evaluate", "gradio", "sqlalchemy", "scipy", "sklearn",
     "fastapi", "aiohttp", "huggingface_hub", "pydantic_settings",
 )  # fmt: skip
-# 240 held the house; what came after it (questions as configuration, corrections, Ray, the Hub) has four.
-MOST_MODULES = 244
+# 240 as `make size` counts, and `arb/hub.py`, which is beside the packages that it counts.
+MOST_MODULES = 241
 MOST_ENTRIES = 13
 MOST_LINES = 450
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from core.files import csv_text
 from core.ids import TrajectoryId, reading_key
 from core.predictions import read_predictions
-from core.predictions.csv_file import numbered_records
 from core.predictions.findings import (
     MAX_EXAMPLES,
     UNREAD_ROW_CODES,
@@ -28,6 +27,7 @@ from core.predictions.findings import (
 )
 from core.predictions.raw import FileFormat, ReadingLimits, to_text
 from core.predictions.table import Codes, Predictions
+from core.predictions.text_files import numbered_records
 from core.suite import Suite, Trajectory
 from core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT
 

@@ -22,11 +22,10 @@ from typing import IO, Final, Self
 
 import numpy as np
 
-from core.predictions.csv_file import read_csv
 from core.predictions.findings import Finding, error
-from core.predictions.jsonl import read_jsonl
 from core.predictions.raw import ReadingLimits, damaged_parquet, recognise, to_text
 from core.predictions.table import Predictions, to_table
+from core.predictions.text_files import read_csv, read_jsonl
 
 Answer = tuple[Predictions | None, list[Finding]]
 
