@@ -107,13 +107,15 @@ def test_scrolling_brings_all_rows_in_their_order_and_moves_nothing(page, long_b
     page.wait_for_load_state("networkidle")
     rows_are(page, range(100))
     expect(page.locator("#board-count")).to_have_text("100 of 250 judges")
-    first = len(asked)
+    first, while_loading = len(asked), page.evaluate("window.shift")
     scroll_to_the_end(page)
     expect(page.locator("#board-count")).to_have_text("250 judges")
     rows_are(page, range(N_ROWS))
     assert asked[first:] == ["/board/rows?after=100&rows=1-200", "/board/rows?after=200&rows=1-300"]
     page.wait_for_url("**/?rows=1-300")
-    assert page.evaluate("window.shift") == 0
+    assert page.evaluate("window.shift") == while_loading
+    # A slow network brings half of the masthead first, and its last words move: 0.0006 with SLOW_BROWSER=6.
+    assert round(while_loading, 2) == 0
     expect(page.locator("template, tr.step")).to_have_count(0)
 
 
