@@ -64,7 +64,8 @@ APART = (
 LONGEST = (
     "tests/e2e/", "tests/submissions/test_hub_storm.py", "tests/e2e/test_every_page.py",
     "tests/e2e/test_documentation.py", "tests/judges/ray/test_run.py", "tests/space/test_hostile_uploads.py",
-    "tests/judges/ray/test_run.py::test_of_twenty_kills", "tests/test_readme.py",
+    "tests/judges/ray/test_run.py::test_of_twenty_kills", "tests/judges/ray/test_nodes.py",
+    "tests/test_readme.py",
     "tests/judges/run/test_runner.py", "tests/test_new_suite_guide.py", "tests/bench/",
     "tests/judges/run/test_hostile_endpoint.py", "tests/attacks/test_gain_attacks.py", "tests/test_docs.py",
     "tests/space/deploy/", "tests/dataset_script/test_streaming.py", "tests/test_golden.py",

@@ -296,7 +296,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def command(server, folder: Path) -> list[str]:
+def command(server, folder: Path, judge: str = "simplified-axtree", samples: int = SAMPLES) -> list[str]:
     options = ["--suite", "sample", "--split", "test", "--provider", "any", "--base-url", server.base_url]
     options += ["--cache", str(folder / "cache"), "--out", str(folder / "ray"), "--engine", "ray"]
     options += [
@@ -305,11 +305,11 @@ def command(server, folder: Path) -> list[str]:
         "--max-in-flight",
         str(IN_FLIGHT),
         "--samples",
-        str(SAMPLES),
+        str(samples),
         "--model",
         "m",
     ]
-    return [sys.executable, "-m", "judges", "run", "simplified-axtree", *options]
+    return [sys.executable, "-m", "judges", "run", judge, *options]
 
 
 def start(arguments: list[str]) -> subprocess.Popen:
