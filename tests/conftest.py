@@ -21,6 +21,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 from core.settings import Settings
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
@@ -62,18 +63,16 @@ APART = (
 """Minutes of tests that share little with the others of their folder or file: a process of their own."""
 
 LONGEST = (
-    "tests/e2e/", "tests/submissions/test_hub_storm.py", "tests/e2e/test_every_page.py",
-    "tests/e2e/test_documentation.py", "tests/judges/ray/test_run.py", "tests/space/test_hostile_uploads.py",
-    "tests/judges/ray/test_run.py::test_of_twenty_kills", "tests/judges/ray/test_nodes.py",
+    "tests/space/test_hostile_uploads.py", "tests/judges/ray/test_run.py::test_of_twenty_kills", "tests/e2e/",
+    "tests/submissions/test_hub_storm.py", "tests/e2e/test_every_page.py",
+    "tests/e2e/test_documentation.py", "tests/judges/ray/test_run.py", "tests/judges/ray/test_nodes.py",
     "tests/test_readme.py",
     "tests/judges/run/test_runner.py", "tests/test_new_suite_guide.py", "tests/bench/",
     "tests/judges/run/test_hostile_endpoint.py", "tests/attacks/test_gain_attacks.py", "tests/test_docs.py",
     "tests/space/deploy/", "tests/dataset_script/test_streaming.py", "tests/test_golden.py",
     "tests/space/test_serve.py", "tests/submissions/test_storm.py", "tests/submissions/test_two_replicas.py",
 )  # fmt: skip
-"""What takes longest is begun first, in this order: begun last, it would leave one process alone with it. A
-process is given more as soon as it has less than three tests left: what is long and has one test comes after
-what has more, else another long file waits behind it."""
+"""What takes longest is begun first, in this order: begun last, it would leave one process alone with it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -105,6 +104,15 @@ class BrowserTestsTogether(LoadFileScheduling):
         return next(
             (name for name in (*APART, "tests/e2e/") if nodeid.startswith(name)), super()._split_scope(nodeid)
         )
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """A process is given more once it has less than three tests left; while one of them is long, that is
+        the last of the queue, which is short: a long one would wait.
+        """
+        left = [name for unit in self.assigned_work.get(node, {}).values() for name in unit if not unit[name]]
+        if any(name.startswith(LONGEST) for name in left):
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

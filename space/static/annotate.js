@@ -131,7 +131,7 @@
     while (sending) await sending; // two that wait for the same request go one after the other
     if (stopped) return;
     changed = false;
-    const body = draft();
+    const [body, saves_to_leave] = [draft(), leaving]; // one before it, still under way, does not say that it is done
     keep();
     say("Saving …");
     sending = put(body);
@@ -143,7 +143,7 @@
       if (changed) return;
       forget();
       say(found.lasts ? "Saved" : "Saved; it waits to be stored permanently");
-      if (leaving) window.location.assign(found.next === token ? "/annotate" : found.next_address ?? "/annotate");
+      if (saves_to_leave) window.location.assign(found.next === token ? "/annotate" : found.next_address ?? "/annotate");
       return;
     }
     stopped = status >= 400 && status < 500 && status !== 429;

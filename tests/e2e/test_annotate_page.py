@@ -460,6 +460,27 @@ def test_skip_flag_deciding_step_undo_and_contradictions_by_keyboard(newcomer, s
     assert page.locator("tbody a").last.get_attribute("href") in second
 
 
+def test_the_page_is_left_once_the_server_knows_that_the_run_is_done(newcomer):
+    page, n_all = newcomer
+    begin(page)
+    for key in ("1", "2", "2"):
+        page.keyboard.press(key)
+    wait_saved(page)
+    saves: list = []
+    page.route("**/api/annotate/answers", lambda route: saves.append(route))
+    page.keyboard.press("4")
+    while not saves:
+        page.wait_for_timeout(20)
+    page.get_by_role("button", name="Save and go on").click()
+    saves[0].continue_()
+    while len(saves) < 2:
+        page.wait_for_timeout(20)
+    assert saves[1].request.post_data_json["is_done"]
+    with page.expect_navigation():
+        saves[1].continue_()
+    page.get_by_text(f"1 of {n_all} done").wait_for()
+
+
 SMALL = """() => [...document.querySelectorAll(
     ".annotating :is(a, button, summary, textarea, input, .choices label)")]
   .filter(each => !each.matches(".picture, label input, .goal-images a") && each.getClientRects().length)

@@ -9,7 +9,7 @@ from space.gradio_app.submit_page import page_values, receipt_html
 from submissions.intake.accounts import Actor
 from submissions.intake.receipts import problem_of
 from tests.space.conftest import shown_text
-from tests.support.submissions import send, verdicts, with_rules
+from tests.support.submissions import declaration, send, verdicts, with_rules
 
 
 def shown(service, **options) -> str:
@@ -40,7 +40,9 @@ def test_a_held_file_says_who_looks_at_it_and_why(service):
 
 def test_a_record_that_does_not_last_yet_is_never_called_accepted(service, monkeypatch):
     monkeypatch.setattr(service.durability, "wait", lambda sequence, timeout_s: False)
-    html = shown(service)
+    file = service.check(verdicts(service.suite), "verdicts.jsonl", "test")
+    receipt = service.submit(file, declaration()).receipt
+    html = receipt_html(service, receipt, service.submission(receipt.submission_id, Actor("Ada")))
     text = shown_text(html)
     assert "Submitted, and waiting. It is recorded here and waits to be stored permanently" in text
     assert "It is accepted:" not in text
