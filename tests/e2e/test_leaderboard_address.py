@@ -112,6 +112,18 @@ def test_choices_made_before_the_scripts_came_count_once_they_are_there(page, sp
     expect(page.locator("[data-menu=inputs] summary")).to_contain_text("tree")
 
 
+def test_back_pressed_before_the_scripts_came_shows_what_was_there(page, space):
+    open_board(page, space)
+    page.get_by_label("Repetition").check()
+    page.wait_for_url("**/?label=repetition")
+    expect(page.locator(PAPER_ROWS)).to_have_count(9)
+    page.route("**/bundles/*.js", lambda route: None)  # they never come
+    page.reload(wait_until="commit")
+    expect(page.locator(PAPER_ROWS)).to_have_count(9)
+    page.go_back(wait_until="commit")
+    expect(page.locator(PAPER_ROWS)).to_have_count(13)
+
+
 def test_nothing_moves_while_the_page_loads_and_little_is_loaded(page, space):
     sent = page.context.new_cdp_session(page)
     sent.send("Network.enable")
