@@ -1,10 +1,7 @@
-"""Texts, values, columns and file names that mean harm: the tables that `hostile_files` draws from.
+"""Prediction files that mean harm, for hypothesis: texts, values, columns and file names of tables, right
+files changed by byte, by structure and by field, Parquet of odd types, damaged bytes, sizes that lie, bombs.
 
-Prediction files that mean harm, for hypothesis: right files changed by byte, by structure and by field.
-
-`hostile_files` draws one; what it can hold is in `hostile_values`, Parquet in `hostile_tables`.
-
-Parquet files that mean harm, for hypothesis: odd types, damaged bytes, sizes that lie, bombs.
+`hostile_files` draws one.
 """
 
 import bz2
