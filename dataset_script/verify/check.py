@@ -36,7 +36,7 @@ from dataset_script.verify.manifest import (
     read_manifest,
 )
 from dataset_script.verify.rows import OF_ARROW, Forbidden, check_canaries, check_shard
-from dataset_script.verify.totals import Facts, ShardFacts, check_agreement
+from dataset_script.verify.totals import Facts, Row, ShardFacts, check_agreement
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -72,21 +72,24 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
 
 def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings) -> None:
     """The index, where there is one, has just these entries."""
+    if (folder / INDEX).is_file() and _index_of(folder) != indexed(entries):
+        findings.add("index", INDEX)
+
+
+def _index_of(folder: Path) -> list[IndexEntry] | None:
+    """The entries of the index; None where there is none that can be read, or it says more than an index."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not (folder / INDEX).is_file():
-        return
     try:
         with pq.ParquetFile(folder / INDEX) as file:
             extra = (file.metadata.metadata or {}).keys() - OF_ARROW
-            same = file.schema_arrow.equals(index_schema()) and not extra
+            if extra or not file.schema_arrow.equals(index_schema()):
+                return None
         with (folder / INDEX).open("rb") as file:
-            same = same and list(read_index(file)) == indexed(entries)
+            return list(read_index(file))
     except (pa.ArrowException, OSError, TypeError):
-        same = False
-    if not same:
-        findings.add("index", INDEX)
+        return None
 
 
 def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:
@@ -157,12 +160,12 @@ def verify(
     shards = check_files(folder, manifest, findings)
     with tempfile.TemporaryDirectory(prefix="verify-") as temporary, Facts() as facts:
         results = ShardResults(cache or Path(temporary), folder, forbidden, manifest.is_blind, trust)
-        for shard, found in results.of(shards, workers, progress):
+        for shard, found, of_trajectories in results.of(shards, workers, progress):
             of_split = rows[shard.configuration]
             of_split[shard.split] = of_split.get(shard.split, 0) + found["rows"]
             check_bytes(shard, manifest, findings)
             findings.merge(found["findings"])
-            facts.add(shard, found["facts"])
+            facts.add(shard, found["tasks"], of_trajectories)
         check_index(folder, facts.index_entries(), findings)
         check_agreement(facts, suite, allowed, findings, is_blind=manifest.is_blind)
     check_card(folder, shards, findings)
@@ -190,7 +193,7 @@ class CheckTask:
         """Where the result lies for the bytes of this hash."""
         shard = replace(self.shard, sha256=sha256)
         parts = (self.version, self.forbidden, self.is_blind, shard)
-        return self.cache / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.json"
+        return self.cache / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.jsonl"
 
 
 def check_task(task: CheckTask) -> str:
@@ -206,16 +209,25 @@ def check_task(task: CheckTask) -> str:
         rows = check_shard(
             task.folder, task.shard, task.forbidden, facts, findings, is_blind=task.is_blind, whole=whole
         )
-        found = {"rows": rows, "findings": findings.as_json(), "facts": facts.as_json()}
-        atomic_write(place, json.dumps(found), mode=0o600)
+        found = {"rows": rows, "findings": findings.as_json(), "tasks": facts.tasks}
+        lines = map(json.dumps, (found, *facts.rows()))
+        atomic_write(place, "".join(f"{line}\n" for line in lines), mode=0o600)
     return sha256
+
+
+def _read_result(path: Path) -> Iterator[Any]:
+    """What was found in a shard, then what it says of each trajectory: a line at a time, as a shard may have
+    thousands of them.
+    """
+    with path.open("rb") as file:
+        yield from map(json.loads, file)
 
 
 def _last_pictures(path: Path) -> Iterator[str]:
     """The digests of the trajectories' last pictures in a shard of `steps` whose pictures are all whole."""
-    found = json.loads(path.read_bytes())
+    found, *of_trajectories = _read_result(path)
     if not any(code == "bad_image" for code, *_ in found["findings"]):
-        yield from (json.loads(ends).get("screenshot") for *_, ends in found["facts"]["rows"])
+        yield from (json.loads(ends).get("screenshot") for *_, ends in of_trajectories)
 
 
 UNUSED_DAYS: Final = 30
@@ -240,8 +252,11 @@ class ShardResults:
 
     def of(
         self, shards: Sequence[Shard], workers: int, progress: Progress
-    ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Each shard with its hash and what was found in it, in their order. Raises WorkerError, OSError."""
+    ) -> Iterator[tuple[Shard, dict[str, Any], Iterator[Row]]]:
+        """Each shard, in their order, with its hash; what was found in it; what it says of each trajectory.
+
+        Raises WorkerError, OSError.
+        """
         started = time.time_ns()
         states = {shard.name: _state(self._folder / shard.name) for shard in shards}
         hashes: dict[str, str] = {}
@@ -273,31 +288,33 @@ class ShardResults:
             task = CheckTask(self._folder, shard, *self._options)
             path = task.result(hashes[shard.name])
             os.utime(path)
-            yield replace(shard, sha256=hashes[shard.name]), json.loads(path.read_bytes())
+            lines = _read_result(path)
+            yield replace(shard, sha256=hashes[shard.name]), next(lines), lines
         self._store(states, hashes, started)
 
     def _with_pictures(
         self, tasks: list[CheckTask], shards: Sequence[Shard], hashes: dict[str, str]
     ) -> list[CheckTask]:
-        """The tasks with the results of the shards of `steps` that may have the same trajectories."""
+        """The tasks with the results of the shards of `steps` that may have the same trajectories, as the
+        index says: where it is wrong, a picture is decoded twice.
+        """
         if not tasks:
             return []
-        from dataset_script.by_id import first_and_last_id
-
-        steps = {
-            shard.name: (shard, first_and_last_id(self._folder / shard.name))
+        ids = {entry.file: (entry.first or "", entry.last or "") for entry in _index_of(self._folder) or ()}
+        of_steps = [
+            (shard.split, *ids[shard.name], CheckTask(self._folder, shard, *self._options))
             for shard in shards
-            if shard.configuration == "steps"
-        }
+            if shard.configuration == "steps" and shard.name in ids
+        ]
         found = []
         for task in tasks:
-            own = first_and_last_id(self._folder / task.shard.name)
-            results = [
-                CheckTask(self._folder, shard, *self._options).result(hashes[shard.name])
-                for shard, ids in steps.values()
-                if shard.split == task.shard.split and own and ids and own[0] <= ids[1] and ids[0] <= own[1]
-            ]
-            found.append(replace(task, results=tuple(results)))
+            first, last = ids.get(task.shard.name, ("", ""))
+            results = tuple(
+                steps.result(hashes[steps.shard.name])
+                for split, least, greatest, steps in of_steps
+                if split == task.shard.split and first <= greatest and least <= last
+            )
+            found.append(replace(task, results=results))
         return found
 
     def _read_seen(self) -> dict[str, tuple[Any, ...]]:
@@ -313,7 +330,7 @@ class ShardResults:
             if started - max(state[1:3]) > _moment(state) and _state(self._folder / name) == state
         }
         atomic_write(self._seen_path, json.dumps(seen), mode=0o600)
-        for path in self._cache.glob("*.json"):
+        for path in self._cache.glob("*.json*"):
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > UNUSED_DAYS * 86_400:
                     path.unlink()

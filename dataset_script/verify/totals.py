@@ -58,7 +58,8 @@ class ShardFacts:
 
     def __init__(self, shard: Shard):
         self._shard = shard
-        self._tasks: list[tuple[str, str, str]] = []
+        self.tasks: list[tuple[str, str, str]] = []
+        """Benchmark, task and split of each row of `tasks`."""
         self._rest: dict[str, list[str]] = defaultdict(list)
         self._ends: dict[str, dict[str, Any]] = defaultdict(dict)
         self._keys: set[str] = set()
@@ -89,20 +90,18 @@ class ShardFacts:
             if _parsed(name) is None:
                 findings.add("not_in_suite", self._shard.name, f"{name[:80]!r}: no trajectory id")
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything, as plain values that `Facts.add` takes."""
-        rows = []
+    def rows(self) -> Iterator[Row]:
+        """What `Facts.add` takes of each trajectory."""
         for name, rest in self._rest.items():
             has_parts = self._shard.configuration != "tasks" and _parsed(name) is not None
             canonical = str(_parsed(name)) if has_parts else name
             ends = json.dumps(self._ends.get(name, {}))
-            rows.append((canonical, reading_key(name), has_parts, json.dumps(rest), ends))
-        return {"tasks": self._tasks, "rows": rows}
+            yield canonical, reading_key(name), has_parts, json.dumps(rest), ends
 
     def _take_tasks(self, batch: "pa.RecordBatch", findings: Findings) -> None:
         columns = (batch.column(name).to_pylist() for name in ("benchmark", "task", "split"))
         for benchmark, task, split in zip(*columns, strict=True):
-            self._tasks.append((benchmark, task, split))
+            self.tasks.append((benchmark, task, split))
             if split != self._shard.split:
                 findings.add("wrong_split", self._shard.name, f"{task}: says {split}")
 
@@ -158,15 +157,15 @@ class Facts:
     def __exit__(self, *_: object) -> None:
         self._database.close()
 
-    def add(self, shard: Shard, found: Mapping[str, Any]) -> None:
-        """Add what a shard says: `ShardFacts.as_json`."""
-        self.count("seen", found["tasks"])
+    def add(self, shard: Shard, tasks: Iterable[tuple[str, str, str]], rows: Iterable[Row]) -> None:
+        """Add what a shard says: of `ShardFacts` the tasks and the rows."""
+        self.count("seen", tasks)
         place = (len(self._shards), shard.configuration, shard.split)
-        self._database.executemany(
-            "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ((*place, *row) for row in found["rows"])
+        added = self._database.executemany(
+            "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ((*place, *row) for row in rows)
         )
         self._shards.append(shard)
-        if shard.configuration != "tasks" and found["rows"]:
+        if shard.configuration != "tasks" and added.rowcount > 0:
             self.configurations.add(shard.configuration)
 
     def check_duplicates(self, findings: Findings) -> None:

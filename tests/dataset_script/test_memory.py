@@ -167,7 +167,7 @@ def test_a_verification_holds_at_most_200_bytes_of_a_trajectory(tmp_path, monkey
                 shard = Shard("x", configuration, split, "", 1, 1)
                 while few := list(itertools.islice(names, 80)):  # as many as are in a shard
                     rows = [(name, reading_key(name), True, '[""]', '{"n_steps": 21}') for name in few]
-                    facts.add(shard, {"tasks": [], "rows": rows})
+                    facts.add(shard, (), rows)
             look()
             totals.check_agreement(facts, ours, (), findings)
             look()

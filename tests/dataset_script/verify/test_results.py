@@ -13,6 +13,7 @@ from PIL import Image
 
 from dataset_script.build import pictures
 from dataset_script.build.pictures import why_undecodable
+from dataset_script.by_id import write_index
 from dataset_script.verify import check
 from dataset_script.verify.check import verify
 from tests.support.released_layout import png
@@ -139,10 +140,20 @@ def test_each_picture_is_decoded_once(published, own_suite, monkeypatch):
         "dataset_script.verify.rows.why_undecodable",
         lambda data: decoded.append(data) or pictures.why_undecodable(data),
     )
-    assert verify(published.write(), suite=own_suite).ok
+    folder = published.write()
+    shards = published.manifest["files"].items()
+    write_index((folder, [(entry["configuration"], entry["split"], name) for name, entry in shards]))
+    assert verify(folder, suite=own_suite).ok
     # 3 runs of 3 steps, and for each split the goal's; a final picture is the last step's
     assert len(decoded) == 9 + 2
     assert len(set(decoded)) == 9 - 3 + 1  # pictures of the dev run and of the test run are alike
+
+
+def test_without_an_index_last_pictures_are_decoded_again(published, own_suite, monkeypatch):
+    decoded = []
+    monkeypatch.setattr("dataset_script.verify.rows.why_undecodable", decoded.append)
+    verify(published.write(), suite=own_suite)
+    assert len(decoded) == 9 + 2 + 3
 
 
 def test_a_broken_last_picture_is_found_in_both_configurations(published, own_suite):

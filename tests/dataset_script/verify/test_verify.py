@@ -143,7 +143,7 @@ def test_the_published_numbers_are_less_what_may_be_missing():
                 left = [t.trajectory_id for t in suite.split(split) if t not in gone]
                 rows = [(name, reading_key(name), True, '[""]', "{}") for name in left]
                 shard = Shard("a file", "trajectories", split, "", 0, len(rows))
-                facts.add(shard, {"tasks": [], "rows": rows})
+                facts.add(shard, (), rows)
             check_agreement(facts, suite, allowed, findings)
         return {finding.code: finding.names for finding in findings.listed()}
 
