@@ -4,9 +4,12 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from sqlalchemy.exc import IntegrityError
 
 from core.hub import CommitRateLimiter, HubRepository, hub_of, is_repo_name
 from core.settings import Settings, variable_of
@@ -70,11 +73,12 @@ def check_secret(service: SubmissionService) -> None:
     than before, unless ARB_ACCEPT_SECRET names it."""
     if (value := _check_value(service)) is None:
         return
-    with transaction(service.engine) as session:
-        known = session.get(SecretCheck, 1)
-        if known is None:
+    with suppress(IntegrityError), transaction(service.engine) as session:  # another replica may store it now
+        if session.get(SecretCheck, 1) is None:
             session.add(SecretCheck(id=1, check_value=value))
-        elif known.check_value != value:
+    with transaction(service.engine) as session:
+        known = session.get_one(SecretCheck, 1)
+        if known.check_value != value:
             if service.settings.accept_secret != value:
                 raise SecretChanged(value)
             known.check_value = value

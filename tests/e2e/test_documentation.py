@@ -9,7 +9,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from space.api.docs import Documentation
-from tests.support.browsing import GRAVE, WIDTHS, faults, wait_for_theme
+from tests.support.browsing import COLOURS, GRAVE, WIDTHS, faults, wait_for_theme
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -29,7 +29,6 @@ def docs(docs_site) -> Iterator[str]:
     thread.join()
 
 
-CONTRAST = "color-contrast"
 SEARCH = ".md-search__input"
 
 
@@ -54,7 +53,7 @@ def test_every_page_stands_without_a_fault(docs, docs_site, page):
         is_first = name == names[0]
         within = "html" if is_first else ".md-content"
         wait_for_theme(page, dark=True)
-        found += [f"{name}, dark: {fault}" for fault in faults(page, impacts, within, runOnly=[CONTRAST])]
+        found += [f"{name}, dark: {fault}" for fault in faults(page, impacts, within, runOnly=COLOURS)]
         page.locator(".md-header__option label:visible").click()
         wait_for_theme(page, dark=False)
         found += [f"{name}, light: {fault}" for fault in faults(page, impacts, within)]

@@ -5,12 +5,14 @@ import threading
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
+from submissions.intake.receipts import SecretChanged
 from submissions.records.database import (
     Account,
     Judge,
     Score,
+    SecretCheck,
     Submission,
     migrate,
     open_database,
@@ -18,8 +20,10 @@ from submissions.records.database import (
     transaction,
 )
 from submissions.service import SubmissionService
+from submissions.startup import check_secret
 from tests.submissions.records.test_database import NOON, _open_at_once, differences
 from tests.support.submissions import declaration, send, verdicts
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -44,6 +48,29 @@ def test_processes_that_start_on_an_empty_database_at_once_all_get_it(url):
     for process in processes:
         process.join(timeout=120)
     assert differences(open_database(url)) == []
+
+
+@pytest.mark.parametrize("is_same", [True, False], ids=["of one secret", "of two secrets"])
+def test_of_services_that_open_a_new_database_at_once_one_stores_the_secrets_check_value(
+    url, settings, is_same
+):
+    service, ended = SubmissionService(settings.model_copy(update={"database_url": url})), []
+    value = service.secret.check_value if is_same else "0" * 16
+
+    def check() -> None:
+        try:
+            ended.append(check_secret(service))
+        except SecretChanged as problem:
+            ended.append(type(problem))
+
+    with transaction(open_database(url)) as other:
+        other.add(SecretCheck(id=1, check_value=value))
+        other.flush()
+        checking = threading.Thread(target=check)
+        checking.start()
+        eventually(lambda: other.scalar(text("SELECT count(*) FROM pg_locks WHERE NOT granted")))
+    checking.join(timeout=120)
+    assert ended == [None if is_same else SecretChanged]
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql"])

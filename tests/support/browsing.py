@@ -12,6 +12,8 @@ from tests.support.running_space import REPOSITORY
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js")
 GRAVE = ("serious", "critical")
+COLOURS = ["color-contrast", "link-in-text-block"]
+"""What axe looks at that depends on the theme: a second theme need not be looked at for more."""
 STILL = """() => Promise.allSettled(document.getAnimations()
     .filter(each => each.effect.getComputedTiming().endTime !== Infinity).map(each => each.finished))"""
 """Waits until every animation and transition that ends has ended."""

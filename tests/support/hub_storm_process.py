@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from functools import partial
 from types import SimpleNamespace
 
@@ -55,6 +56,8 @@ def main() -> None:
             os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
             try:
                 serve(port, state)
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(0)
         print(child, flush=True)
