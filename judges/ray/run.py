@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,11 +41,11 @@ from judges.ray.shuffle import (
     as_dataset,
     cached_parts,
     chunks,
-    content_of,
     find_missing,
     find_replies,
-    id_of,
+    judged_lines,
     merge_results,
+    prompt_lines,
     read_calls,
     read_lines,
     shuffled,
@@ -207,6 +208,12 @@ def _check_gpus(models: Mapping[str, ModelSettings]) -> None:
         )
 
 
+def _words_of(error: Exception) -> str:
+    """What the last exception says in a text of tracebacks, on one line."""
+    said = re.split(r"^(?=[\w.]+(?:Error|Exception): )", str(error), flags=re.MULTILINE)[-1]
+    return " ".join(said.split())[:600]
+
+
 def _place_of(facts: RunFacts) -> str:
     """Where the answers are: as the options say, else in the reply cache, else beside its default."""
     settings = facts.settings
@@ -276,7 +283,8 @@ class _Run:
             waiting = self._pass(waiting)
             if self.totals.stop is not None:
                 break
-        judged = merge_results(self.folder.folder, self._results(), self._prompts(), self.progress)
+        results = (lines(self.work, self.passes, self.shards) for lines in (judged_lines, prompt_lines))
+        judged = merge_results(self.folder.folder, *results, self.progress)
         ended = self._ended(judged)
         place.remove(self.work.folder if ended.how == "finished" else self.work.session_folder)
         return ended
@@ -335,7 +343,12 @@ class _Run:
         )
         rendered.context.target_max_block_size = 1  # each chunk is a block, which a worker that is free takes
         if _uses_engine(models):
-            self._answer_by_engine(rendered, gpus)
+            try:
+                self._answer_by_engine(rendered, gpus)
+            except ray.exceptions.ActorDiedError as error:
+                raise OptionsError(
+                    f"--provider {IN_CLUSTER}: no engine starts: {_words_of(error)}"
+                ) from error
             return
         answered = rendered.map(
             AnswerWorker,
@@ -431,20 +444,3 @@ class _Run:
             ("shard", partial(write_replies, self.work, self.passes)),
             of_a_task=SHARDS_OF_A_TASK,
         )
-
-    def _results(self) -> Iterator[bytes]:
-        """The lines of all trajectories that were judged, in the order of their ids."""
-        place = self.work.place
-        for shard in range(self.shards):
-            lines = [
-                line
-                for number in range(self.passes + 1)
-                for line in content_of(place, self.work.results(number, shard)).splitlines(keepends=True)
-            ]
-            yield from sorted(lines, key=id_of)
-
-    def _prompts(self) -> Iterator[bytes]:
-        place = self.work.place
-        for number in range(self.passes + 1):
-            for shard in range(self.shards):
-                yield content_of(place, self.work.prompts(number, shard))

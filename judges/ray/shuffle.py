@@ -396,3 +396,21 @@ def sum_up(folder: RunFolder) -> tuple[int, str | None]:
 
     folder.update_run({"totals": totals(records())})
     return judged, problem
+
+
+def judged_lines(work: Work, passes: int, shards: int) -> Iterator[bytes]:
+    """The lines of all trajectories that were judged, in the order of their ids."""
+    for shard in range(shards):
+        lines = [
+            line
+            for number in range(passes + 1)
+            for line in content_of(work.place, work.results(number, shard)).splitlines(keepends=True)
+        ]
+        yield from sorted(lines, key=id_of)
+
+
+def prompt_lines(work: Work, passes: int, shards: int) -> Iterator[bytes]:
+    """The prompts that were sent, a file's lines at a time."""
+    for number in range(passes + 1):
+        for shard in range(shards):
+            yield content_of(work.place, work.prompts(number, shard))

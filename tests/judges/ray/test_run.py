@@ -237,6 +237,30 @@ def test_on_gpus_of_the_cluster_rows_are_answered_as_calls_are_over_http(cluster
     assert json_lines(tmp_path / "ray") == json_lines(tmp_path / "here")
 
 
+@pytest.mark.slow
+def test_where_no_engine_starts_its_own_words_are_told(cluster, tmp_path, monkeypatch):
+    import ray
+
+    from judges.ray.run import run_on_ray
+
+    class Engine:
+        def __init__(self):
+            raise RuntimeError("two\nlines") from OSError("org/model: no such model")
+
+        def __call__(self, row): ...
+
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0, "GPU": 1.0})
+    options = RunOptions(
+        judge="simplified-axtree", split="dev", suite="sample", provider="ray-data-llm", model="org/model",
+        cache=tmp_path / "cache",
+    )  # fmt: skip
+    with pytest.raises(OptionsError) as raised:
+        run_on_ray(
+            options, tmp_path / "out", processor=lambda *_: lambda calls: calls.map(Engine, concurrency=1)
+        )
+    assert str(raised.value) == "--provider ray-data-llm: no engine starts: RuntimeError: two lines"
+
+
 def test_without_a_gpu_in_the_cluster_it_is_said_how_the_model_is_asked_by_http(cluster, tmp_path):
     options = RunOptions(
         judge="simplified-axtree", split="dev", suite="sample", provider="ray-data-llm", model="m"
