@@ -1,4 +1,4 @@
-"""The order of packages, the size of folders and files, retired words, and what a command may import."""
+"""The order of packages, retired words, and what a command may import."""
 
 import ast
 import re
@@ -29,10 +29,6 @@ HEAVY = (
     "numpy", "pandas", "pyarrow", "datasets", "evaluate", "gradio", "sqlalchemy", "scipy", "sklearn",
     "fastapi", "aiohttp", "huggingface_hub", "pydantic_settings",
 )  # fmt: skip
-# 240 as `make size` counts, and `arb/hub.py`, which is beside the packages that it counts.
-MOST_MODULES = 241
-MOST_ENTRIES = 13
-MOST_LINES = 450
 
 KNOWN: frozenset[str] = frozenset()
 """What breaks one of these rules for a reason; each with the reason beside it. Empty is right."""
@@ -160,15 +156,6 @@ def is_module(name: str) -> bool:
     return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
 
 
-def product_modules() -> list[Path]:
-    return [
-        path
-        for package in PRODUCT
-        for path in modules(package)
-        if path.name not in ("__init__.py", "__main__.py") and "migrations" not in path.parts
-    ]
-
-
 def assert_none(findings: list[str]) -> None:
     """Fails with every finding that is not a known one, a line each."""
     unknown = [finding for finding in findings if not any(finding.startswith(each) for each in KNOWN)]
@@ -196,28 +183,6 @@ def test_no_modules_import_each_other_in_a_circle():
             del graph[name]
     left = {name: sorted(found & graph.keys()) for name, found in graph.items()}
     assert_none([f"{name} imports {found}" for name, found in left.items()])
-
-
-def test_a_folder_has_at_most_thirteen_entries():
-    folders = {path.parent for path in product_modules()}
-    counts = {
-        folder: sum(
-            each.name not in ("__pycache__", "__init__.py") and (each.is_dir() or each.suffix == ".py")
-            for each in folder.iterdir()
-        )
-        for folder in folders
-    }
-    full = [f"{folder.relative_to(REPOSITORY)} {n}" for folder, n in counts.items() if n > MOST_ENTRIES]
-    assert_none(full)
-
-
-def test_a_product_file_has_at_most_450_lines():
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in product_modules()}
-    assert_none([f"{name_of(path)} {n} lines" for path, n in lines.items() if n > MOST_LINES])
-
-
-def test_there_are_no_more_product_modules_than_that():
-    assert len(product_modules()) <= MOST_MODULES
 
 
 def words_of(name: str) -> str:
