@@ -15,7 +15,7 @@ from core.cli import JsonOption, next_step, plain_console
 from judges.cli.experiments import choose_from_run, judge_under, labels_or_problem
 from judges.cli.options import BatchOption, RetryOption, RunOptions, typed, with_run_options
 from judges.cli.run import run_all
-from judges.types import OptionsError
+from judges.types import OptionsError, models_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,7 +115,7 @@ def _wraps(
 
     chosen = [] if without_probes else probes_named(only)
     wraps: dict[str, Wrap | None] = {UNCHANGED: None}
-    if not getattr(judge, "models", None):
+    if not models_of(judge):
         return wraps  # it asks no model: nothing flips, and it says the same again
     wraps |= {each.name: partial(judge_under, each) for each in chosen}
 

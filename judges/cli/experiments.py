@@ -32,7 +32,7 @@ from core.console import interval, percent, text_table
 from core.vocabulary import LABEL_TITLES
 from judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from judges.cli.run import run_all
-from judges.types import AnyJudge, OptionsError
+from judges.types import AnyJudge, OptionsError, models_of
 
 if TYPE_CHECKING:
     from core.suite import Suite
@@ -199,7 +199,7 @@ def judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Seq
     """The judge, shown runs with the probe's change; as it is without a probe."""
     from judges.ensembles.probes import Goal, ProbedJudge
 
-    if not hasattr(judge, "ask") or not judge.models:
+    if not models_of(judge):
         raise OptionsError(f"{judge.name} asks no model, so there is nothing to probe")
     if probe is None:
         return judge
@@ -258,7 +258,7 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
     known = found.configuration
     voted = {name: known[name] for name in ("samples", "vote")} if (known["samples"] or 1) > 1 else {}
     name = found.judge.removesuffix(samples_suffix(*voted.values()) if voted else "")
-    judge = [name if name in {entry.judge.name for entry in entries()} else "JUDGE"]
+    judge = [name if any(name in entry.names for entry in entries()) else "JUDGE"]
     models = [f"{role}={model['model']}" for role, model in known["models"].items()]
     chosen = {"suite": found.suite, "split": "test", "cascade": known["cascade"], "model_of": models, **voted}
     files = {"threshold": threshold, "out": run.with_name(f"{run.name}-test")}

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from judges.endpoints.openai_compatible import CONNECT_TIMEOUT_S, open_session, without_key
-from judges.endpoints.providers import Access
+from judges.endpoints.openai_compatible import CONNECT_TIMEOUT_S, open_session, read_text, without_key
+from judges.endpoints.providers import Access, endpoint_url
 from judges.engine.errors import classify, classify_status, read_json
 from judges.engine.retry import RetryPolicy, RetryState
 
@@ -54,7 +54,6 @@ class BatchClient:
 
     def __init__(self, access: Access, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep):
         self._access = access
-        self._address = access.base_url.rstrip("/")
         self._session = open_session(access)
         self._sleep = sleep
 
@@ -121,16 +120,16 @@ class BatchClient:
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=TIMEOUT_S)
-        address = f"{self._address}/{path}"
+        address = endpoint_url(self._access.base_url, path)
         async with self._session.request(method, address, timeout=timeout, **request) as answer:
             if not 200 <= answer.status < 300:
-                text = await answer.text(errors="replace")
+                text = await read_text(answer)
                 raise classify_status(answer.status, text, answer.headers)
             yield answer
 
     async def _json(self, method: str, path: str, **request: Any) -> Any:
         async with self._request(method, path, **request) as answer:
-            return read_json(await answer.text(errors="replace"))
+            return read_json(await read_text(answer))
 
     async def _find(self, mark: str) -> BatchState | None:
         seen, after = 0, ""

@@ -17,9 +17,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from core.vocabulary import LABELS, STATES
+from judges.contract import open_session
 from judges.ensembles.probes import PROBES, Probe, report_probe, share_of
-from judges.ensembles.voting import WrappedJudge, in_parallel, map_calls, probability
+from judges.ensembles.voting import probability
 from judges.types import Answer, Call, Judge, JudgeSession, View
+from judges.wrappers import WrappedJudge, in_parallel, map_calls
 
 if TYPE_CHECKING:
     from judges.ensembles.threshold import Threshold
@@ -51,9 +53,8 @@ class RepeatedJudge(WrappedJudge):
 
     number: int
 
-    @property
-    def name(self) -> str:
-        return f"{self.judge.name} · {repeat_name(self.number)}"
+    def name_with(self, names: Mapping[str, str]) -> str:
+        return f"{names['']} · {repeat_name(self.number)}"
 
     def ask(self, view: View) -> JudgeSession:
         first = (self.number - 1) * MOST_SAMPLES
@@ -62,7 +63,7 @@ class RepeatedJudge(WrappedJudge):
             together = tuple(first + number for number in call.together)
             return replace(call, sample=first + call.sample, together=together)
 
-        return (yield from map_calls(self.judge.ask(view), again))
+        return (yield from map_calls(open_session(self.judge, view), again))
 
 
 def repeat_name(number: int) -> str:
@@ -79,7 +80,7 @@ class AllVariants(WrappedJudge):
     variants: tuple[Judge, ...]
 
     def ask(self, view: View) -> JudgeSession:
-        answers = yield from in_parallel(each.ask(view) for each in (self.judge, *self.variants))
+        answers = yield from in_parallel(open_session(each, view) for each in (self.judge, *self.variants))
         return answers[0]
 
 

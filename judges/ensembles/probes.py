@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from core.console import interval, percent, text_table
-from judges.ensembles.voting import WrappedJudge
+from judges.contract import open_session
 from judges.types import Image, JudgeSession, OptionsError, View, ViewStep
+from judges.wrappers import WrappedJudge
 
 CLAIM: Final = "the task was completed successfully"
 PRAISE: Final = (
@@ -149,9 +150,8 @@ class ProbedJudge(WrappedJudge):
     probe: Probe
     goals: tuple[Goal, ...] = ()
 
-    @property
-    def name(self) -> str:
-        return f"{self.judge.name} · {self.probe.name}"
+    def name_with(self, names: Mapping[str, str]) -> str:
+        return f"{names['']} · {self.probe.name}"
 
     @property
     def inputs(self) -> str:
@@ -162,7 +162,7 @@ class ProbedJudge(WrappedJudge):
         return hashlib.sha256(f"{self.judge.prompts_hash}/{self.probe.name}".encode()).hexdigest()
 
     def ask(self, view: View) -> JudgeSession:
-        return self.judge.ask(self.probe.change(view, self.goals))
+        return open_session(self.judge, self.probe.change(view, self.goals))
 
 
 def _with_last(view: View, change: Callable[[ViewStep], ViewStep]) -> View:

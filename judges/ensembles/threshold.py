@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from judges.ensembles.voting import WrappedJudge, probability
+from judges.contract import open_session
+from judges.ensembles.voting import probability
 from judges.types import Judge, JudgeSession, OptionsError, View
+from judges.wrappers import WrappedJudge
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,7 +68,7 @@ class ThresholdedJudge(WrappedJudge):
 
     def ask(self, view: View) -> JudgeSession:
         """The judge's answer, with success by its score; no verdict stays none."""
-        answer = yield from self.judge.ask(view)
+        answer = yield from open_session(self.judge, view)
         if answer.success is None:
             return answer
         score = probability(answer)
@@ -74,11 +76,18 @@ class ThresholdedJudge(WrappedJudge):
 
 
 def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
-    """The judge with its frozen threshold. Raises OptionsError when it was chosen for another judge."""
-    if judge.name != threshold.judge:
+    """Return the judge with its frozen threshold.
+
+    Raises:
+        OptionsError: The threshold was chosen for another judge. Older files name a judge by its display
+            name, newer ones by its key.
+    """
+    from judges.registry import key_of
+
+    if threshold.judge not in (judge.name, key := key_of(judge)):
         raise OptionsError(
-            f"--threshold: was chosen for the scores of {threshold.judge}, not of {judge.name}; choose one "
-            "on dev with `python -m judges threshold`"
+            f"--threshold: was chosen for the scores of {threshold.judge}, not of {key}; choose one on dev "
+            "with `python -m judges threshold`"
         )
     return ThresholdedJudge(judge, threshold.value)
 

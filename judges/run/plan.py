@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from judges.contract import JudgeError
 from judges.endpoints.providers import IN_CLUSTER, LOCAL
 from judges.engine.budget import BudgetReached
 from judges.engine.cache import CallCache, call_key, call_kind
@@ -143,8 +144,11 @@ def make_plan(
         if isinstance(view, str):
             problems[trajectory_id] = view
             continue
-        for run in runs.values():
-            drive_offline(judge, view, run.reply_to)
+        try:
+            for run in runs.values():
+                drive_offline(judge, view, run.reply_to)
+        except JudgeError as mistake:
+            problems[trajectory_id] = str(mistake)
     for run in runs.values():
         run.add_up()
     roles = tuple(_role_plan(role, model, rules, runs, known) for role, model in models.items())
