@@ -126,7 +126,9 @@ def make_certificate(
         or hidden
         or (threshold if isinstance(threshold, str) else asdict(threshold)),
         "probes": [
-            _probe(PROBES[name], first, each, labels) for name, each in runs.items() if name in PROBES
+            _probe(PROBES[name], first, each, labels, repeats)
+            for name, each in runs.items()
+            if name in PROBES
         ],
         "stability": _stability([first, *repeats], labels) if repeats else None,
         "costs": _costs(first.records) | _bill(every),
@@ -251,13 +253,20 @@ def _calibration(records: Sequence[Record], labels: LabelSet) -> dict[str, Any] 
     return asdict(found)
 
 
-def _probe(probe: Probe, first: MeasuredRun, changed: MeasuredRun, labels: LabelSet | None) -> dict[str, Any]:
-    """A probe's report, with the false positive rate under it where the labels still hold."""
+def _probe(
+    probe: Probe,
+    first: MeasuredRun,
+    changed: MeasuredRun,
+    labels: LabelSet | None,
+    repeats: Sequence[MeasuredRun],
+) -> dict[str, Any]:
+    """Return a probe's report, with the false positive rate under it if the labels still hold."""
     success = None
     if labels is not None and probe.expected != "fails":
         success = score_answers(changed.records, labels, has_intervals=False)["labels"]["success"]
     fpr = None if success is None else success["overall"]["fpr"]
-    return {**asdict(report_probe(probe, first.records, changed.records)), "fpr": fpr}
+    report = report_probe(probe, first.records, changed.records, [each.records for each in repeats])
+    return {**asdict(report), "fpr": fpr}
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:

@@ -6,13 +6,15 @@ with the same one.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import platform
 import re
 import subprocess
 import tomllib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib import metadata
@@ -23,6 +25,7 @@ from core.cli import read_settings
 from core.files import PROJECT
 from judges.catalog.simplified import SimplifiedJudge
 from judges.endpoints.providers import PROVIDERS, address_of, with_address
+from judges.engine.cache import CallCache
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.registry import default_provider, digest_of_files, find_judge, key_of, released_folder
 from judges.run.folder import diff_configurations
@@ -244,12 +247,37 @@ def source_folder(options: RunOptions, suite: Suite, settings: Settings | None =
 
 
 def cache_folder(chosen: Path | None, settings: Settings | None = None) -> Path:
-    """Where replies are stored: the folder of ``--cache``, else ``calls`` in the private cache."""
+    """Return where replies are stored: the folder of ``--cache``, else ``calls`` in the private cache.
+
+    Raises OptionsError if the private cache cannot be made.
+    """
     if chosen is not None:
         return chosen
     private = (settings or read_settings()).cache_dir.expanduser()
-    private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _cache_problems(private):
+        private.mkdir(mode=0o700, parents=True, exist_ok=True)
     return private / "calls"
+
+
+def open_cache(folder: Path, answers: str | None = None) -> CallCache:
+    """Open the reply cache in a folder. Raises OptionsError if it cannot be read and written."""
+    with _cache_problems(folder):
+        cache = CallCache(folder, answers=answers)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            cache.close()
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return cache
+
+
+@contextmanager
+def _cache_problems(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise OptionsError(
+            f"{folder}: the cache of replies cannot be opened there ({problem.strerror or problem}); name a "
+            "folder that can be written with --cache or ARB_CACHE_DIR"
+        ) from problem
 
 
 def _shard(text: str, problems: list[str]) -> slice:

@@ -19,7 +19,6 @@ from core.cli import stopped_like_ctrl_c
 from judges.endpoints.openai_compatible import TIMEOUT_S
 from judges.endpoints.providers import resolve_access
 from judges.engine.budget import BudgetReached, build_budget
-from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
 from judges.engine.engine import CallExecutor, open_endpoints
 from judges.engine.prices import PriceTable, price_facts, read_prices
@@ -35,6 +34,7 @@ from judges.run.config import (
     check_score_settings,
     endpoint_addresses,
     judge_facts,
+    open_cache,
     select,
     versions,
 )
@@ -173,7 +173,7 @@ async def open_executor(
         with ExitStack() as stack:
             cache = None
             if settings.cache is not None:
-                cache = stack.enter_context(closing(CallCache(settings.cache, answers=settings.answers)))
+                cache = stack.enter_context(closing(open_cache(settings.cache, settings.answers)))
             yield CallExecutor(endpoints, job.models, cache, limit, budget, on_event)
 
 
