@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from judges.endpoints.openai_compatible import CONNECT_TIMEOUT_S, open_session, read_text, without_key
+from judges.endpoints.openai_compatible import (
+    CONNECT_TIMEOUT_S,
+    MAX_REPLY_BYTES,
+    open_session,
+    read_text,
+    redirects,
+    too_long_message,
+    without_key,
+)
 from judges.endpoints.providers import Access, endpoint_url
-from judges.engine.errors import classify, classify_status, read_json
+from judges.engine.errors import CallFailed, classify, classify_status, read_json
 from judges.engine.retry import RetryPolicy, RetryState
 
 if TYPE_CHECKING:
@@ -103,6 +111,8 @@ class BatchClient:
                 rest = b""
                 async for block in answer.content.iter_chunked(READ_BYTES):
                     *complete, rest = (rest + block).split(b"\n")
+                    if len(rest) > MAX_REPLY_BYTES:
+                        raise CallFailed("final", too_long_message(answer))
                     for line in complete:
                         if line.strip():
                             yield line.decode(errors="replace")
@@ -121,6 +131,7 @@ class BatchClient:
 
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=TIMEOUT_S)
         address = endpoint_url(self._access.base_url, path)
+        request |= redirects(self._access)
         async with self._session.request(method, address, timeout=timeout, **request) as answer:
             if not 200 <= answer.status < 300:
                 text = await read_text(answer)

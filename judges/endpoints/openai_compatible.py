@@ -273,6 +273,7 @@ class OpenAIEndpoint:
         self._timeout_s = timeout_s
         self._address = endpoint_url(access.base_url, "chat/completions")
         self._session = open_session(access)
+        self._redirects = redirects(access)
         self._stream_fields: dict[str, Mapping[str, Any]] = {}
 
     async def attempt(
@@ -316,7 +317,7 @@ class OpenAIEndpoint:
         while True:
             fields = self._stream_fields.get(model, {})
             sent = io.BytesIO(encoded(body | fields))  # so aiohttp lets other calls go on between its pieces
-            async with self._session.post(self._address, data=sent) as answer:
+            async with self._session.post(self._address, data=sent, **self._redirects) as answer:
                 text = await read_text(answer)
             if answer.status not in (400, 422):
                 return answer, text
@@ -341,15 +342,15 @@ async def read_text(answer: ClientResponse) -> str:
         held += piece
         if len(held) > MAX_REPLY_BYTES:
             answer.close()
-            raise CallFailed(
-                "final",
-                f"{answer.status}: the answer is longer than {MAX_REPLY_BYTES >> 20} MiB and was not read on",
-                maybe_paid=True,
-            )
+            raise CallFailed("final", too_long_message(answer), maybe_paid=True)
     try:
         return held.decode(answer.charset or "utf-8", errors="replace")
     except LookupError:  # a character set that nobody knows
         return held.decode(errors="replace")
+
+
+def too_long_message(answer: ClientResponse) -> str:
+    return f"{answer.status}: the answer is longer than {MAX_REPLY_BYTES >> 20} MiB and was not read on"
 
 
 _SECRET_CHARS: Final = 8
@@ -364,6 +365,11 @@ def without_key(failure: CallFailed, access: Access) -> CallFailed:
         failure.args = (failure.message,)
         failure.raw = failure.raw and failure.raw.replace(secret, "[key]")
     return failure
+
+
+def redirects(access: Access) -> dict[str, bool]:
+    """Return how requests treat a redirect: the user's headers must not be sent to another host."""
+    return {"allow_redirects": not access.own_headers}
 
 
 def open_session(access: Access) -> ClientSession:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from judges.__main__ import app
 from judges.cli.options import RunOptions, typed
+from judges.endpoints.batch_client import BatchClient
 from judges.endpoints.event_stream import completion_of_stream
 from judges.endpoints.openai_compatible import MAX_REPLY_BYTES, OpenAIEndpoint
 from judges.endpoints.providers import Access, endpoint_url, resolve_access
@@ -205,6 +206,37 @@ def test_an_answer_without_an_end_ends_its_call_and_takes_bounded_memory(head, p
     assert peak < 3 * MAX_REPLY_BYTES
     # a sixteenth more than the bound may wait in the sockets; of zipped bytes a thousandth is needed
     assert endless.sent < MAX_REPLY_BYTES * 17 / 16 + 8_000_000
+
+
+def test_a_line_of_a_batch_without_an_end_ends_its_reading():
+    endless = Endless("200 OK", spaces)
+
+    async def read():
+        async with endless as base_url:
+            client = BatchClient(at(base_url))
+            try:
+                return [line async for line in client.lines("file-1")]
+            finally:
+                await client.close()
+
+    with pytest.raises(CallFailed, match="longer than 32 MiB"):
+        asyncio.run(read())
+    assert endless.sent < MAX_REPLY_BYTES * 17 / 16 + 8_000_000
+
+
+def test_the_users_headers_follow_no_redirect():
+    async def attempt(**more):
+        with LLMServer() as other:
+            head = f"307 Temporary Redirect\r\nlocation: {other.base_url}/chat/completions"
+            async with Endless(head, lambda: [b""]) as base_url:
+                endpoint = OpenAIEndpoint(at(base_url, **more), timeout_s=120)
+                with contextlib.suppress(CallFailed):
+                    await endpoint.attempt(MODEL, ASKED, 99)
+                await endpoint.close()
+            return len(other.requests)
+
+    assert asyncio.run(attempt(own_headers=(("X-Key", "sk-0123456789"),))) == 0
+    assert asyncio.run(attempt()) == 1
 
 
 def test_a_compressed_answer_is_read():
