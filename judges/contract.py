@@ -85,17 +85,17 @@ def _problem_of_session(session: Any) -> str | None:
             session.close()  # else Python warns that nobody awaited it
         return "`ask` is declared `async def`: write `def ask` and yield the calls instead of awaiting them"
     return (
-        f"`ask` returns {_shown(session)} without having yielded anything: yield lists of calls, or "
+        f"`ask` returns {_described(session)} without having yielded anything: yield lists of calls, or "
         "`yield from ()` if it asks nothing"
     )
 
 
 def _problem_of_calls(calls: Any, roles: Collection[str]) -> str | None:
     if not isinstance(calls, list | tuple):
-        return f"yields {_shown(calls)} instead of a list of calls: write `yield [Call(…)]`"
+        return f"yields {_described(calls)} instead of a list of calls: write `yield [Call(…)]`"
     for call in calls:
         if not isinstance(call, Call):
-            return f"yields a list that contains {_shown(call)}: it may contain calls only"
+            return f"yields a list that contains {_described(call)}: it may contain calls only"
         if (problem := _problem_of_call(call, roles)) is not None:
             return f"yields a Call whose {problem}"
     return None
@@ -104,21 +104,21 @@ def _problem_of_calls(calls: Any, roles: Collection[str]) -> str | None:
 def _problem_of_call(call: Call, roles: Collection[str]) -> str | None:
     limit = call.max_output_tokens
     if not isinstance(call.role, str) or call.role not in roles:
-        return f"role is {_shown(call.role)}: `models` names {', '.join(roles) or 'no role'}"
+        return f"role is {_described(call.role)}: `models` names {', '.join(roles) or 'no role'}"
     if not isinstance(call.purpose, str):
-        return f"purpose is {_shown(call.purpose)}: write a text"
+        return f"purpose is {_described(call.purpose)}: write a text"
     if type(call.sample) is not int or call.sample < 0:
-        return f"sample is {_shown(call.sample)}: write a whole number from 0"
+        return f"sample is {_described(call.sample)}: write a whole number from 0"
     if limit is not None and (type(limit) is not int or limit < 1):
-        return f"max_output_tokens is {_shown(limit)}: write a whole number from 1, or None"
+        return f"max_output_tokens is {_described(limit)}: write a whole number from 1, or None"
     for name, messages in (("messages", call.messages), ("shorter", call.shorter)):
         if messages is not None or name == "messages":
             if not isinstance(messages, tuple):
-                return f"{name} is {_shown(messages)}: write a tuple, such as (Message(…),)"
+                return f"{name} is {_described(messages)}: write a tuple, such as (Message(…),)"
             for message in messages:
                 if not _is_message(message):
                     return (
-                        f"{name} contains {_shown(message)}: use Message(role, content), with the role "
+                        f"{name} contains {_described(message)}: use Message(role, content), with the role "
                         "system, user or assistant and a text or a tuple of texts and images"
                     )
     return None
@@ -135,24 +135,24 @@ def _is_message(message: Any) -> bool:
 
 def _problem_of_answer(answer: Any) -> str | None:
     if not isinstance(answer, Answer):
-        return f"returns {_shown(answer)} instead of an Answer: write `return Answer(…)`"
+        return f"returns {_described(answer)} instead of an Answer: write `return Answer(…)`"
     if answer.state not in STATES:
-        return f"returns an Answer with the state {_shown(answer.state)}: use one of {', '.join(STATES)}"
+        return f"returns an Answer with the state {_described(answer.state)}: use one of {', '.join(STATES)}"
     for name in ("success", "side_effect", "repetition"):
         if not isinstance(value := getattr(answer, name), bool | None):
-            return f"returns an Answer whose {name} is {_shown(value)}: use True, False or None"
+            return f"returns an Answer whose {name} is {_described(value)}: use True, False or None"
     grade, score = answer.optimality, answer.score
     if grade is not None and (type(grade) is not int or grade not in GRADES):
-        return f"returns an Answer whose optimality is {_shown(grade)}: use a whole number from 1 to 4"
+        return f"returns an Answer whose optimality is {_described(grade)}: use a whole number from 1 to 4"
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
     if score is not None and not (is_number and 0 <= score <= 1):  # NaN is not
-        return f"returns an Answer whose score is {_shown(score)}: use a number from 0 to 1"
+        return f"returns an Answer whose score is {_described(score)}: use a number from 0 to 1"
     if not isinstance(answer.reasoning, str | None):
-        return f"returns an Answer whose reasoning is {_shown(answer.reasoning)}: use a text"
+        return f"returns an Answer whose reasoning is {_described(answer.reasoning)}: use a text"
     return None
 
 
-def _shown(value: Any) -> str:
+def _described(value: Any) -> str:
     """Return a value as a message shows it: plain values as they are written, others by their type."""
     if isinstance(value, bool | int | float | str | None):
         text = repr(value)

@@ -26,8 +26,9 @@ from judges.catalog.aer import AerJudge
 from judges.catalog.nnetnav import NNetNavJudge
 from judges.catalog.simplified import SimplifiedJudge
 from judges.catalog.webjudge import WebJudge
+from judges.traits import traits_of
 from judges.types import Answer, AnyJudge, JudgeSession, ModelSettings, View, Wants, models_of
-from judges.wrappers import JudgeWrapper, traits_of
+from judges.wrappers import JudgeWrapper
 
 if TYPE_CHECKING:
     from core.settings import Settings

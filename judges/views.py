@@ -42,8 +42,9 @@ from judges.prompting import (
     steps_text,
     with_bounded_texts,
 )
+from judges.traits import traits_of
 from judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, is_reward_judge, models_of
-from judges.wrappers import JudgeWrapper, traits_of
+from judges.wrappers import JudgeWrapper
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from judges.types import Answer, Call, DescribedJudge, Judge, JudgeSession, JudgeTraits, Reply
+from judges.traits import DescribedJudge, JudgeTraits, traits_of
+from judges.types import Answer, Call, Judge, JudgeSession, Reply
 
 
 class JudgeWrapper(DescribedJudge, ABC):
@@ -40,11 +41,6 @@ class JudgeWrapper(DescribedJudge, ABC):
 
 def _with_prefixes(by_prefix: Mapping[str, Mapping[str, object]]) -> dict:
     return {prefix + role: value for prefix, of_role in by_prefix.items() for role, value in of_role.items()}
-
-
-def traits_of(judge: object) -> JudgeTraits:
-    """Return what a judge says of itself; a judge of your own that says nothing has the defaults."""
-    return judge.describe() if isinstance(judge, DescribedJudge) else JudgeTraits()
 
 
 def _of_inner(name: str) -> property:

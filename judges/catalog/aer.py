@@ -18,13 +18,12 @@ from judges.prompting import (
     text_of,
     with_bounded_texts,
 )
+from judges.traits import DescribedJudge, JudgeTraits
 from judges.types import (
     JUDGE_ROLE,
     Call,
-    DescribedJudge,
     Image,
     JudgeSession,
-    JudgeTraits,
     Message,
     View,
     Wants,

@@ -22,13 +22,12 @@ from judges.prompting import (
     text_of,
     with_bounded_texts,
 )
+from judges.traits import DescribedJudge, JudgeTraits
 from judges.types import (
     JUDGE_ROLE,
     Answer,
     Call,
-    DescribedJudge,
     JudgeSession,
-    JudgeTraits,
     Message,
     Reply,
     View,

@@ -28,7 +28,8 @@ from judges.catalog.nnetnav import NNetNavJudge, Pair
 from judges.catalog.simplified import SimplifiedJudge
 from judges.catalog.webjudge import WebJudge
 from judges.prompting import ANSWER, last_step, observation_apart, prompts_hash, read_prompts
-from judges.types import DescribedJudge, Image, Judge, JudgeTraits, Message, View, ViewStep, Wants
+from judges.traits import DescribedJudge, JudgeTraits
+from judges.types import Image, Judge, Message, View, ViewStep, Wants
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
 
 PACKAGE = "agent_reward_bench"

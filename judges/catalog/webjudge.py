@@ -21,13 +21,12 @@ from judges.prompting import (
     steps_text,
     text_of,
 )
+from judges.traits import DescribedJudge, JudgeTraits
 from judges.types import (
     JUDGE_ROLE,
     Call,
-    DescribedJudge,
     Image,
     JudgeSession,
-    JudgeTraits,
     Message,
     Reply,
     View,

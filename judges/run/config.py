@@ -29,8 +29,8 @@ from judges.engine.cache import CallCache
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.registry import default_provider, digest_of_files, find_judge, key_of, released_folder
 from judges.run.folder import diff_configurations
+from judges.traits import traits_of
 from judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants, is_reward_judge, models_of
-from judges.wrappers import traits_of
 
 if TYPE_CHECKING:
     from core.settings import Settings

@@ -16,8 +16,8 @@ from judges.ensembles.voting import SampledJudge, samples_suffix
 from judges.parsing import parse_answer, shorten
 from judges.run.folder import Record
 from judges.run.scheduler import drive_offline
+from judges.traits import traits_of
 from judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants, models_of
-from judges.wrappers import traits_of
 
 if TYPE_CHECKING:
     from core.replies import Form
