@@ -68,7 +68,7 @@ def run(
     if as_json:
         files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
         print_json({**files, **asdict(outcome), "ended": outcome.ended.how})
-    elif outcome.ended.how == "finished":
+    elif outcome.ended.how == "finished" and has_verdicts(outcome):
         _say_next(options, out / "predictions.jsonl")
     raise typer.Exit(EXIT_CODES[outcome.ended.how] or int(has_errors))
 
@@ -181,8 +181,8 @@ def _retry_line(outcome: Outcome) -> str | None:
 def _no_verdict_line(outcome: Outcome, out: Path) -> str:
     states = ", ".join(f"{number:,} {state}" for state, number in outcome.totals["states"].items())
     return as_called(
-        f"no trajectory has a verdict ({states}): read a reply with `python -m judges show {out} "
-        "TRAJECTORY`, and use a model that answers in the form that the judge asks for"
+        f"no trajectory has a verdict ({states}): see what came back with `python -m judges show {out} "
+        "TRAJECTORY`, then change the model or the options"
     )
 
 
