@@ -26,11 +26,14 @@ from judges.catalog.aer import AerJudge
 from judges.catalog.nnetnav import NNetNavJudge
 from judges.catalog.simplified import SimplifiedJudge
 from judges.catalog.webjudge import WebJudge
-from judges.types import JUDGE_ROLE, Answer, AnyJudge, JudgeSession, ModelSettings, View, Wants
+from judges.traits import traits_of
+from judges.types import Answer, AnyJudge, JudgeSession, ModelSettings, View, Wants, models_of
+from judges.wrappers import JudgeWrapper
 
 if TYPE_CHECKING:
     from core.settings import Settings
 
+_KEY: Final = re.compile(r"[a-z0-9.-]+")
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _JUDGE_ATTRIBUTES: Final = ("name", "inputs", "calls", "source", "wants", "models", "prompts_hash", "ask")
 _REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
@@ -211,6 +214,11 @@ class RegisteredJudge:
     def names(self) -> tuple[str, ...]:
         return (self.judge.name, *self.aliases)
 
+    @property
+    def key(self) -> str:
+        """The first of the names that needs no quotes, in small letters: ``gpt-4o-mini-noscreen``."""
+        return next((each for each in self.names if _KEY.fullmatch(each)), self.judge.name.casefold())
+
 
 def entries() -> tuple[RegisteredJudge, ...]:
     """The whole table: the paper's judges in the order of its Table 7, later ones, families, references."""
@@ -223,59 +231,42 @@ def default_provider(model: str) -> str | None:
 
 
 def full_name(judge: AnyJudge, models: Mapping[str, ModelSettings]) -> str:
-    """What a judge is called when these models are asked: in a run, its lines, and its export.
+    """Return what a judge is called when these models are asked: in a run, its lines, and its export.
 
-    A judge of the paper, and WebJudge, has its name with its own models in the official wording alone. Else
-    the name says what runs, such as ``simplified-axtree · my-model · own wording``. Samples, a cascade and
-    the like are added as they are to the judge's own name; a judge of your own, and one without a model,
-    keeps the name it has.
+    A judge of the paper, and WebJudge, has its name only with its own models and the official wording. Any
+    other judge of the catalogue is named by what runs, such as ``simplified-axtree · my-model · own
+    wording``. Samples, a cascade and the like are added to the names of their parts. A judge of your own,
+    and one without a model, keeps its name.
     """
-    if hasattr(judge, "cheap"):  # a cascade: the roles of its judges begin with these words
-        parts = (("cheap.", judge.cheap), ("strong.", judge.strong))
-        return " then ".join(
-            full_name(part, {role[len(side) :]: models[role] for role in models if role.startswith(side)})
-            for side, part in parts
-        )
-    if hasattr(judge, "judge"):  # samples, a threshold, a probe
-        return judge.name.replace(judge.judge.name, full_name(judge.judge, models), 1)
+    if isinstance(judge, JudgeWrapper):
+        names = {}
+        for prefix, part in judge.parts.items():
+            of_part = {role[len(prefix) :]: models[role] for role in models if role.startswith(prefix)}
+            names[prefix] = full_name(part, of_part)
+        return judge.name_with(names)
     listed = next((each for each in entries() if each.judge.name == judge.name), None)
     if not models or listed is None:
         return judge.name
     asked = {role: model.model for role, model in models.items()}
     names = " + ".join(dict.fromkeys(asked.values()))
-    if not isinstance(judge, type(listed.judge)):  # a class of one's own under a name of the table
+    if not isinstance(judge, type(listed.judge)):  # your own class with a name of the catalogue
         return f"{judge.name} · {names} · own judge"
-    is_official = hasattr(judge, "templates")
+    traits = traits_of(judge)
     is_published = any(each.startswith(_PUBLISHED) or each in _TABLE_2 for each in listed.aliases)
-    is_structured = getattr(judge, "is_structured", False)
-    if is_published and is_official and not is_structured and asked == dict(listed.judge.models):
+    is_unchanged = traits.is_official and not traits.is_structured and asked == dict(listed.judge.models)
+    if is_published and is_unchanged:
         return judge.name
-    form = ", structured output" if is_structured else ""
-    return f"{_method(judge)} · {names} · {'official' if is_official else 'own'} wording{form}"
+    form = ", structured output" if traits.is_structured else ""
+    return f"{traits.method} · {names} · {'official' if traits.is_official else 'own'} wording{form}"
 
 
-def _method(judge: AnyJudge) -> str:
-    """How a judge of the table judges, whatever model it asks."""
-    if isinstance(judge, AerJudge):
-        return "aer-c" if judge.captioner else "aer-v"
-    if isinstance(judge, NNetNavJudge):
-        return "nnetnav"
-    if isinstance(judge, WebJudge):
-        return "webjudge" if hasattr(judge, "templates") else "webjudge-style"
-    kinds = {kind: sees for kind, *sees in _KINDS}
-    kind = next(kind for kind, sees in kinds.items() if sees == [judge.has_axtree, judge.has_screenshot])
-    return f"simplified-{kind}{'-inverted' if judge.is_inverted else ''}"
-
-
-def response_formats(judge: AnyJudge) -> dict[str, Mapping[str, Any]]:
-    """By role, the ``response_format`` of a judge's requests; empty where it wants none."""
-    if hasattr(judge, "cheap"):
-        sides = (("cheap.", judge.cheap), ("strong.", judge.strong))
-        return {side + role: form for side, part in sides for role, form in response_formats(part).items()}
-    if hasattr(judge, "judge"):
-        return response_formats(judge.judge)
-    form = getattr(judge, "response_format", None)
-    return {} if form is None else {JUDGE_ROLE: form}
+def key_of(judge: AnyJudge) -> str:
+    """Return the name of a judge in configurations: its key in the catalogue, or its own name."""
+    if isinstance(judge, JudgeWrapper):
+        return judge.name_with({prefix: key_of(part) for prefix, part in judge.parts.items()})
+    listed = next((each for each in entries() if each.judge.name == judge.name), None)
+    is_listed = listed is not None and isinstance(judge, type(listed.judge))
+    return listed.key if is_listed else judge.name
 
 
 def find_judge(
@@ -412,10 +403,10 @@ def _row(entry: RegisteredJudge) -> dict[str, Any]:
     return {
         "name": judge.name,
         "aliases": list(entry.aliases),
-        "inputs": getattr(judge, "inputs", ""),
-        "calls": getattr(judge, "calls", "0"),
-        "models": dict(getattr(judge, "models", {})),
-        "source": getattr(judge, "source", ""),
+        "inputs": judge.inputs,
+        "calls": judge.calls,
+        "models": dict(models_of(judge)),
+        "source": judge.source,
     }
 
 

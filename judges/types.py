@@ -2,7 +2,8 @@
 
 A judge is a generator. It is shown a `View`, yields the calls it wants made at once, is sent their replies in
 the same order, and returns its `Answer`. It touches no network, clock or file, so that one judge runs over an
-endpoint, a batch, a local model, a cluster, and over dummy replies when a run is planned.
+endpoint, a batch, a local model, a cluster, and over dummy replies when a run is planned. `judges.contract`
+checks what it yields and returns.
 """
 
 import base64
@@ -10,7 +11,7 @@ import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 
 JUDGE_ROLE = "judge"
 """The role whose model gives the verdict; a judge may name others, such as ``captioner``."""
@@ -267,13 +268,24 @@ class RewardJudge(Protocol):
 AnyJudge = Judge | RewardJudge
 
 
+def is_reward_judge(judge: AnyJudge) -> TypeGuard[RewardJudge]:
+    """Return whether a judge follows the environment's reward; every other judge has `ask`."""
+    return not hasattr(judge, "ask")
+
+
+def models_of(judge: AnyJudge) -> Mapping[str, str]:
+    """Return the default model of each of a judge's roles; a reward judge has none."""
+    return {} if is_reward_judge(judge) else judge.models
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """How a role's model is asked. ``extra`` goes into the request as it is and belongs to its identity.
 
     ``provider`` is a name of `providers.PROVIDERS`; ``base_url`` and ``key_variable`` override its own.
     ``prompt_cache``: what the provider is asked to keep of a prompt, the ``system`` message or the whole
-    ``prompt``; it changes no reply, so it is no part of the identity.
+    ``prompt``; it changes no reply, so it is no part of the identity. ``header``: names and values of headers
+    to send; the values may be secrets, so they are part of nothing that is written or shown.
     """
 
     model: str
@@ -286,6 +298,7 @@ class ModelSettings:
     logprobs: bool = False
     reasoning_effort: str | None = None
     prompt_cache: Literal["system", "prompt"] | None = None
+    header: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -42,7 +42,9 @@ from judges.prompting import (
     steps_text,
     with_bounded_texts,
 )
-from judges.types import AnyJudge, Image, View, ViewStep, Wants, covers
+from judges.traits import traits_of
+from judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, is_reward_judge, models_of
+from judges.wrappers import JudgeWrapper
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -231,15 +233,13 @@ def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
     Text of observations does for trees, and for screenshots where the judge says so
     (``takes_text_for_screenshots``). Of a run without web pages such a judge sees all there is, text or not.
     """
-    if hasattr(judge, "cheap"):  # a cascade: both may be asked
-        parts = (*missing_inputs(judge.cheap, observed), *missing_inputs(judge.strong, observed))
-        return tuple(dict.fromkeys(parts))
-    if hasattr(judge, "judge"):  # samples, a threshold, a probe
-        return missing_inputs(judge.judge, observed)
-    wants: Wants = getattr(judge, "wants", _TEXT_ONLY)
+    if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
+        missing = (missing_inputs(part, observed) for part in judge.parts.values())
+        return tuple(dict.fromkeys(name for names in missing for name in names))
+    wants = _TEXT_ONLY if is_reward_judge(judge) else judge.wants
     found = []
     does_without = observed.texts or not observed.is_web
-    takes_text = getattr(judge, "takes_text_for_screenshots", False)
+    takes_text = traits_of(judge).takes_text_for_screenshots
     if wants.screenshots != "none" and not (observed.screenshots or (takes_text and does_without)):
         found.append("screenshots")
     if wants.axtrees != "none" and not (observed.axtrees or does_without):
@@ -314,7 +314,7 @@ class Views:
             more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
             lines.append(f"  without {what}: {', '.join(names[:_MOST_NAMES])}{more}")
         kinds = {self.observed[reading_key(each)] for each in incomplete}
-        asking = [entry.judge for entry in entries() if getattr(entry.judge, "models", None)]
+        asking = [entry.judge for entry in entries() if models_of(entry.judge)]
         able = [each.name for each in asking if not any(missing_inputs(each, kind) for kind in kinds)]
         lines += [f"judges that can: {', '.join(able)}"] if able else []
         if len(incomplete) < chosen:

@@ -18,14 +18,23 @@ from judges.prompting import (
     text_of,
     with_bounded_texts,
 )
-from judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
+from judges.traits import DescribedJudge, JudgeTraits
+from judges.types import (
+    JUDGE_ROLE,
+    Call,
+    Image,
+    JudgeSession,
+    Message,
+    View,
+    Wants,
+)
 
 CAPTIONER = "captioner"
 """The role of the model that describes the final screenshot to the judge of AER-C."""
 
 
 @dataclass(frozen=True)
-class AerJudge:
+class AerJudge(DescribedJudge):
     """AER-V sees the final screenshot; AER-C, which has a captioner, reads a caption of it.
 
     Where no screenshot was recorded the prompt says so and the judge decides from the steps; AER-C then makes
@@ -42,11 +51,6 @@ class AerJudge:
     source: str = "arXiv 2404.06474"
 
     @property
-    def takes_text_for_screenshots(self) -> bool:
-        """Whether the text of observations does where nothing was ever on a screen."""
-        return self.captioner is not None
-
-    @property
     def inputs(self) -> str:
         return "goal, steps, " + ("caption of the last screenshot" if self.captioner else "last screenshot")
 
@@ -61,6 +65,12 @@ class AerJudge:
     @property
     def prompts_hash(self) -> str:
         return hash_of_file("aer")
+
+    def describe(self) -> JudgeTraits:
+        """Return the traits; AER-C takes text observations if nothing was ever on a screen."""
+        has_captioner = self.captioner is not None
+        method = "aer-c" if has_captioner else "aer-v"
+        return JudgeTraits(method=method, form=self.form, takes_text_for_screenshots=has_captioner)
 
     def ask(self, view: View) -> JudgeSession:
         """The caption where there is a captioner, then the verdict."""

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from types import MappingProxyType
 from typing import ClassVar, Final
 
 from core.replies import Form
@@ -23,7 +22,18 @@ from judges.prompting import (
     text_of,
     with_bounded_texts,
 )
-from judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Message, Reply, View, ViewStep, Wants
+from judges.traits import DescribedJudge, JudgeTraits
+from judges.types import (
+    JUDGE_ROLE,
+    Answer,
+    Call,
+    JudgeSession,
+    Message,
+    Reply,
+    View,
+    ViewStep,
+    Wants,
+)
 
 DESCRIBER = "describer"
 """The role of the model that describes changes."""
@@ -40,7 +50,7 @@ _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class NNetNavJudge:
+class NNetNavJudge(DescribedJudge):
     """Asks for a description of every change, all at once, then for the rating.
 
     The change from observation i to i+1 goes with the action of step i, which caused it; ``is_compat`` names
@@ -51,7 +61,6 @@ class NNetNavJudge:
 
     form: ClassVar[Form] = "rating"
     wants: ClassVar[Wants] = Wants(axtrees="all")
-    output_tokens: ClassVar[Mapping[str, int]] = MappingProxyType({DESCRIBER: DESCRIPTION_TOKENS})
 
     name: str
     model: str
@@ -68,6 +77,9 @@ class NNetNavJudge:
     @property
     def prompts_hash(self) -> str:
         return hash_of_file("nnetnav")
+
+    def describe(self) -> JudgeTraits:
+        return JudgeTraits(method="nnetnav", form=self.form, output_tokens={DESCRIBER: DESCRIPTION_TOKENS})
 
     def ask(self, view: View) -> JudgeSession:
         """A description for each pair of observations, then the rating."""

@@ -28,6 +28,7 @@ from judges.catalog.nnetnav import NNetNavJudge, Pair
 from judges.catalog.simplified import SimplifiedJudge
 from judges.catalog.webjudge import WebJudge
 from judges.prompting import ANSWER, last_step, observation_apart, prompts_hash, read_prompts
+from judges.traits import DescribedJudge, JudgeTraits
 from judges.types import Image, Judge, Message, View, ViewStep, Wants
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
 
@@ -232,8 +233,15 @@ def _stripped(text: str | None) -> str | None:
     return text.strip() if text is not None else None
 
 
+class _Official(DescribedJudge):
+    """A judge that sends the prompts of its authors."""
+
+    def describe(self) -> JudgeTraits:
+        return replace(super().describe(), is_official=True)
+
+
 @dataclass(frozen=True, kw_only=True)
-class OfficialSimplified(SimplifiedJudge):
+class OfficialSimplified(_Official, SimplifiedJudge):
     """The simplified judge in the package's words."""
 
     templates: Templates
@@ -263,7 +271,7 @@ class OfficialSimplified(SimplifiedJudge):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfficialAer(AerJudge):
+class OfficialAer(_Official, AerJudge):
     """AER-C and AER-V in the package's words."""
 
     wants: ClassVar[Wants] = Wants(screenshots="last")
@@ -291,7 +299,7 @@ class OfficialAer(AerJudge):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfficialNNetNav(NNetNavJudge):
+class OfficialNNetNav(_Official, NNetNavJudge):
     """NNetNav in the package's words. A change that could not be described is left out, as there."""
 
     templates: Templates
@@ -318,7 +326,7 @@ class OfficialNNetNav(NNetNavJudge):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfficialWebJudge(WebJudge):
+class OfficialWebJudge(_Official, WebJudge):
     """WebJudge in its authors' words, its replies taken apart as they do.
 
     Their pictures for the verdict are called PNG, though JPEG is what is in them; so are these. Pictures of
@@ -332,6 +340,9 @@ class OfficialWebJudge(WebJudge):
     @property
     def prompts_hash(self) -> str:
         return _hash(self.templates)
+
+    def describe(self) -> JudgeTraits:
+        return replace(super().describe(), method="webjudge")
 
     def key_points(self, reply: str) -> str:
         text = reply.replace("\n\n", "\n")

@@ -19,7 +19,16 @@ from judges.prompting import (
     steps_text,
     with_bounded_texts,
 )
-from judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
+from judges.traits import DescribedJudge, JudgeTraits
+from judges.types import (
+    JUDGE_ROLE,
+    Call,
+    Image,
+    JudgeSession,
+    Message,
+    View,
+    Wants,
+)
 
 PAPER = "arXiv 2504.08942"
 
@@ -28,7 +37,7 @@ _INVERTED = ("loop", "side", "optimal", "success")
 
 
 @dataclass(frozen=True)
-class SimplifiedJudge:
+class SimplifiedJudge(DescribedJudge):
     """Sees the goal, every step, and of the last page the tree, the screenshot, both or neither.
 
     For what was not recorded the prompt says so, and the judge decides without it; of a run without web pages
@@ -80,6 +89,17 @@ class SimplifiedJudge:
     def response_format(self) -> Mapping[str, Any] | None:
         """The ``response_format`` of a request; None unless structured."""
         return response_format(self.system) if self.is_structured else None
+
+    def describe(self) -> JudgeTraits:
+        kinds = {(True, False): "axtree", (False, True): "screenshot", (True, True): "both"}
+        kind = kinds.get((self.has_axtree, self.has_screenshot), "neither")
+        return JudgeTraits(
+            method=f"simplified-{kind}{'-inverted' if self.is_inverted else ''}",
+            is_structured=self.is_structured,
+            is_inverted=self.is_inverted,
+            form=self.form,
+            response_formats={} if self.response_format is None else {JUDGE_ROLE: self.response_format},
+        )
 
     def ask(self, view: View) -> JudgeSession:
         """One call. Where the prompt is too long, it is made again with the pruned tree or shorter texts."""

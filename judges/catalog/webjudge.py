@@ -21,7 +21,18 @@ from judges.prompting import (
     steps_text,
     text_of,
 )
-from judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, Reply, View, ViewStep, Wants
+from judges.traits import DescribedJudge, JudgeTraits
+from judges.types import (
+    JUDGE_ROLE,
+    Call,
+    Image,
+    JudgeSession,
+    Message,
+    Reply,
+    View,
+    ViewStep,
+    Wants,
+)
 
 _SCORE_LINE = re.compile(r"^\W*score\b.*$", re.IGNORECASE | re.MULTILINE)
 _REASONING = re.compile(r"^\W*reasoning\W*", re.IGNORECASE)
@@ -31,7 +42,7 @@ AUTHORS_QUALITY: Final = 75
 
 
 @dataclass(frozen=True)
-class WebJudge:
+class WebJudge(DescribedJudge):
     """Draws key points from the goal, rates screenshots against them, judges by those that matter.
 
     Every screenshot is rated, each by a call; of those rated ``threshold`` or more the first ``most_shown``
@@ -63,13 +74,17 @@ class WebJudge:
         return {JUDGE_ROLE: self.model}
 
     @property
-    def output_tokens(self) -> Mapping[str, int]:
-        """The longest reply of each role; a role that is not in it has the run's."""
-        return {} if self.max_output_tokens is None else {JUDGE_ROLE: self.max_output_tokens}
-
-    @property
     def prompts_hash(self) -> str:
         return hash_of_file("webjudge")
+
+    def describe(self) -> JudgeTraits:
+        limit = self.max_output_tokens
+        return JudgeTraits(
+            method="webjudge-style",
+            form=self.form,
+            images=self.images,
+            output_tokens={} if limit is None else {JUDGE_ROLE: limit},
+        )
 
     def ask(self, view: View) -> JudgeSession:
         """Key points, then all ratings at once, then the verdict."""

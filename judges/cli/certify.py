@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from core.cli import JsonOption, next_step, plain_console
-from judges.cli.experiments import choose_from_run, judge_under, labels_or_problem
+from judges.cli.experiments import (
+    AimOption,
+    AtLeastOption,
+    MaximiseOption,
+    choose_from_run,
+    judge_again,
+    judge_under,
+    labels_or_problem,
+)
 from judges.cli.options import BatchOption, RetryOption, RunOptions, typed, with_run_options
 from judges.cli.run import run_all
-from judges.types import OptionsError
+from judges.types import OptionsError, models_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,13 +53,9 @@ def certify(
         list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
     ] = None,
     without_probes: Annotated[bool, typer.Option("--without-probes", help="No probe at all.")] = False,
-    maximise: Annotated[
-        str, typer.Option("--maximise", help="What the threshold is for: precision, recall or f1.")
-    ] = "f1",
-    at_least: Annotated[
-        str | None,
-        typer.Option("--at-least", help="What it must keep, such as recall=0.7.", metavar="FIGURE=NUMBER"),
-    ] = None,
+    aim: AimOption = None,
+    maximise: MaximiseOption = None,
+    at_least: AtLeastOption = None,
     retry: RetryOption = None,
     batch: BatchOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan all runs, and pay nothing.")] = False,
@@ -60,19 +64,20 @@ def certify(
     """Certify a judge: precision, recall, FPR, calibration, flips, stability, costs, digests.
 
     Judges every run as it is, once for each probe and again for --repeats, under one --max-usd and through
-    the cache; stopped, the same command goes on. With --batch the calls of all runs are submitted together,
-    in as many rounds as the judge has stages; a cluster (--engine) is for `judges run` alone. Writes
-    certificate.json, .md and .html, the prediction files, and threshold.json where the answers have a score.
-    Test labels are never read: on test the report has what needs none.
+    the cache. The same command continues a certificate that was stopped. With --batch the calls of all runs
+    are submitted together, in as many rounds as the judge has stages; only `judges run` takes --engine.
+    Writes certificate.json, .md and .html, the prediction files, and threshold.json if a threshold beats the
+    judge's own verdicts. A judge without any verdict gets no certificate. Test labels are never read: on test
+    the report contains what needs none.
     """
-    from judges.ensembles.certificate import make_certificate
+    from judges.ensembles.certificate import UNCHANGED, make_certificate
     from judges.ensembles.certificate_text import print_certificate, to_html, to_markdown
-    from judges.ensembles.threshold import parse_aim
+    from judges.ensembles.threshold import read_aim
     from judges.registry import full_name
     from judges.run.runner import prepare
 
     try:
-        aim = parse_aim(maximise, at_least)
+        objective = read_aim(aim, maximise, at_least)
     except ValueError as problem:
         raise OptionsError(str(problem)) from None
     labels = labels_or_problem(options)[0] if options.split == "dev" else None
@@ -85,10 +90,11 @@ def certify(
     out = out or Path(f"certificate-{name}")
     together = {BATCHES: partial(_all_variants, wraps)} if batch and len(wraps) > 1 else {}
     runs = {name: (options, wrap) for name, wrap in (together | wraps).items()}
-    has_errors = run_all(runs, out, options.max_usd, retry, batch=batch)
+    needs_verdicts = {UNCHANGED, BATCHES}
+    has_errors = run_all(runs, out, options.max_usd, retry, batch=batch, needs_verdicts=needs_verdicts)
     facts = {name: str(getattr(judge, name, "")) for name in ("inputs", "calls", "source")}
     has_none_yet = labels is not None and options.threshold is None
-    threshold = _threshold(out, aim, options.suite) if has_none_yet else ""
+    threshold = _threshold(out, objective, options.suite) if has_none_yet else ""
     measured = {name: _measured(out / name) for name in wraps}
     ahead = [_measured(out / name) for name in together]
     certificate = make_certificate(measured, labels, threshold, facts, ahead)
@@ -110,19 +116,15 @@ def _wraps(
     judge: AnyJudge, repeats: int, only: Sequence[str] | None, without_probes: bool
 ) -> dict[str, Wrap | None]:
     """The runs by name, with what changes the judge in each; the judge as it is first."""
-    from judges.ensembles.certificate import UNCHANGED, RepeatedJudge, repeat_name
+    from judges.ensembles.certificate import UNCHANGED, repeat_name
     from judges.ensembles.probes import probes_named
 
     chosen = [] if without_probes else probes_named(only)
     wraps: dict[str, Wrap | None] = {UNCHANGED: None}
-    if not getattr(judge, "models", None):
+    if not models_of(judge):
         return wraps  # it asks no model: nothing flips, and it says the same again
     wraps |= {each.name: partial(judge_under, each) for each in chosen}
-
-    def again(number: int, inner: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
-        return RepeatedJudge(inner, number)
-
-    return wraps | {repeat_name(number): partial(again, number) for number in range(2, repeats + 1)}
+    return wraps | {repeat_name(number): partial(judge_again, number) for number in range(2, repeats + 1)}
 
 
 def _print_plan(

@@ -32,7 +32,7 @@ from core.console import interval, percent, text_table
 from core.vocabulary import LABEL_TITLES
 from judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from judges.cli.run import run_all
-from judges.types import AnyJudge, OptionsError
+from judges.types import AnyJudge, OptionsError, models_of
 
 if TYPE_CHECKING:
     from core.suite import Suite
@@ -40,6 +40,15 @@ if TYPE_CHECKING:
     from judges.ensembles.threshold import Objective, Threshold
     from judges.run.scheduler import RunSource
     from leaderboard.labels.labels import LabelSet
+
+AimOption = Annotated[
+    str | None,
+    typer.Option(
+        "--aim", help="What the threshold is for; f1 if left out.", metavar="precision@recall>=NUMBER"
+    ),
+]
+MaximiseOption = Annotated[str | None, typer.Option("--maximise", hidden=True)]
+AtLeastOption = Annotated[str | None, typer.Option("--at-least", hidden=True)]
 
 PAPERS_MODEL: Final = "gpt-4o-mini-2024-07-18"
 VARIANTS: Final = (
@@ -163,20 +172,27 @@ def probe(
 ) -> None:
     """Probe a judge: reasoning removed, another goal, a page that claims success, and more.
 
-    Judges every run unchanged and once for each probe, through the same cache; says how often the verdict
-    flips. Stopped, the same command goes on. The report is also in OUT/report.json.
+    Judges every run unchanged, once for each probe, and once more unchanged. Says how often the verdict
+    flips, next to how often it flips when the same is asked again. The same command continues a run that was
+    stopped. The report is also in OUT/report.json.
     """
-    from judges.ensembles.certificate import UNCHANGED
+    from judges.ensembles.certificate import UNCHANGED, repeat_name
     from judges.ensembles.probes import probe_table, probes_named, report_probe, to_json
     from judges.run.folder import read_judgments, read_run
 
     chosen = probes_named(only)
     runs = {UNCHANGED: (options, partial(judge_under, None))}
     runs |= {each.name: (options, partial(judge_under, each)) for each in chosen}
-    has_errors = run_all(runs, out, options.max_usd, retry)
+    runs |= {(again := repeat_name(2)): (options, partial(judge_again, 2))}
+    has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={UNCHANGED})
     name = read_run(out / UNCHANGED)["judge"]["name"]
     reports = [
-        report_probe(each, read_judgments(out / UNCHANGED), read_judgments(out / each.name))
+        report_probe(
+            each,
+            read_judgments(out / UNCHANGED),
+            read_judgments(out / each.name),
+            [read_judgments(out / again)],
+        )
         for each in chosen
     ]
     if not _write_report(out, to_json(reports, name, options.split), as_json):
@@ -199,7 +215,7 @@ def judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Seq
     """The judge, shown runs with the probe's change; as it is without a probe."""
     from judges.ensembles.probes import Goal, ProbedJudge
 
-    if not hasattr(judge, "ask") or not judge.models:
+    if not models_of(judge):
         raise OptionsError(f"{judge.name} asks no model, so there is nothing to probe")
     if probe is None:
         return judge
@@ -210,32 +226,40 @@ def judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Seq
     return ProbedJudge(judge, probe, tuple(goals))
 
 
+def judge_again(number: int, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
+    """Return the judge that asks everything again; ``number`` is 2 for the second time."""
+    from judges.ensembles.certificate import RepeatedJudge
+
+    return RepeatedJudge(judge, number)
+
+
 def threshold(
     run: Annotated[Path, typer.Argument(help="The folder of a run over dev, with scores.")],
     out: Annotated[Path, typer.Option("--out", help="The file to freeze it in (JSON).")],
-    maximise: Annotated[str, typer.Option("--maximise", help="precision, recall or f1.")] = "f1",
-    at_least: Annotated[
-        str | None,
-        typer.Option("--at-least", help="What to keep, such as recall=0.7.", metavar="FIGURE=NUMBER"),
-    ] = None,
+    aim: AimOption = None,
+    maximise: MaximiseOption = None,
+    at_least: AtLeastOption = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Choose a threshold on the scores of a run over dev.
 
     Scores come from --samples or --logprobs. `run --threshold FILE` then lets the score decide, on any split,
-    for the same judge, models and options.
+    for the same judge, models and options. A threshold is written only if it beats the judge's own verdicts
+    on tasks that it was not chosen on.
     """
-    from judges.ensembles.threshold import parse_aim, write_threshold
+    from judges.ensembles.threshold import NoThresholdError, read_aim, write_threshold
     from leaderboard.labels.labels import LabelsInvalid
     from leaderboard.labels.source import LabelsUnavailable
 
     try:
-        found = choose_from_run(run, parse_aim(maximise, at_least), suite)
+        found = choose_from_run(run, read_aim(aim, maximise, at_least), suite)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_threshold(out, found)
     except (LabelsUnavailable, LabelsInvalid) as problem:
         stop(f"no labels to choose with: {problem}", code=1)
+    except NoThresholdError as problem:
+        stop(str(problem), code=1)
     except OSError as problem:
         stop(f"{out}: cannot be written ({problem.strerror})")
     except ValueError as problem:
@@ -258,7 +282,7 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
     known = found.configuration
     voted = {name: known[name] for name in ("samples", "vote")} if (known["samples"] or 1) > 1 else {}
     name = found.judge.removesuffix(samples_suffix(*voted.values()) if voted else "")
-    judge = [name if name in {entry.judge.name for entry in entries()} else "JUDGE"]
+    judge = [name if any(name in entry.names for entry in entries()) else "JUDGE"]
     models = [f"{role}={model['model']}" for role, model in known["models"].items()]
     chosen = {"suite": found.suite, "split": "test", "cascade": known["cascade"], "model_of": models, **voted}
     files = {"threshold": threshold, "out": run.with_name(f"{run.name}-test")}
@@ -270,7 +294,7 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
     import numpy as np
 
     from judges.ensembles.certificate import labels_of, scores_of
-    from judges.ensembles.threshold import Threshold, choose_threshold, score_settings
+    from judges.ensembles.threshold import Threshold, recommend_threshold, score_settings
     from judges.run.folder import read_judgments, read_run
     from leaderboard.labels.labels import load_labels
     from leaderboard.report import task_names
@@ -284,13 +308,21 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
     suite = read_suite(suite_name or configuration["suite"], settings)
     if suite.name != configuration["suite"]:
         raise OptionsError(f"{folder}: is a run over {configuration['suite']}, not {suite.name}")
-    scores = scores_of(list(read_judgments(folder)))
+    records = list(read_judgments(folder))
+    scores = scores_of(records)
     if all(score is None for score, _ in scores.values()):
         raise OptionsError(f"{folder}: no answer has a score; run dev with --samples or --logprobs")
     labels = labels_of(load_labels(suite, "dev", settings), scores)
     counted = [scores[each.trajectory_id][1] for each in labels.trajectories]
-    choice = choose_threshold(
-        np.array(counted, dtype=np.float64), labels.primary["success"], task_names(labels), aim
+    verdicts = {each["trajectory_id"]: each["answer"].get("success") for each in records}
+    codes = {True: 1, False: 0, None: -1}
+    plain = [codes[verdicts[each.trajectory_id]] for each in labels.trajectories]
+    choice = recommend_threshold(
+        np.array(counted, dtype=np.float64),
+        np.array(plain, dtype=np.int8),
+        labels.primary["success"],
+        task_names(labels),
+        aim,
     )
     return Threshold(
         suite=suite.name,
@@ -302,6 +334,7 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
         chosen_on=choice.chosen_on,
         held_out=choice.held_out,
         configuration=score_settings(configuration),
+        plain=choice.plain,
     )
 
 
@@ -314,10 +347,8 @@ def summary(found: Threshold, out: Path) -> list[str]:
         f"{found.label_version} of {found.suite} dev)",
         f"on the runs it was chosen on: {_figures(found.chosen_on)}",
     ]
-    if found.held_out is None:
-        lines.append("held out: too few tasks to say")
-    else:
-        lines.append(f"held out, five parts of the tasks: {_figures(found.held_out)}")
+    lines.append(f"held out, five parts of the tasks: {_figures(found.held_out)}")
+    lines.append(f"the judge's own verdicts: {_figures(found.plain)}")
     if found.chosen_on["n"] < FEWEST_SCORES:
         lines.append(f"it rests on {found.chosen_on['n']} runs only: treat it as a trial")
     return [*lines, f"wrote {out}"]

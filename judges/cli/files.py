@@ -209,8 +209,7 @@ def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str
 @contextlib.contextmanager
 def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
     """Replies out of the cache, for a run that asked for log-probabilities; else None."""
-    from judges.engine.cache import CallCache
-    from judges.run.config import cache_folder
+    from judges.run.config import cache_folder, open_cache
 
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None
@@ -218,7 +217,7 @@ def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Ite
     folder = cache_folder(cache)
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no cache; name the one that the run used with --cache")
-    with contextlib.closing(CallCache(folder)) as replies:
+    with contextlib.closing(open_cache(folder)) as replies:
         yield replies.get
 
 

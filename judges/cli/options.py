@@ -73,6 +73,14 @@ class RunOptions:
     key_variable: Annotated[
         str | None, _option("--key-variable", help="The environment variable that holds the key.")
     ] = None
+    header: Annotated[
+        list[str] | None,
+        _option(
+            "--header",
+            help="Send another header; only its name is recorded. Repeat it.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None
     temperature: Annotated[
         float | None, _option("--temperature", help="0 if left out; 0.7 with --samples.", min=0.0, max=2.0)
     ] = None
@@ -270,8 +278,12 @@ def with_built_source(options: RunOptions) -> RunOptions:
 
 
 def typed(options: RunOptions, **other: Any) -> list[str]:
-    """The judge and the options as they were typed, to be given to another command; ``other`` over them."""
+    """Return the judge and the options as they were typed, to be given to another command.
+
+    ``other`` replaces some of them. The values of headers may be secrets and are left out.
+    """
     values = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
+    values["header"] = [f"{text.partition('=')[0]}=VALUE" for text in options.header or ()] or None
     if values.pop("typed_source") is not None:
         values |= {"source": options.typed_source, "suite": None, "split": None}
     given = {each.name: each.default for each in fields(RunOptions)}

@@ -168,7 +168,7 @@ def _against(usd: Range | None, max_usd: float | None) -> str:
 def _problems(plan: Plan) -> Iterator[str]:
     if not plan.problems:
         return
-    yield f"{len(plan.problems):,} trajectories cannot be shown to the judge, and cost nothing:"
+    yield f"{len(plan.problems):,} trajectories will end in the state `error`:"
     for trajectory_id, problem in list(plan.problems.items())[:MAX_PROBLEMS]:
         yield f"  {trajectory_id}: {problem}"
     if len(plan.problems) > MAX_PROBLEMS:

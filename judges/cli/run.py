@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from core.cli import JsonOption, flags, next_step, print_json
+from core.cli import JsonOption, as_called, flags, next_step, print_json
 from core.console import printable
 from judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
 from judges.types import OptionsError
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Outcome]
 
-EXIT_CODES = {"finished": 0, "waiting": 0, "failing": 1, "budget": 3, "limited": 4, "interrupted": 130}
-"""How the command ends, by how the run did; a run that finished with errors ends with 1."""
+EXIT_CODES = {"finished": 0, "waiting": 130, "failing": 1, "budget": 3, "limited": 4, "interrupted": 130}
+"""The exit code by how the run ended; a run that finished with errors, or without a verdict, ends with 1.
+
+A run is ``waiting`` only after Ctrl-C, while its batches are still at the endpoint.
+"""
 
 
 @with_run_options()
@@ -61,13 +64,19 @@ def run(
         outcome = judge(options, out, retry=retried)
     for line in summary(outcome, out):
         typer.echo(line, err=True)
-    has_errors = "error" in outcome.totals["states"]
+    has_errors = "error" in outcome.totals["states"] or not has_verdicts(outcome)
     if as_json:
         files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
         print_json({**files, **asdict(outcome), "ended": outcome.ended.how})
-    elif outcome.ended.how == "finished":
+    elif outcome.ended.how == "finished" and has_verdicts(outcome):
         _say_next(options, out / "predictions.jsonl")
     raise typer.Exit(EXIT_CODES[outcome.ended.how] or int(has_errors))
+
+
+def has_verdicts(outcome: Outcome) -> bool:
+    """Return whether any trajectory has a verdict; True if nothing was judged yet."""
+    states = outcome.totals["states"]
+    return not states or "ok" in states
 
 
 def _say_next(options: RunOptions, predictions: Path) -> None:
@@ -115,12 +124,13 @@ def run_all(
     retry: str | None,
     *,
     batch: bool = False,
+    needs_verdicts: Collection[str] = (),
 ) -> bool:
     """Several runs, each in its own folder in ``out`` by its name, one after another; goes on where it was.
 
     ``max_usd`` holds for all of them together, ``batch`` sends the calls of each to the Batch API. Ends the
-    command, with the summary, where one does not finish. Returns whether any has errors; how to ask again is
-    printed.
+    command, with the summary, if one does not finish, or if a run of ``needs_verdicts`` has no verdict at
+    all: then nothing is paid for the others. Returns whether any has errors; how to ask again is printed.
     """
     judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
     out.mkdir(parents=True, exist_ok=True)
@@ -140,6 +150,11 @@ def run_all(
             raise typer.Exit(EXIT_CODES[outcome.ended.how])
         if line := _retry_line(outcome):
             typer.echo(line, err=True)
+        if not has_verdicts(outcome):
+            typer.echo(_no_verdict_line(outcome, out / name), err=True)
+            if name in needs_verdicts:
+                raise typer.Exit(1)
+            has_errors = True
         has_errors |= "error" in outcome.totals["states"]
     return has_errors
 
@@ -163,6 +178,14 @@ def _retry_line(outcome: Outcome) -> str | None:
     )
 
 
+def _no_verdict_line(outcome: Outcome, out: Path) -> str:
+    states = ", ".join(f"{number:,} {state}" for state, number in outcome.totals["states"].items())
+    return as_called(
+        f"no trajectory has a verdict ({states}): see what came back with `python -m judges show {out} "
+        "TRAJECTORY`, then change the model or the options"
+    )
+
+
 def summary(outcome: Outcome, out: Path) -> list[str]:
     """The lines printed at the end; an endpoint's words in them are made fit for a terminal."""
     from core.vocabulary import STATES
@@ -181,6 +204,7 @@ def summary(outcome: Outcome, out: Path) -> list[str]:
     if outcome.skipped:
         lines.append(f"{outcome.skipped:,} lack what the judge looks at and were skipped (--skip-incomplete)")
     lines += [line] if (line := _retry_line(outcome)) else []
+    lines += [] if has_verdicts(outcome) else [_no_verdict_line(outcome, out)]
     lines += [f"judge: {outcome.judge}"] if outcome.judge else []
     if outcome.judged:
         lines.append(f"predictions: {out / 'predictions.jsonl'}")

@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from judges.endpoints.openai_compatible import CONNECT_TIMEOUT_S, open_session, without_key
-from judges.endpoints.providers import Access
-from judges.engine.errors import classify, classify_status, read_json
+from judges.endpoints.openai_compatible import (
+    CONNECT_TIMEOUT_S,
+    MAX_REPLY_BYTES,
+    open_session,
+    read_text,
+    redirects,
+    too_long_message,
+    without_key,
+)
+from judges.endpoints.providers import Access, endpoint_url
+from judges.engine.errors import CallFailed, classify, classify_status, read_json
 from judges.engine.retry import RetryPolicy, RetryState
 
 if TYPE_CHECKING:
@@ -54,7 +62,6 @@ class BatchClient:
 
     def __init__(self, access: Access, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep):
         self._access = access
-        self._address = access.base_url.rstrip("/")
         self._session = open_session(access)
         self._sleep = sleep
 
@@ -104,6 +111,8 @@ class BatchClient:
                 rest = b""
                 async for block in answer.content.iter_chunked(READ_BYTES):
                     *complete, rest = (rest + block).split(b"\n")
+                    if len(rest) > MAX_REPLY_BYTES:
+                        raise CallFailed("final", too_long_message(answer))
                     for line in complete:
                         if line.strip():
                             yield line.decode(errors="replace")
@@ -121,16 +130,17 @@ class BatchClient:
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=TIMEOUT_S)
-        address = f"{self._address}/{path}"
+        address = endpoint_url(self._access.base_url, path)
+        request |= redirects(self._access)
         async with self._session.request(method, address, timeout=timeout, **request) as answer:
             if not 200 <= answer.status < 300:
-                text = await answer.text(errors="replace")
+                text = await read_text(answer)
                 raise classify_status(answer.status, text, answer.headers)
             yield answer
 
     async def _json(self, method: str, path: str, **request: Any) -> Any:
         async with self._request(method, path, **request) as answer:
-            return read_json(await answer.text(errors="replace"))
+            return read_json(await read_text(answer))
 
     async def _find(self, mark: str) -> BatchState | None:
         seen, after = 0, ""

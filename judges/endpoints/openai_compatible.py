@@ -11,20 +11,22 @@ import asyncio
 import hashlib
 import io
 import json
+import re
 import time
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from judges.endpoints.providers import PROVIDERS, Access
+from judges.endpoints.event_stream import completion_of_stream, is_event_stream
+from judges.endpoints.providers import PROVIDERS, Access, endpoint_url
 from judges.engine.errors import CallFailed, classify, classify_status, read_json, read_rate_limits
 from judges.types import Image, Message, ModelSettings, Reply, TokenProbability, Usage
 
 if TYPE_CHECKING:
     import ssl
 
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
 
 TOP_LOGPROBS: Final = 5
 """How many rivals of each token are asked for, where log-probabilities are."""
@@ -245,8 +247,23 @@ KEEP_ALIVE_S: Final = 4.0
 """Shorter than servers keep idle connections (uvicorn: 5 s), so that none is used as it is closed."""
 
 
+MAX_REPLY_BYTES: Final = 32 << 20
+"""The longest answer, decompressed; with log-probabilities a token takes some 600 bytes."""
+
+_STREAM: Final = {"stream": True, "stream_options": {"include_usage": True}}
+_STREAM_ONLY: Final = re.compile(
+    r"\bstream(ing)?\b.{0,40}\b(true|required|enabled?|only)\b|\b(only|must|enable)\b.{0,40}\bstream"
+    r"|\bnon-?stream",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What gateways say that answer only in streams."""
+
+
 class OpenAIEndpoint:
-    """Makes single attempts and leaves retries to the executor. For the event loop that creates it."""
+    """Makes single attempts and leaves retries to the executor. For the event loop that creates it.
+
+    A gateway that answers only in streams is found out by its refusal, once per model.
+    """
 
     takes_choices = True
     """A request may ask for several answers (``n`` in ``extra``)."""
@@ -254,8 +271,10 @@ class OpenAIEndpoint:
     def __init__(self, access: Access, timeout_s: float = TIMEOUT_S):
         self._access = access
         self._timeout_s = timeout_s
-        self._address = access.base_url.rstrip("/") + "/chat/completions"
+        self._address = endpoint_url(access.base_url, "chat/completions")
         self._session = open_session(access)
+        self._redirects = redirects(access)
+        self._stream_fields: dict[str, Mapping[str, Any]] = {}
 
     async def attempt(
         self,
@@ -279,28 +298,78 @@ class OpenAIEndpoint:
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout_s):
-                sent = io.BytesIO(encoded(body))  # so aiohttp lets other calls go on between its pieces
-                async with self._session.post(self._address, data=sent) as answer:
-                    text = await answer.text(errors="replace")
+                answer, text = await self._post(body, model.model)
             if not 200 <= answer.status < 300:
                 raise classify_status(answer.status, text, answer.headers)
-            reply = parse_reply(text, time.perf_counter() - begun)
+            is_stream = is_event_stream(answer.content_type, text)
+            reply = parse_reply(
+                completion_of_stream(text) if is_stream else text, time.perf_counter() - begun
+            )
+            if is_stream and reply.input_tokens is None:  # the next streams say what they cost
+                self._stream_fields.setdefault(model.model, _STREAM)
             limits = read_rate_limits(answer.headers)
             return reply if limits is None else replace(reply, rate_limits=limits)
         except Exception as problem:
             raise without_key(classify(problem), self._access) from problem
 
+    async def _post(self, body: dict[str, Any], model: str) -> tuple[ClientResponse, str]:
+        """Return the answer to a request and its text; asks again if the answer says how to stream."""
+        while True:
+            fields = self._stream_fields.get(model, {})
+            sent = io.BytesIO(encoded(body | fields))  # so aiohttp lets other calls go on between its pieces
+            async with self._session.post(self._address, data=sent, **self._redirects) as answer:
+                text = await read_text(answer)
+            if answer.status not in (400, 422):
+                return answer, text
+            if not fields and not body.get("stream") and _STREAM_ONLY.search(text):
+                self._stream_fields.setdefault(model, _STREAM)
+            elif fields == _STREAM and "stream_options" in text:
+                self._stream_fields[model] = {"stream": True}
+            else:
+                return answer, text
+
     async def close(self) -> None:
         await self._session.close()
 
 
+async def read_text(answer: ClientResponse) -> str:
+    """Return the text of an answer. Raises CallFailed if it is longer than MAX_REPLY_BYTES.
+
+    The connection of an answer that was not read to its end is closed.
+    """
+    held = bytearray()
+    async for piece in answer.content.iter_any():
+        held += piece
+        if len(held) > MAX_REPLY_BYTES:
+            answer.close()
+            raise CallFailed("final", too_long_message(answer), maybe_paid=True)
+    try:
+        return held.decode(answer.charset or "utf-8", errors="replace")
+    except LookupError:  # a character set that nobody knows
+        return held.decode(errors="replace")
+
+
+def too_long_message(answer: ClientResponse) -> str:
+    return f"{answer.status}: the answer is longer than {MAX_REPLY_BYTES >> 20} MiB and was not read on"
+
+
+_SECRET_CHARS: Final = 8
+"""The value of a header that is at least so long is taken for a secret."""
+
+
 def without_key(failure: CallFailed, access: Access) -> CallFailed:
-    """Endpoints may repeat the key in an error; it goes into no file."""
-    if access.key:
-        failure.message = failure.message.replace(access.key, "[key]")
+    """Remove the key and the user's headers from a failure: endpoints may repeat them in an error."""
+    secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
+    for secret in filter(None, (access.key, *secrets)):
+        failure.message = failure.message.replace(secret, "[key]")
         failure.args = (failure.message,)
-        failure.raw = failure.raw and failure.raw.replace(access.key, "[key]")
+        failure.raw = failure.raw and failure.raw.replace(secret, "[key]")
     return failure
+
+
+def redirects(access: Access) -> dict[str, bool]:
+    """Return how requests treat a redirect: the user's headers must not be sent to another host."""
+    return {"allow_redirects": not access.own_headers}
 
 
 def open_session(access: Access) -> ClientSession:
@@ -308,10 +377,13 @@ def open_session(access: Access) -> ClientSession:
 
     address = urlsplit(access.base_url)
     headers = {"Accept": "application/json", "Content-Type": "application/json", **dict(access.headers)}
-    if address.username is None:  # a name in the address is sent by aiohttp, in the key's place
+    own = {name.casefold() for name, _ in access.own_headers}
+    if address.username is None and own.isdisjoint(("authorization", "api-key")):
+        # A name in the address is sent by aiohttp, in the key's place.
         headers["Authorization"] = f"Bearer {access.key or 'none'}"  # some look that there is one, no further
     return aiohttp.ClientSession(
-        headers=headers,
+        headers={name: value for name, value in headers.items() if name.casefold() not in own}
+        | dict(access.own_headers),
         timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S),
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=_trust(address.scheme)),
         cookie_jar=aiohttp.DummyCookieJar(),

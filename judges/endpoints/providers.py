@@ -59,7 +59,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
     {
         "openai": _OPENAI,
         "openai-responses": replace(_OPENAI, library="openai"),
-        "azure": Provider(  # its v1 API is that of OpenAI; dated API versions are not
+        "azure": Provider(  # the v1 API; a dated one is named with --base-url …?api-version=…
             None,
             "AZURE_OPENAI_API_KEY",
             output_limit="max_completion_tokens",
@@ -115,6 +115,15 @@ def address_of(model: ModelSettings) -> str | None:
     return None if address is None else normalize_address(address)
 
 
+def endpoint_url(base_url: str, path: str) -> str:
+    """Return the address of a path below a base URL; the query parameters of both are kept."""
+    base = urlsplit(base_url)
+    path, _, query = path.partition("?")
+    return base._replace(
+        path=f"{base.path.rstrip('/')}/{path}", query="&".join(filter(None, (base.query, query))), fragment=""
+    ).geturl()
+
+
 def needs_server(model: ModelSettings) -> bool:
     """Whether a server is started for the model, and ended with the run."""
     return model.provider in (LOCAL, IN_CLUSTER) and model.base_url is None
@@ -145,9 +154,10 @@ def normalize_address(address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How an endpoint is reached. ``key`` is None where none is wanted; it is never shown.
+    """How an endpoint is reached. ``key`` is None if none is wanted.
 
-    ``library``: any-llm's name for the provider, where any-llm makes the calls.
+    The key and the values of ``own_headers``, which the user gave, are never shown. ``library``: any-llm's
+    name for the provider, if any-llm makes the calls.
     """
 
     base_url: str
@@ -155,6 +165,7 @@ class Access:
     output_limit: OutputLimit
     headers: tuple[tuple[str, str], ...] = ()
     library: str | None = None
+    own_headers: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
         return f"Access({self.base_url!r}, key {'given' if self.key else 'none'})"
@@ -206,12 +217,16 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> Access:
     if not all("!" <= letter <= "~" for letter in key):
         raise ValueError(f"{variable} contains a space or a character that no key has; check its value")
     headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables)
+    own_headers = model.header
+    if model.provider == "azure" and key and "api-version=" in urlsplit(base_url).query:
+        own_headers = (("api-key", key), *own_headers)  # dated API versions take the key in this header only
     return Access(
         base_url,
         key or None,
         provider.output_limit,
         tuple(each for each in headers if each[1]),
         provider.library,
+        own_headers,
     )
 
 
@@ -220,6 +235,11 @@ def _check_wishes(model: ModelSettings) -> None:
     provider = PROVIDERS.get(model.provider)
     if provider is None:
         return
+    if model.header and (provider.library is not None or needs_server(model)):
+        raise ValueError(
+            f"--header: cannot be sent with --provider {model.provider}; leave it out, or name an "
+            "OpenAI-compatible endpoint with --base-url"
+        )
     if model.prompt_cache and provider.prompt_cache is None:
         raise ValueError(
             f"--prompt-cache: --provider {model.provider} takes no word on what to keep in a prompt cache "

@@ -4,19 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from judges.ensembles.voting import map_calls
-from judges.prompting import ImageOptions, prompts_hash
+from judges.contract import open_session
+from judges.prompting import prompts_hash
 from judges.types import Answer, Judge, JudgeSession, View, Wants, covers
+from judges.wrappers import JudgeWrapper, map_calls
 
 UNCERTAIN: Final = (0.2, 0.8)
 """Scores of a cheap judge from the first to the second are no answer to rely on."""
 
-CHEAP, STRONG = "cheap", "strong"
+CHEAP, STRONG = "cheap.", "strong."
+"""What the names of the roles of each judge begin with."""
+
 _AMOUNTS: Final = ("none", "last", "all")
 
 
 @dataclass(frozen=True)
-class Cascade:
+class Cascade(JudgeWrapper):
     """A cheap judge, and a strong one that decides where the cheap one is not to be relied on.
 
     The strong judge is asked when the cheap one has no verdict, when its score lies in ``uncertain`` (both
@@ -31,8 +34,15 @@ class Cascade:
     confirms_success: bool = True
 
     @property
+    def parts(self) -> Mapping[str, Judge]:
+        return {CHEAP: self.cheap, STRONG: self.strong}
+
+    @property
     def name(self) -> str:
-        return f"{self.cheap.name} then {self.strong.name}"
+        return self.name_with({prefix: part.name for prefix, part in self.parts.items()})
+
+    def name_with(self, names: Mapping[str, str]) -> str:
+        return f"{names[CHEAP]} then {names[STRONG]}"
 
     @property
     def inputs(self) -> str:
@@ -53,23 +63,8 @@ class Cascade:
     @property
     def models(self) -> Mapping[str, str]:
         """The models of both; roles begin with ``cheap.`` and ``strong.``."""
-        pairs = ((CHEAP, self.cheap), (STRONG, self.strong))
-        return {f"{name}.{role}": model for name, judge in pairs for role, model in judge.models.items()}
-
-    @property
-    def output_tokens(self) -> Mapping[str, int]:
-        """The longest replies of both, by role, where a judge has its own."""
-        pairs = ((CHEAP, self.cheap), (STRONG, self.strong))
-        return {
-            f"{name}.{role}": tokens
-            for name, judge in pairs
-            for role, tokens in getattr(judge, "output_tokens", {}).items()
-        }
-
-    @property
-    def images(self) -> ImageOptions | None:
-        """How pictures are sent, to both alike: as the strong judge's method does, else the cheap one's."""
-        return getattr(self.strong, "images", None) or getattr(self.cheap, "images", None)
+        pairs = self.parts.items()
+        return {prefix + role: model for prefix, part in pairs for role, model in part.models.items()}
 
     @property
     def prompts_hash(self) -> str:
@@ -78,17 +73,22 @@ class Cascade:
         return prompts_hash(self.cheap.prompts_hash, self.strong.prompts_hash, when)
 
     def ask(self, view: View) -> JudgeSession:
-        """The cheap judge, then the strong one where it is needed; each sees no more than it wants."""
-        first = yield from _with_role_prefix(self.cheap.ask(restrict_view(view, self.cheap.wants)), CHEAP)
+        """Ask the cheap judge, then the strong one if it is needed; each sees no more than it wants."""
+        first = yield from self._ask_part(CHEAP, view)
         if not self.needs_strong(first):
             return first
-        second = yield from _with_role_prefix(self.strong.ask(restrict_view(view, self.strong.wants)), STRONG)
+        second = yield from self._ask_part(STRONG, view)
         return replace(
             second,
             side_effect=first.side_effect if second.side_effect is None else second.side_effect,
             repetition=first.repetition if second.repetition is None else second.repetition,
             optimality=first.optimality if second.optimality is None else second.optimality,
         )
+
+    def _ask_part(self, prefix: str, view: View) -> JudgeSession:
+        part = self.parts[prefix]
+        session = open_session(part, restrict_view(view, part.wants))
+        return (yield from map_calls(session, lambda call: replace(call, role=prefix + call.role)))
 
     def needs_strong(self, answer: Answer) -> bool:
         low, high = self.uncertain
@@ -125,10 +125,6 @@ def restrict_view(view: View, wants: Wants) -> View:
             for place, step in enumerate(view.steps)
         ),
     )
-
-
-def _with_role_prefix(session: JudgeSession, prefix: str) -> JudgeSession:
-    return (yield from map_calls(session, lambda call: replace(call, role=f"{prefix}.{call.role}")))
 
 
 def _union_of_wants(one: Wants, other: Wants) -> Wants:

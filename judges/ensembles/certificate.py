@@ -17,9 +17,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from core.vocabulary import LABELS, STATES
+from judges.contract import open_session
 from judges.ensembles.probes import PROBES, Probe, report_probe, share_of
-from judges.ensembles.voting import WrappedJudge, in_parallel, map_calls, probability
+from judges.ensembles.voting import probability
 from judges.types import Answer, Call, Judge, JudgeSession, View
+from judges.wrappers import WrappedJudge, in_parallel, map_calls
 
 if TYPE_CHECKING:
     from judges.ensembles.threshold import Threshold
@@ -51,9 +53,8 @@ class RepeatedJudge(WrappedJudge):
 
     number: int
 
-    @property
-    def name(self) -> str:
-        return f"{self.judge.name} · {repeat_name(self.number)}"
+    def name_with(self, names: Mapping[str, str]) -> str:
+        return f"{names['']} · {repeat_name(self.number)}"
 
     def ask(self, view: View) -> JudgeSession:
         first = (self.number - 1) * MOST_SAMPLES
@@ -62,7 +63,7 @@ class RepeatedJudge(WrappedJudge):
             together = tuple(first + number for number in call.together)
             return replace(call, sample=first + call.sample, together=together)
 
-        return (yield from map_calls(self.judge.ask(view), again))
+        return (yield from map_calls(open_session(self.judge, view), again))
 
 
 def repeat_name(number: int) -> str:
@@ -79,7 +80,7 @@ class AllVariants(WrappedJudge):
     variants: tuple[Judge, ...]
 
     def ask(self, view: View) -> JudgeSession:
-        answers = yield from in_parallel(each.ask(view) for each in (self.judge, *self.variants))
+        answers = yield from in_parallel(open_session(each, view) for each in (self.judge, *self.variants))
         return answers[0]
 
 
@@ -125,7 +126,9 @@ def make_certificate(
         or hidden
         or (threshold if isinstance(threshold, str) else asdict(threshold)),
         "probes": [
-            _probe(PROBES[name], first, each, labels) for name, each in runs.items() if name in PROBES
+            _probe(PROBES[name], first, each, labels, repeats)
+            for name, each in runs.items()
+            if name in PROBES
         ],
         "stability": _stability([first, *repeats], labels) if repeats else None,
         "costs": _costs(first.records) | _bill(every),
@@ -250,13 +253,20 @@ def _calibration(records: Sequence[Record], labels: LabelSet) -> dict[str, Any] 
     return asdict(found)
 
 
-def _probe(probe: Probe, first: MeasuredRun, changed: MeasuredRun, labels: LabelSet | None) -> dict[str, Any]:
-    """A probe's report, with the false positive rate under it where the labels still hold."""
+def _probe(
+    probe: Probe,
+    first: MeasuredRun,
+    changed: MeasuredRun,
+    labels: LabelSet | None,
+    repeats: Sequence[MeasuredRun],
+) -> dict[str, Any]:
+    """Return a probe's report, with the false positive rate under it if the labels still hold."""
     success = None
     if labels is not None and probe.expected != "fails":
         success = score_answers(changed.records, labels, has_intervals=False)["labels"]["success"]
     fpr = None if success is None else success["overall"]["fpr"]
-    return {**asdict(report_probe(probe, first.records, changed.records)), "fpr": fpr}
+    report = report_probe(probe, first.records, changed.records, [each.records for each in repeats])
+    return {**asdict(report), "fpr": fpr}
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:

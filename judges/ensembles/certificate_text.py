@@ -69,7 +69,9 @@ def summary_of(certificate: Mapping[str, Any]) -> str:
         return first
     worst = max(flips, key=lambda probe: probe["flipped"]["value"] or 0.0)
     share = percent(worst["flipped"]["value"])
-    return f"{first} At most {share} % of verdicts flip where they should stand ({worst['title']})."
+    again = worst["flipped_again"]
+    compared = "" if again is None else f"; {percent(again['value'])} % flip when the same is asked again"
+    return f"{first} At most {share} % of verdicts flip where they should stand ({worst['title']}){compared}."
 
 
 def sections_of(certificate: Mapping[str, Any]) -> list[Section]:
@@ -159,7 +161,11 @@ def _threshold(found: Mapping[str, Any] | str, is_used: bool) -> Section:
     title = "Threshold on the score, frozen on dev"
     if isinstance(found, str):
         return Section(title, notes=(found,))
-    cells = {"on the trajectories it was chosen on": found["chosen_on"], "held out": found["held_out"]}
+    cells = {
+        "the judge’s own verdicts": found.get("plain"),
+        "by the threshold, on the trajectories it was chosen on": found["chosen_on"],
+        "by the threshold, held out": found["held_out"],
+    }
     rows = tuple(
         (
             name,
@@ -176,13 +182,11 @@ def _threshold(found: Mapping[str, Any] | str, is_used: bool) -> Section:
     return Section(title, ("", "precision, %", "recall, %", "F1, %", "labelled"), rows, notes)
 
 
-_PROBE_FIGURES: Final = ("asked", "flipped, %", "to yes", "to no", "lost", "says yes, %")
+_PROBE_FIGURES: Final = ("to yes", "to no", "lost", "says yes, %")
 
 
 def _probe_figures(report: Mapping[str, Any]) -> tuple[Cell, ...]:
     return (
-        f"{report['changed']:,}",
-        _share(report["flipped"]),
         f"{report['to_yes']:,}",
         f"{report['to_no']:,}",
         f"{report['lost']:,}",
@@ -196,15 +200,26 @@ def _probes(certificate: Mapping[str, Any]) -> Section:
     if not reports:
         return Section(title, notes=("not measured: the judge asks no model, or the probes were left out",))
     rows = tuple(
-        (each["title"], EXPECTED[each["expected"]], *_probe_figures(each), percent(each["fpr"]))
+        (
+            each["title"],
+            EXPECTED[each["expected"]],
+            f"{each['changed']:,}",
+            _share(each["flipped"]),
+            NONE if each["flipped_again"] is None else _share(each["flipped_again"]),
+            *_probe_figures(each),
+            percent(each["fpr"]),
+        )
         for each in reports
     )
     notes = (
         "Asked: trajectories whose prompt the change altered; the shares are of those with a verdict, with "
-        "Wilson's 95 % intervals. Lost: verdicts there were before and not now. The false positive rate is "
-        "over all labelled trajectories, for changes that leave the label true.",
+        "Wilson's 95 % intervals. Asked again: how often verdicts on the same trajectories flip when the "
+        "unchanged question is asked again; only flips beyond these are due to the change. Lost: verdicts "
+        "that there were before and not now. The false positive rate is over all labelled trajectories, for "
+        "changes that leave the label true.",
     )
-    return Section(title, ("change", "expected", *_PROBE_FIGURES, "FPR, %"), rows, notes, texts=2)
+    head = ("change", "expected", "asked", "flipped, %", "asked again, %", *_PROBE_FIGURES, "FPR, %")
+    return Section(title, head, rows, notes, texts=2)
 
 
 def _stability(found: Mapping[str, Any] | None) -> Iterator[Section]:
@@ -215,14 +230,20 @@ def _stability(found: Mapping[str, Any] | None) -> Iterator[Section]:
     figures = found["figures"] or [None] * found["runs"]
     rows = [("1", *[NONE] * 6, *_run_figures(figures[0]))]
     rows += [
-        (str(number), *_probe_figures(report), *_run_figures(figures[number - 1]))
+        (
+            str(number),
+            f"{report['changed']:,}",
+            _share(report["flipped"]),
+            *_probe_figures(report),
+            *_run_figures(figures[number - 1]),
+        )
         for number, report in enumerate(found["repeats"], start=2)
     ]
     notes = (
         f"Of {found['unanimous']['n']:,} trajectories with a verdict every time, "
         f"{_share(found['unanimous'])} % got the same one all {found['runs']} times.",
     )
-    head = ("time", *_PROBE_FIGURES, "precision, %", "recall, %", "FPR, %")
+    head = ("time", "asked", "flipped, %", *_PROBE_FIGURES, "precision, %", "recall, %", "FPR, %")
     yield Section(title, head, tuple(rows), notes)
 
 

@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from core.console import interval, percent, text_table
-from judges.ensembles.voting import WrappedJudge
+from judges.contract import open_session
 from judges.types import Image, JudgeSession, OptionsError, View, ViewStep
+from judges.wrappers import WrappedJudge
 
 CLAIM: Final = "the task was completed successfully"
 PRAISE: Final = (
@@ -149,9 +150,8 @@ class ProbedJudge(WrappedJudge):
     probe: Probe
     goals: tuple[Goal, ...] = ()
 
-    @property
-    def name(self) -> str:
-        return f"{self.judge.name} · {self.probe.name}"
+    def name_with(self, names: Mapping[str, str]) -> str:
+        return f"{names['']} · {self.probe.name}"
 
     @property
     def inputs(self) -> str:
@@ -162,7 +162,7 @@ class ProbedJudge(WrappedJudge):
         return hashlib.sha256(f"{self.judge.prompts_hash}/{self.probe.name}".encode()).hexdigest()
 
     def ask(self, view: View) -> JudgeSession:
-        return self.judge.ask(self.probe.change(view, self.goals))
+        return open_session(self.judge, self.probe.change(view, self.goals))
 
 
 def _with_last(view: View, change: Callable[[ViewStep], ViewStep]) -> View:
@@ -212,7 +212,8 @@ class ProbeReport:
 
     ``flipped`` of the runs with a verdict both times changed it, ``to_yes`` and ``to_no`` of them; ``lost``
     verdicts there were before and not now. ``said_yes`` is the share of successes after the change: for a
-    probe that must fail, the share that was missed.
+    probe that must fail, the share that was missed. ``flipped_again`` is how often the verdicts on the same
+    runs flip when the unchanged question is asked again; None if it was not.
     """
 
     probe: str
@@ -225,6 +226,7 @@ class ProbeReport:
     to_no: int
     lost: int
     said_yes: Proportion
+    flipped_again: Proportion | None = None
 
 
 def share_of(count: int, n: int) -> Proportion:
@@ -235,8 +237,16 @@ def share_of(count: int, n: int) -> Proportion:
     return Proportion(count, n, count / n if n else None, tuple(found) if found else None)
 
 
-def report_probe(probe: Probe, before: Iterable[Record], after: Iterable[Record]) -> ProbeReport:
-    """Compare the judgments of a run with those under a probe; lines of judgments.jsonl, of the same runs."""
+def report_probe(
+    probe: Probe,
+    before: Iterable[Record],
+    after: Iterable[Record],
+    repeats: Sequence[Iterable[Record]] = (),
+) -> ProbeReport:
+    """Compare the judgments of a run with those under a probe; all are lines of judgments.jsonl.
+
+    ``repeats`` has the judgments of runs in which the same was asked again.
+    """
     first = {record["trajectory_id"]: record for record in before}
     pairs = [(first[record["trajectory_id"]], record) for record in after if record["trajectory_id"] in first]
     changed = [pair for pair in pairs if _asked(pair[0]) != _asked(pair[1])]
@@ -255,7 +265,22 @@ def report_probe(probe: Probe, before: Iterable[Record], after: Iterable[Record]
         to_no=to_no,
         lost=sum(one is not None and other is None for one, other in verdicts),
         said_yes=share_of(verdicts_after.count(True), len(verdicts_after)),
+        flipped_again=_flips_of({one["trajectory_id"]: one for one, _ in changed}, repeats)
+        if repeats
+        else None,
     )
+
+
+def _flips_of(first: Mapping[str, Record], repeats: Iterable[Iterable[Record]]) -> Proportion:
+    """Return how many verdicts differ from the first ones, over all repeats together."""
+    verdicts = [
+        (_verdict(first[record["trajectory_id"]]), _verdict(record))
+        for records in repeats
+        for record in records
+        if record["trajectory_id"] in first
+    ]
+    both = [pair for pair in verdicts if None not in pair]
+    return share_of(sum(one != other for one, other in both), len(both))
 
 
 def probe_table(reports: Iterable[ProbeReport], judge: str):
@@ -263,7 +288,18 @@ def probe_table(reports: Iterable[ProbeReport], judge: str):
     table = text_table(
         "probe",
         "expected",
-        figures=("changed", "flipped", "95 %", "to yes", "to no", "no verdict", "says yes", "95 %"),
+        figures=(
+            "changed",
+            "flipped",
+            "95 %",
+            "asked again",
+            "95 %",
+            "to yes",
+            "to no",
+            "no verdict",
+            "says yes",
+            "95 %",
+        ),
         title=f"{judge}: what changes its verdict",
         title_justify="left",
     )
@@ -274,6 +310,7 @@ def probe_table(reports: Iterable[ProbeReport], judge: str):
             "says no" if must_fail else {"stands": "stands", "open": "–"}[report.expected],
             f"{report.changed:,}",
             *_cells(report.flipped),
+            *(("", "") if report.flipped_again is None else _cells(report.flipped_again)),
             f"{report.to_yes:,}",
             f"{report.to_no:,}",
             f"{report.lost:,}",

@@ -9,8 +9,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from judges.ensembles.voting import WrappedJudge, probability
+from core.console import percent
+from judges.contract import open_session
+from judges.ensembles.voting import probability
 from judges.types import Judge, JudgeSession, OptionsError, View
+from judges.wrappers import WrappedJudge
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,8 +43,8 @@ class Threshold:
     """A frozen threshold: from ``value`` on, a score is a success.
 
     ``figure`` says in words what was maximised. ``chosen_on`` has the figures of the rows it was chosen on,
-    and ``held_out`` those of rows that each choice did not see (`choose_threshold`).
-    ``configuration`` is what made the scores, as in run.json.
+    and ``held_out`` those of rows that each choice did not see (`choose_threshold`). ``plain`` has those of
+    the judge's own verdicts, None in older files. ``configuration`` is what made the scores, as in run.json.
     """
 
     suite: str
@@ -53,6 +56,7 @@ class Threshold:
     chosen_on: Mapping[str, Any]
     held_out: Mapping[str, Any] | None
     configuration: Mapping[str, Any]
+    plain: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class ThresholdedJudge(WrappedJudge):
 
     def ask(self, view: View) -> JudgeSession:
         """The judge's answer, with success by its score; no verdict stays none."""
-        answer = yield from self.judge.ask(view)
+        answer = yield from open_session(self.judge, view)
         if answer.success is None:
             return answer
         score = probability(answer)
@@ -74,11 +78,18 @@ class ThresholdedJudge(WrappedJudge):
 
 
 def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
-    """The judge with its frozen threshold. Raises OptionsError when it was chosen for another judge."""
-    if judge.name != threshold.judge:
+    """Return the judge with its frozen threshold.
+
+    Raises:
+        OptionsError: The threshold was chosen for another judge. Older files name a judge by its display
+            name, newer ones by its key.
+    """
+    from judges.registry import key_of
+
+    if threshold.judge not in (judge.name, key := key_of(judge)):
         raise OptionsError(
-            f"--threshold: was chosen for the scores of {threshold.judge}, not of {judge.name}; choose one "
-            "on dev with `python -m judges threshold`"
+            f"--threshold: was chosen for the scores of {threshold.judge}, not of {key}; choose one on dev "
+            "with `python -m judges threshold`"
         )
     return ThresholdedJudge(judge, threshold.value)
 
@@ -118,7 +129,7 @@ def threshold_of(content: Any, place: str) -> Threshold:
         raise OptionsError(
             f"{place}: is not a threshold file of format {FORMAT}; make it with `judges threshold`"
         )
-    problems = [f"{name} is missing" for name in names if name not in content]
+    problems = [f"{name} is missing" for name in names if name not in content and name != "plain"]
     value = content.get("value")
     if "value" in content and (not isinstance(value, int | float) or not 0 <= value <= 1):
         problems.append(f"value is {value!r}, not a number from 0 to 1")
@@ -126,11 +137,11 @@ def threshold_of(content: Any, place: str) -> Threshold:
         problems.append("configuration is not an object")
     if problems:
         raise OptionsError(f"{place}: {'; '.join(problems)}; make it again with `judges threshold`")
-    return Threshold(**{name: content[name] for name in names})
+    return Threshold(**{name: content[name] for name in names if name in content})
 
 
 class NoThresholdError(ValueError):
-    """Scores that no threshold can be chosen on, or an aim that none reaches; the message says which."""
+    """Scores that no threshold can be recommended for; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,29 +158,91 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class ChosenThreshold:
-    """A threshold with its figures on the rows it was chosen on, and held out (None where that fails)."""
+    """A threshold with its figures on the rows it was chosen on, and held out (None if that fails)."""
 
     value: float
     chosen_on: dict[str, Any]
     held_out: dict[str, Any] | None
+    plain: dict[str, Any] | None = None
+
+
+def read_aim(aim: str | None, maximise: str | None, at_least: str | None) -> Objective:
+    """Return the aim of ``--aim``, or of the older ``--maximise`` and ``--at-least``. Raises ValueError."""
+    if aim is None:
+        return parse_aim(maximise or "f1", at_least)
+    if maximise is not None or at_least is not None:
+        raise ValueError("--aim: replaces --maximise and --at-least; leave these out")
+    figure, at, kept = aim.replace(" ", "").partition("@")
+    return parse_aim(figure, kept.replace(">=", "=", 1) if at else None)
 
 
 def parse_aim(maximise: str, at_least: str | None) -> Objective:
-    """An aim as typed: a figure, and ``FIGURE=NUMBER``. Raises ValueError with what to write instead."""
+    """Return the aim to maximise a figure, given what to keep as ``FIGURE=NUMBER``.
+
+    Raises ValueError with what to write instead.
+    """
     if maximise not in FIGURES:
-        raise ValueError(f"--maximise {maximise}: use one of {', '.join(FIGURES)}")
+        raise ValueError(f"--aim {maximise}: use one of {', '.join(FIGURES)}")
+    other = "precision" if maximise == "recall" else "recall"
     if at_least is None:
         if maximise != "f1":
-            other = "recall" if maximise == "precision" else "precision"
             raise ValueError(
-                f"--maximise {maximise}: alone it would cost all of the other; say what to keep, such as "
-                f"--at-least {other}=0.5"
+                f"--aim {maximise}: alone it would cost all of the other; say what to keep, such as --aim "
+                f'"{maximise}@{other}>=0.5"'
             )
         return Objective(maximise)
     found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", at_least)
     if found is None or found[1] == maximise:
-        raise ValueError(f"--at-least {at_least}: write another figure and a fraction, such as recall=0.7")
+        raise ValueError(
+            f"--aim: {at_least!r} is not what can be kept; write another figure and a fraction, such as "
+            f'"{maximise}@{other}>=0.5"'
+        )
     return Objective(maximise, found[1], float(found[2]))
+
+
+def recommend_threshold(
+    scores: np.ndarray, plain: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Objective
+) -> ChosenThreshold:
+    """Return the threshold that `choose_threshold` gives if it beats the plain verdicts on held-out data.
+
+    Args:
+        scores: Float of shape (n,), NaN for no verdict.
+        plain: The judge's own verdicts: 1, 0, -1 for none.
+        labels: 1, 0, -1 for unsure.
+        tasks: The task of each row.
+        aim: What to maximise, and what to keep.
+
+    Raises:
+        NoThresholdError: No threshold can be chosen, tried on held-out data, or is better.
+    """
+    choice = replace(choose_threshold(scores, labels, tasks, aim), plain=_figures(plain, labels, tasks))
+    if choice.held_out is None:
+        raise NoThresholdError(
+            f"no threshold is recommended: whether one is better for {aim} cannot be tried on held-out data; "
+            f"that takes {FOLDS} tasks or more, and scores that reach the aim on any four fifths of them"
+        )
+    if not _beats(choice.held_out, choice.plain, aim):
+        found = {"the best threshold": choice.held_out, "the plain verdict": choice.plain}
+        told = (
+            f"{name} has precision {percent(cell['precision'])} %, recall {percent(cell['recall'])} % and F1 "
+            f"{percent(cell['f1'])} %"
+            for name, cell in found.items()
+        )
+        raise NoThresholdError(f"no threshold is recommended for {aim}: on held-out data {'; '.join(told)}")
+    return choice
+
+
+def _beats(held_out: Mapping[str, Any], plain: Mapping[str, Any], aim: Objective) -> bool:
+    """Return whether held-out figures are better for the aim than those of the plain verdicts.
+
+    F1 alone must not be bought with precision, by which judges are ranked.
+    """
+    found, before = ({name: cell[name] or 0.0 for name in FIGURES} for cell in (held_out, plain))
+    is_higher = found[aim.maximise] > before[aim.maximise]
+    if aim.keep is None:
+        return is_higher and found["precision"] >= before["precision"]
+    is_kept = found[aim.keep] >= aim.at_least
+    return is_kept and (is_higher or before[aim.keep] < aim.at_least)
 
 
 def choose_threshold(

@@ -1,79 +1,15 @@
-"""A judge asked several times: its answers to one trajectory are put to a vote. Pure.
-
-What other judges around a judge have in common with it is here too: its properties passed on, several
-sessions driven in parallel, a session with changed calls.
-"""
+"""A judge asked several times: its answers to one trajectory are put to a vote. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Final, Literal
 
 from core.vocabulary import STATES
-from judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View
-
-
-def _of_inner(name: str) -> property:
-    return property(lambda self: getattr(self.judge, name))
-
-
-@dataclass(frozen=True)
-class WrappedJudge:
-    """Passes on the properties of ``judge``; a class that derives from it changes what differs, and asks."""
-
-    judge: Judge
-
-    name = _of_inner("name")
-    inputs = _of_inner("inputs")
-    calls = _of_inner("calls")
-    source = _of_inner("source")
-    wants = _of_inner("wants")
-    models = _of_inner("models")
-    prompts_hash = _of_inner("prompts_hash")
-    images = _of_inner("images")
-    output_tokens = _of_inner("output_tokens")
-
-
-def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], Sequence[Reply], list[Answer]]:
-    """Drive several at once: a round yields what all of them ask, equal calls once. Returns all answers."""
-    running = dict(enumerate(sessions))
-    answers: dict[int, Answer] = {}
-    asked: dict[int, Sequence[Call]] = {}
-
-    def advance(number: int, replies: Sequence[Reply] | None) -> None:
-        try:
-            asked[number] = running[number].send(replies)
-        except StopIteration as end:
-            answers[number] = end.value
-            del running[number]
-
-    try:
-        for number in tuple(running):
-            advance(number, None)
-        while running:
-            calls = tuple(dict.fromkeys(call for number in running for call in asked[number]))
-            replies = dict(zip(calls, (yield calls), strict=True))
-            for number in tuple(running):
-                advance(number, [replies[call] for call in asked[number]])
-    finally:
-        for session in running.values():
-            session.close()
-    return [answers[number] for number in sorted(answers)]
-
-
-def map_calls(session: JudgeSession, call_of: Callable[[Call], Call]) -> JudgeSession:
-    """The same session with every call changed."""
-    replies = None
-    try:
-        while True:
-            calls = session.send(replies)
-            replies = yield [call_of(call) for call in calls]
-    except StopIteration as end:
-        return end.value
-    finally:
-        session.close()
-
+from judges.contract import open_session
+from judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Reply, View
+from judges.wrappers import WrappedJudge, in_parallel, map_calls
 
 VoteRule = Literal["all", "majority", "any"]
 """Which of the answers must say yes: every one, more than half, or one."""
@@ -151,9 +87,8 @@ class SampledJudge(WrappedJudge):
         if self.n < 1:
             raise ValueError(f"n: {self.n} samples; give 1 or more")
 
-    @property
-    def name(self) -> str:
-        return f"{self.judge.name}{samples_suffix(self.n, self.rule)}"
+    def name_with(self, names: Mapping[str, str]) -> str:
+        return f"{names['']}{samples_suffix(self.n, self.rule)}"
 
     @property
     def calls(self) -> str:
@@ -161,7 +96,7 @@ class SampledJudge(WrappedJudge):
 
     def ask(self, view: View) -> JudgeSession:
         """All samples side by side; calls that are the same are made once."""
-        sessions = (_numbered(self.judge.ask(view), number, self.n) for number in range(self.n))
+        sessions = (_numbered(open_session(self.judge, view), number, self.n) for number in range(self.n))
         answers = yield from _together(in_parallel(sessions))
         return combine_votes(answers, self.rule)
 

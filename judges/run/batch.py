@@ -17,11 +17,12 @@ from judges.endpoints.batch_client import BatchClient
 from judges.endpoints.openai_compatible import request_body
 from judges.endpoints.providers import Access, resolve_access
 from judges.engine.budget import build_budget, limit_message, max_output
-from judges.engine.cache import CallCache, call_key
+from judges.engine.cache import call_key
 from judges.engine.errors import CallFailed
 from judges.engine.retry import may_have_choices, with_choices
 from judges.engine.tokens import token_ceiling
 from judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
+from judges.run.config import open_cache
 from judges.run.folder import Judgment, ResultWriter, RunFolder
 from judges.run.progress import Progress, RunEnd, leading_errors_message, on_stop_signals, utc_now
 from judges.run.runner import Job, run_local
@@ -63,7 +64,7 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
     settings = job.settings
     build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
     log = BatchLog(folder.folder)
-    cache = CallCache(settings.cache, answers=settings.answers)
+    cache = open_cache(settings.cache, settings.answers)
     stop = asyncio.Event()
     try:
         async with _clients(access) as clients:

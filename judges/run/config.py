@@ -6,13 +6,15 @@ with the same one.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import platform
 import re
 import subprocess
 import tomllib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib import metadata
@@ -21,11 +23,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.cli import read_settings
 from core.files import PROJECT
+from judges.catalog.simplified import SimplifiedJudge
 from judges.endpoints.providers import PROVIDERS, address_of, with_address
+from judges.engine.cache import CallCache
 from judges.ensembles.threshold import read_threshold, score_settings
-from judges.registry import default_provider, digest_of_files, find_judge, released_folder, response_formats
+from judges.registry import default_provider, digest_of_files, find_judge, key_of, released_folder
 from judges.run.folder import diff_configurations
-from judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants
+from judges.traits import traits_of
+from judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants, is_reward_judge, models_of
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -63,10 +68,10 @@ def build_configuration(
     return {
         "suite": suite,
         "split": options.split,
-        "judge": judge.name,
+        "judge": key_of(judge),
         **({"judge_file_sha256": own_file} if own_file else {}),
         "prompts": options.prompts,
-        "prompts_hash": getattr(judge, "prompts_hash", "") or None,
+        "prompts_hash": None if is_reward_judge(judge) else judge.prompts_hash or None,
         "view_hash": _view_hash(judge),
         "compat": options.compat,
         "cascade": options.cascade,
@@ -85,22 +90,22 @@ def _view_hash(judge: AnyJudge) -> str | None:
     """None for a judge that is shown no run, only its reward."""
     from judges.views import view_hash
 
-    return view_hash(judge.wants or Wants()) if hasattr(judge, "ask") else None
+    return None if is_reward_judge(judge) else view_hash(judge.wants or Wants())
 
 
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
     """What `export` has to know of a judge: its full name, its released folder where the name is the paper's,
     whether it asks, and what it was shown.
     """
-    wants = getattr(judge, "wants", Wants())
+    wants = Wants() if is_reward_judge(judge) else judge.wants
     return {
         "name": name,
         "released_folder": released_folder(name),
-        "asks_models": bool(getattr(judge, "models", {})),
+        "asks_models": bool(models_of(judge)),
         "judge_args": {
             "use_screenshot": wants.screenshots != "none",
             "use_axtree": wants.axtrees != "none",
-            "invert_sys_prompt": bool(getattr(judge, "is_inverted", False)),
+            "invert_sys_prompt": traits_of(judge).is_inverted,
         },
     }
 
@@ -148,7 +153,7 @@ def _commit() -> str | None:
 
 def _identity(model: ModelSettings) -> dict[str, Any]:
     settings = asdict(model)
-    del settings["base_url"], settings["key_variable"], settings["prompt_cache"]
+    del settings["base_url"], settings["key_variable"], settings["prompt_cache"], settings["header"]
     return {**settings, "address": address_of(model)}
 
 
@@ -161,9 +166,16 @@ def _threshold(options: RunOptions) -> Any:
         raise OptionsError(f"--threshold {options.threshold}: cannot be read ({error})") from error
 
 
-def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
-    """Raise OptionsError when a run makes its scores differently from those the threshold was chosen on."""
-    chosen_on = read_threshold(path).configuration
+def check_score_settings(
+    path: Path, configuration: Mapping[str, Any], display_name: str | None = None
+) -> None:
+    """Raise OptionsError when a run makes its scores differently from those the threshold was chosen on.
+
+    ``display_name`` is what older threshold files call the judge.
+    """
+    chosen_on = dict(read_threshold(path).configuration)
+    if display_name is not None and chosen_on.get("judge") == display_name:
+        chosen_on["judge"] = configuration["judge"]
     if differences := diff_configurations(chosen_on, score_settings(configuration)):
         raise OptionsError(
             f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
@@ -235,12 +247,37 @@ def source_folder(options: RunOptions, suite: Suite, settings: Settings | None =
 
 
 def cache_folder(chosen: Path | None, settings: Settings | None = None) -> Path:
-    """Where replies are stored: the folder of ``--cache``, else ``calls`` in the private cache."""
+    """Return where replies are stored: the folder of ``--cache``, else ``calls`` in the private cache.
+
+    Raises OptionsError if the private cache cannot be made.
+    """
     if chosen is not None:
         return chosen
     private = (settings or read_settings()).cache_dir.expanduser()
-    private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _cache_problems(private):
+        private.mkdir(mode=0o700, parents=True, exist_ok=True)
     return private / "calls"
+
+
+def open_cache(folder: Path, answers: str | None = None) -> CallCache:
+    """Open the reply cache in a folder. Raises OptionsError if it cannot be read and written."""
+    with _cache_problems(folder):
+        cache = CallCache(folder, answers=answers)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            cache.close()
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return cache
+
+
+@contextmanager
+def _cache_problems(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise OptionsError(
+            f"{folder}: the cache of replies cannot be opened there ({problem.strerror or problem}); name a "
+            "folder that can be written with --cache or ARB_CACHE_DIR"
+        ) from problem
 
 
 def _shard(text: str, problems: list[str]) -> slice:
@@ -280,11 +317,11 @@ def build_judge(options: RunOptions) -> AnyJudge:
     if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
         raise OptionsError("--cascade-band, --cascade-trusts-yes: go with --cascade; leave them out")
     judge = _cascade(options) if options.judge is None else _named(options.judge, options)
-    if options.structured_output and not response_formats(judge):
+    if options.structured_output and not traits_of(judge).response_formats:
         raise OptionsError(
             f"--structured-output: {judge.name} has no fixed form; it is for the simplified judges alone"
         )
-    if not hasattr(judge, "ask"):
+    if is_reward_judge(judge):
         _refuse_for_reward_judge(options)
         return judge
     if options.samples > 1:
@@ -304,12 +341,12 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
     A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
     where the paper asked it unless a provider or an address is given. ``PROVIDER:MODEL`` names the provider
     too, so that a cascade may ask two. The longest reply is the option's, else the judge's own for the role
-    (``output_tokens``), else the common default. Raises OptionsError.
+    (`JudgeTraits.output_tokens`), else the common default. Raises OptionsError.
     """
-    defaults: Mapping[str, str] = getattr(judge, "models", {})
+    defaults, traits = models_of(judge), traits_of(judge)
     longest: Mapping[str, int] = {}
     if options.max_output_tokens is None:
-        longest = getattr(judge, "output_tokens", {})
+        longest = traits.output_tokens
     own = _pairs(options.model_of, "--model-of", "ROLE=MODEL")
     if unknown := sorted(set(own) - set(defaults)):
         roles = ", ".join(sorted(defaults)) or "none: it asks no model"
@@ -323,7 +360,7 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
         )
         for role, default in defaults.items()
     }
-    for role, form in response_formats(judge).items():
+    for role, form in traits.response_formats.items():
         models[role] = replace(models[role], extra={"response_format": form, **models[role].extra})
     return models
 
@@ -339,12 +376,12 @@ def build_views(
 
 
 def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
-    """How pictures are sent: as the options say, else as the judge's method sends them (``images``), else as
+    """How pictures are sent: as the options say, else as the judge's method sends them, else as
     they were recorded.
     """
     from judges.prompting import ImageOptions
 
-    own = getattr(judge, "images", None) or ImageOptions()
+    own = traits_of(judge).images or ImageOptions()
     if options.image_format not in (None, own.format):
         own = replace(own, format=options.image_format, quality=None)
     return replace(own, max_side=options.max_image_side, detail=options.image_detail or own.detail)
@@ -359,7 +396,7 @@ def _named(name: str, options: RunOptions) -> AnyJudge:
         )
     except ValueError as problem:
         raise OptionsError(str(problem)) from problem
-    is_structured = options.structured_output and hasattr(judge, "is_structured")
+    is_structured = options.structured_output and isinstance(judge, SimplifiedJudge)
     return replace(judge, is_structured=True) if is_structured else judge
 
 
@@ -370,7 +407,7 @@ def _cascade(options: RunOptions) -> Judge:
     if len(names) != 2 or not all(names):
         raise OptionsError(f"--cascade {options.cascade!r}: name two judges as CHEAP,STRONG")
     cheap, strong = (_named(name, options) for name in names)
-    if not (hasattr(cheap, "ask") and hasattr(strong, "ask")):
+    if is_reward_judge(cheap) or is_reward_judge(strong):
         raise OptionsError(f"--cascade {options.cascade}: both judges must ask a model")
     try:
         band = parse_band(options.cascade_band)
@@ -395,19 +432,31 @@ def _common_settings(options: RunOptions) -> ModelSettings:
     sampling = {"temperature": SAMPLING_TEMPERATURE, "seed": None} if options.samples > 1 else {}
     typed = {each.name: getattr(options, each.name) for each in fields(ModelSettings)}
     typed = {name: value for name, value in typed.items() if value is not None}
-    return ModelSettings(**{"provider": "any"} | sampling | typed | {"model": "", "extra": _extra(options)})
+    own = {"model": "", "extra": _extra(options), "header": _headers(options)}
+    return ModelSettings(**{"provider": "any"} | sampling | typed | own)
 
 
 def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:
     """The settings for a model: at the provider that was named, else where the paper's model was asked."""
     provider, colon, name = model.partition(":")
     if colon and provider in PROVIDERS and name:
-        if provider != common.provider:  # an address and a key belong to the provider they were given for
-            common = replace(common, provider=provider, base_url=None, key_variable=None)
+        if provider != common.provider:  # address, key and headers belong to the provider they were given for
+            common = replace(common, provider=provider, base_url=None, key_variable=None, header=())
         return with_address(replace(common, model=name))
     if options.provider is None and options.base_url is None:
         common = replace(common, provider=default_provider(model) or "openai")
     return with_address(replace(common, model=model))
+
+
+def _headers(options: RunOptions) -> tuple[tuple[str, str], ...]:
+    """Return the headers of ``--header``. Raises OptionsError, which never contains a value."""
+    pairs = [text.partition("=")[::2] for text in options.header or ()]
+    for name, value in pairs:
+        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value:
+            raise OptionsError("--header: write NAME=VALUE, with a name of letters, digits and hyphens")
+        if not value.isprintable() or not value.isascii():
+            raise OptionsError(f"--header {name}: the value contains a character that no header may have")
+    return tuple(pairs)
 
 
 def _extra(options: RunOptions) -> dict[str, Any]:

@@ -251,6 +251,8 @@ class RunFolder:
         if path.is_file():
             self.run = read_run(self.folder)
             wanted = json.loads(json.dumps(configuration))
+            if "judge" in older and self.run["configuration"].get("judge") == older["judge"]:
+                self.run["configuration"]["judge"] = wanted["judge"]
             self.run["configuration"] = {**older, **self.run["configuration"]}
             differs = bool(_differing(there := self.run["configuration"], wanted))
             if differs and not _has_lines(self.folder / JUDGMENTS):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from judges.contract import JudgeError
 from judges.endpoints.providers import IN_CLUSTER, LOCAL
 from judges.engine.budget import BudgetReached
 from judges.engine.cache import CallCache, call_key, call_kind
@@ -24,7 +25,7 @@ from judges.engine.concurrency import RateLimitTimeout
 from judges.engine.retry import may_have_choices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
 from judges.registry import full_name
-from judges.run.config import build_judge, build_models, select
+from judges.run.config import build_judge, build_models, open_cache, select
 from judges.run.progress import Spend
 from judges.run.runner import EngineSettings, Job, engine_settings, open_executor, open_views
 from judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
@@ -143,8 +144,11 @@ def make_plan(
         if isinstance(view, str):
             problems[trajectory_id] = view
             continue
-        for run in runs.values():
-            drive_offline(judge, view, run.reply_to)
+        try:
+            for run in runs.values():
+                drive_offline(judge, view, run.reply_to)
+        except JudgeError as mistake:
+            problems[trajectory_id] = str(mistake)
     for run in runs.values():
         run.add_up()
     roles = tuple(_role_plan(role, model, rules, runs, known) for role, model in models.items())
@@ -328,7 +332,7 @@ def plan_run(
     job = Job(judge, models, views, spread_evenly(ids, pilot or 0), settings, full_name(judge, models))
     made = run_pilot(job) if pilot else None
     is_there = settings.cache is not None and settings.cache.is_dir()
-    stored = CallCache(settings.cache, answers=settings.answers) if is_there else None
+    stored = open_cache(settings.cache, settings.answers) if is_there else None
     with closing(stored) if stored else nullcontext() as cache:
         return replace(make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules), pilot=made)
 

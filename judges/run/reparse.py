@@ -16,7 +16,8 @@ from judges.ensembles.voting import SampledJudge, samples_suffix
 from judges.parsing import parse_answer, shorten
 from judges.run.folder import Record
 from judges.run.scheduler import drive_offline
-from judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants
+from judges.traits import traits_of
+from judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants, models_of
 
 if TYPE_CHECKING:
     from core.replies import Form
@@ -79,7 +80,7 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
 
 
 def form_of_judge(name: str, form: Form | None = None) -> Form:
-    """How a judge answers, by its attribute ``form``. Raises ReparseError."""
+    """Return the form of a judge's replies, which its traits name. Raises ReparseError."""
     from judges.registry import UnknownJudgeError, find_judge
 
     if form is not None:
@@ -90,11 +91,11 @@ def form_of_judge(name: str, form: Form | None = None) -> Form:
         raise ReparseError(
             f"{name}: is not in `judges list`, so it is not known how it answers; say it with --form"
         ) from None
-    if not getattr(judge, "models", {}):
+    if not models_of(judge):
         raise ReparseError(f"{judge.name}: asks no model, so there is no reply to read again")
-    if not hasattr(judge, "form"):
+    if (known := traits_of(judge).form) is None:
         raise ReparseError(f"{judge.name}: it is not known how it answers; say it with --form")
-    return judge.form
+    return known
 
 
 def reparse_record(record: Record, judge: Judge, whole: WholeReply | None = None) -> Record | None:

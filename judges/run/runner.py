@@ -19,7 +19,6 @@ from core.cli import stopped_like_ctrl_c
 from judges.endpoints.openai_compatible import TIMEOUT_S
 from judges.endpoints.providers import resolve_access
 from judges.engine.budget import BudgetReached, build_budget
-from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
 from judges.engine.engine import CallExecutor, open_endpoints
 from judges.engine.prices import PriceTable, price_facts, read_prices
@@ -35,6 +34,7 @@ from judges.run.config import (
     check_score_settings,
     endpoint_addresses,
     judge_facts,
+    open_cache,
     select,
     versions,
 )
@@ -48,7 +48,7 @@ from judges.run.progress import (
     utc_now,
 )
 from judges.run.scheduler import LeaveOutError, RunSource, StopRunError, judge_trajectories
-from judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants
+from judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants, is_reward_judge
 
 if TYPE_CHECKING:
     from judges.cli.options import RunOptions
@@ -173,7 +173,7 @@ async def open_executor(
         with ExitStack() as stack:
             cache = None
             if settings.cache is not None:
-                cache = stack.enter_context(closing(CallCache(settings.cache, answers=settings.answers)))
+                cache = stack.enter_context(closing(open_cache(settings.cache, settings.answers)))
             yield CallExecutor(endpoints, job.models, cache, limit, budget, on_event)
 
 
@@ -286,6 +286,7 @@ def describe_run(
         "judge": judge_facts(judge, name),
         "versions": versions(),
         "endpoints": endpoint_addresses(models),
+        **_header_names(models),
         "prices": price_facts(settings.prices, models),
         "selection": _selection_facts(options, selection, ids, skipped),
         **_source_of(options),
@@ -336,7 +337,8 @@ def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSe
         if prices is not None:
             tried(build_budget, options.max_usd, prices, models)
     if models and options.threshold is not None:
-        tried(check_score_settings, options.threshold, build_configuration(options, "", judge, models, None))
+        now = build_configuration(options, "", judge, models, None)
+        tried(check_score_settings, options.threshold, now, judge.name)
     if problems:
         raise OptionsError("\n".join(problems))
     return selection, judge, models
@@ -345,12 +347,14 @@ def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSe
 def _older_configuration(judge: AnyJudge, configuration: Mapping[str, Any]) -> dict[str, Any]:
     """What holds for a run of this judge where its configuration does not say so: it was not recorded yet.
 
-    It was shown what version 1 of the view shows; the file of a judge of one's own is taken to be the same.
+    It was shown what version 1 of the view shows; the file of a judge of your own is taken to be the same.
+    ``judge`` is the display name by which older runs called the judge instead of its key.
     """
     from judges.views import first_view_hash
 
     return {
-        "view_hash": first_view_hash(judge.wants or Wants()) if hasattr(judge, "ask") else None,
+        "judge": judge.name,
+        "view_hash": None if is_reward_judge(judge) else first_view_hash(judge.wants or Wants()),
         "judge_file_sha256": configuration.get("judge_file_sha256"),
     }
 
@@ -380,7 +384,7 @@ def open_views(
     try:
         views = build_views(options, selection.suite, judge)
     except OptionsError:
-        if getattr(judge, "inputs", "") != "nothing":
+        if is_reward_judge(judge) or judge.inputs != "nothing":
             raise
         return NoRecordings(), set(selection.ids), 0
     there = set(views.ids())
@@ -390,7 +394,7 @@ def open_views(
             f"suite {selection.suite.name} that the source holds; see --source and --suite, or leave --split "
             "out to judge the runs of the source, whatever suite they are of"
         )
-    if not hasattr(judge, "ask") and _source_of(options):
+    if is_reward_judge(judge) and _source_of(options):
         raise OptionsError(
             f"{judge.name}: follows rewards, and the runs of --source are read without them; name another "
             "judge, or build a dataset and give it with --suite and --split"
@@ -417,6 +421,12 @@ def _source_of(options: RunOptions) -> dict[str, Any]:
     if facts is None:
         return {}
     return {"source": {**asdict(facts), "left_out": len(facts.left_out)}}
+
+
+def _header_names(models: Mapping[str, ModelSettings]) -> dict[str, Any]:
+    """Return the names of the headers that were sent; their values may be secrets and are not recorded."""
+    names = sorted({name for model in models.values() for name, _ in model.header})
+    return {"headers": names} if names else {}
 
 
 def _selection_facts(

@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Protocol
 
-from judges.types import Answer, AnyJudge, Call, Judge, Reply, View, Wants
+from judges.contract import ask_reward_judge, open_session
+from judges.types import Answer, AnyJudge, Call, Judge, Reply, View, Wants, is_reward_judge
 
 Ask = Callable[[Call], Awaitable[Reply]]
 
@@ -26,9 +28,6 @@ these are under way whose calls are not known yet."""
 
 MAX_BYTES = 200_000_000
 """No further trajectory is begun while those under way hold more than this in texts and pictures."""
-
-_NO_END = 10_000
-"""More stages than any judge has: one that never answers must not spend money endlessly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,10 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
     Raises what ``ask`` raises, once the other calls of the stage have ended.
     """
     exchanges: list[Exchange] = []
-    session = judge.ask(view)
+    session = open_session(judge, view)
     try:
         calls = next(session)
-        for stage in range(_NO_END):
+        for stage in count():
             replies = await _all_of(calls, ask)
             exchanges += [Exchange(call, reply, stage) for call, reply in zip(calls, replies, strict=True)]
             calls = session.send(replies)
@@ -87,7 +86,6 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
         return end.value, tuple(exchanges)
     finally:
         session.close()
-    raise RuntimeError(f"{judge.name} never answers")
 
 
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
@@ -95,10 +93,10 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
 
     ``reply_to`` is called for every call of a stage nevertheless: a batch collects all that is missing.
     """
-    session = judge.ask(view)
+    session = open_session(judge, view)
     try:
         calls = next(session)
-        for _ in range(_NO_END):
+        while True:
             replies = [reply_to(call) for call in calls]
             if any(reply is None for reply in replies):
                 return None
@@ -107,7 +105,6 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
         return end.value
     finally:
         session.close()
-    raise RuntimeError(f"{judge.name} never answers")
 
 
 async def _all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
@@ -203,7 +200,7 @@ async def judge_trajectories(
         finally:
             share.end()
 
-    wants = getattr(judge, "wants", None) or Wants()
+    wants = Wants() if is_reward_judge(judge) else judge.wants
     has_pictures = wants.screenshots != "none" or wants.goal_images
     with ThreadPoolExecutor(READERS if has_pictures else 1, thread_name_prefix="views") as readers:
         try:
@@ -241,9 +238,9 @@ async def judge_trajectory(
     """
     reward = None
     try:
-        if not hasattr(judge, "ask"):
+        if is_reward_judge(judge):
             reward = await read(views.reward, trajectory_id)
-            return Judgment(trajectory_id, judge.judge_reward(reward), reward=reward)
+            return Judgment(trajectory_id, ask_reward_judge(judge, reward), reward=reward)
         view = await read(views.view, trajectory_id, judge.wants)
         on_view(view)
         answer, exchanges = await drive(judge, view, ask)
@@ -255,7 +252,7 @@ async def judge_trajectory(
 
 
 def _describe_fault(fault: Exception) -> str:
-    """One line on a fault; of one in a judge's own code also where it is."""
+    """Return one line on a fault, with its place unless the message is our own."""
     if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors explain themselves
         return str(fault)
     place = traceback.extract_tb(fault.__traceback__)[-1]

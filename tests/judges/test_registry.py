@@ -29,6 +29,7 @@ from judges.registry import (
     find_judge,
     full_name,
     is_address,
+    key_of,
 )
 from judges.types import Answer, AnyJudge, ModelSettings
 from judges.views import Views
@@ -173,6 +174,18 @@ def test_no_name_stands_for_two_judges_and_each_finds_its_own():
         for name in entry.names:
             assert find_judge(name) == entry.judge
             assert find_judge(name.upper().replace("-", "_")) == entry.judge
+
+
+def test_every_judge_has_a_key_that_finds_it_and_samples_and_cascades_are_named_by_keys():
+    keys = {entry.key: entry.judge for entry in entries()}
+    assert len(keys) == len(entries()) and {"gpt-4o-mini-noscreen", "aer", "webjudge", "rule-based"} <= set(
+        keys
+    )
+    assert all(find_judge(key) == judge and key_of(judge) == key for key, judge in keys.items())
+    cheap, strong = find_judge("GPT-4o Mini (A)"), find_judge("GPT-4o (A)")
+    assert key_of(SampledJudge(cheap, 3)) == "gpt-4o-mini-noscreen, 3 samples, majority"
+    assert key_of(Cascade(cheap, strong)) == "gpt-4o-mini-noscreen then gpt-4o-noscreen"
+    assert key_of(SimpleNamespace(name="GPT-4o Mini (A)")) == "GPT-4o Mini (A)"  # not the catalogue's
 
 
 def test_every_family_is_there_for_any_model_with_success_asked_first_or_last():

@@ -153,12 +153,16 @@ def test_the_command_probes_and_again_it_pays_nothing(tmp_path):
         first = judges_command(server, tmp_path, *arguments)
         paid = server.counts.answers.total()
         again = judges_command(server, tmp_path, *arguments)
-        assert server.counts.answers.total() == paid == 12  # 6 runs unchanged, 6 with another goal
+        # 6 runs unchanged, 6 with another goal, 6 unchanged again
+        assert server.counts.answers.total() == paid == 18
     assert first.returncode == 0, first.stderr
     report = json.loads(first.stdout)
     assert report == json.loads(again.stdout) == json.loads((tmp_path / "out" / "report.json").read_text())
     by_probe = {probe["probe"]: probe for probe in report["probes"]}
     assert (by_probe["other-goal"]["changed"], by_probe["other-goal"]["unchanged"]) == (6, 0)
+    # The script follows the prompt alone, so the same question has the same answer.
+    again_of = by_probe["other-goal"]["flipped_again"]
+    assert (again_of["count"], again_of["n"]) == (0, 6)
     # A judge that sees no screenshot is asked the same without one.
     assert (by_probe["no-last-screenshot"]["changed"], by_probe["no-last-screenshot"]["unchanged"]) == (0, 6)
 

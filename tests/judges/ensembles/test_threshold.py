@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from judges.ensembles.threshold import (
     with_threshold,
     write_threshold,
 )
+from judges.registry import find_judge
 from judges.run.config import check_score_settings
 from judges.types import Answer, Call, Message, OptionsError, Reply, View
 
@@ -138,7 +140,7 @@ def test_an_aim_says_what_it_is(maximise, at_least, aim):
     ],
 )
 def test_an_aim_that_cannot_be_meant_is_refused(maximise, at_least):
-    with pytest.raises(ValueError, match=r"--maximise|--at-least"):
+    with pytest.raises(ValueError, match=r"--aim"):
         parse_aim(maximise, at_least)
 
 
@@ -209,6 +211,18 @@ def test_a_threshold_is_for_the_judge_and_the_models_that_made_the_scores(tmp_pa
             check_score_settings(path, {**run, **changed})
 
 
+def test_a_threshold_file_that_names_its_judge_as_the_paper_does_is_taken(tmp_path):
+    judge, run = find_judge("gpt-4o-mini-noscreen"), {"judge": "gpt-4o-mini-noscreen", "models": {}}
+    old = replace(
+        FROZEN, judge="GPT-4o Mini (A)", configuration=score_settings({**run, "judge": "GPT-4o Mini (A)"})
+    )
+    write_threshold(tmp_path / "t.json", old)
+    assert with_threshold(judge, read_threshold(tmp_path / "t.json")).value == FROZEN.value
+    check_score_settings(tmp_path / "t.json", run, judge.name)
+    with pytest.raises(OptionsError, match="made with other settings"):
+        check_score_settings(tmp_path / "t.json", {**run, "judge": "aer"}, "AER-C")
+
+
 def run_folder(folder, split="dev", **configuration):
     """A run over the sample's dev in which every success has the score 0.8, every failure 0.4."""
     folder.mkdir()
@@ -267,6 +281,8 @@ def test_a_threshold_does_not_need_a_call_or_a_key():
     call = Call("verdict", (Message("user", "?"),))
 
     class Executor(Sure):
+        models = MappingProxyType({"judge": "m"})
+
         def ask(self, view):
             (reply,) = yield [call]
             return Answer("ok", reply.text == "yes", score=0.9)

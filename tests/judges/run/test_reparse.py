@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from judges.__main__ import app
-from judges.run.folder import judgment_record
+from judges.ensembles.threshold import Threshold, score_settings, write_threshold
+from judges.run.folder import judgment_record, read_run
 from judges.run.reparse import ReparseError, VerdictOnly, form_of_judge, reparse_record, reparsing_judge
 from judges.run.scheduler import Exchange, Judgment
 from judges.types import Answer, Call, Message, Reply
@@ -97,9 +98,10 @@ def test_a_run_read_again_gives_its_own_predictions(server, tmp_path, options):
 def test_a_threshold_chosen_on_dev_decides_a_later_run_and_its_replies_read_again(server, tmp_path):
     scored = run(server, tmp_path, "simplified-axtree", "--logprobs")
     frozen = tmp_path / "t.json"
-    done = invoke("threshold", scored, "--out", frozen)
-    assert done.exit_code == 0, done.output
-    value = json.loads(frozen.read_text())["value"]
+    value, settings = 0.5, score_settings(read_run(scored)["configuration"])
+    write_threshold(
+        frozen, Threshold("sample", "dev", "v", "simplified-axtree", "f1", value, {}, None, settings)
+    )
     (tmp_path / "later").mkdir()
     paid = server.counts.calls
     arguments = ("simplified-axtree", "--logprobs", "--threshold", frozen, "--cache", tmp_path / "cache")

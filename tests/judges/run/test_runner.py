@@ -413,6 +413,22 @@ def test_run_json_has_the_versions_that_made_the_calls_of_each_session(tmp_path)
     assert written["sessions"][0]["versions"] == written["versions"]
 
 
+def test_a_run_that_names_its_judge_as_the_paper_does_is_continued(tmp_path):
+    """Until commit 7d56a80 configurations had the display name."""
+    with LLMServer() as server:
+        run(server, tmp_path, "--limit", 2, "--samples", 2, judge="gpt-4o-mini-noscreen")
+        path = tmp_path / "run" / "run.json"
+        written = json.loads(path.read_text())
+        assert written["configuration"]["judge"] == "gpt-4o-mini-noscreen, 2 samples, majority"
+        written["configuration"]["judge"] = "GPT-4o Mini (A), 2 samples, majority"
+        path.write_text(json.dumps(written))
+        paid = server.counts.calls
+        result = run(server, tmp_path, "--limit", 3, "--samples", 2, judge="gpt-4o-mini-noscreen")
+        assert (result.exit_code, server.counts.calls - paid) == (0, 1), result.output
+    assert not (tmp_path / "run-2").exists()
+    assert read_run(tmp_path / "run")["configuration"]["judge"] == "gpt-4o-mini-noscreen, 2 samples, majority"
+
+
 def test_lines_run_json_summary_and_export_say_which_model_and_wording_judged(tmp_path):
     name = "aer-v · m · own wording"
     with LLMServer() as server:
@@ -420,7 +436,7 @@ def test_lines_run_json_summary_and_export_say_which_model_and_wording_judged(tm
     assert f"judge: {name}" in result.output
     assert {line["judge"] for line in read_judgments(tmp_path / "run")} == {name}
     written = read_run(tmp_path / "run")
-    assert (written["judge"]["name"], written["configuration"]["judge"]) == (name, "AER-V")
+    assert (written["judge"]["name"], written["configuration"]["judge"]) == (name, "aerv")
     assert written["judge"]["released_folder"] is None
     out = tmp_path / "out"
     done = export_released_layout(tmp_path / "run", out)

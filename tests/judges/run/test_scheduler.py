@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from judges.contract import JudgeError
 from judges.run.scheduler import (
     MAX_BYTES,
     PREFETCH,
@@ -24,11 +25,15 @@ def call(text: str) -> Call:
     return Call(text, (Message("user", text),))
 
 
+MODELS = {"judge": "m"}
+
+
 @dataclass(frozen=True)
 class TwoStages:
     """Asks for three captions at once, then for a verdict on them."""
 
     name: str = "two stages"
+    models = MODELS
     wants = Wants()
 
     def ask(self, view: View):
@@ -100,6 +105,7 @@ def test_a_judge_that_asks_nothing_answers_at_once():
     @dataclass(frozen=True)
     class Silent:
         name: str = "silent"
+        models = MODELS
 
         def ask(self, view: View):
             yield from ()
@@ -112,18 +118,20 @@ def test_a_judge_that_never_answers_does_not_ask_for_ever():
     @dataclass(frozen=True)
     class Endless:
         name: str = "endless"
+        models = MODELS
 
         def ask(self, view: View):
             while True:
                 yield [call("again")]
 
-    with pytest.raises(RuntimeError, match="endless never answers"):
+    with pytest.raises(JudgeError, match="100 times without an answer"):
         drive_offline(Endless(), VIEW, lambda _: Reply("yes"))
 
 
 @dataclass(frozen=True)
 class OneCall:
     name: str = "one call"
+    models = MODELS
     wants = Wants()
     calls_each: int = 1
 
@@ -179,6 +187,7 @@ def test_a_fault_in_a_judge_is_an_error_of_that_trajectory_and_says_where():
     @dataclass(frozen=True)
     class Faulty:
         name: str = "faulty"
+        models = MODELS
         wants = Wants()
 
         def ask(self, view):

@@ -17,6 +17,7 @@ from tests.support.llm_server.faults import PAID_IN_VAIN, FaultPlan
 from tests.support.llm_server.http import Answer
 from tests.support.llm_server.logprobs import logprobs_of
 from tests.support.llm_server.rate_limits import RateLimitRule
+from tests.support.llm_server.streams import StreamRule, as_events, stream_error
 from tests.support.llm_server.tokens import InputCache, TokenRule
 
 
@@ -95,6 +96,7 @@ class Chat:
     input_cache: InputCache | None = None
     reasoning_tokens: Callable[[Request], int] | None = None
     most_choices: int | None = None
+    streams: StreamRule | None = None
     counts: Counts = field(default_factory=Counts)
     bodies: deque[dict] = field(default_factory=lambda: deque(maxlen=200))
     """The last requests' bodies."""
@@ -134,6 +136,7 @@ class Chat:
         """The answer and the latency that it should have."""
         input_tokens = self.tokens.of_messages(request.body["messages"])
         refused = rule_error(request.body, self.unsupported, input_tokens, self.max_input_tokens)
+        refused = refused or stream_error(self.streams, request.body)
         if refused is not None:
             return self._note(refused), 0.0
         headers: dict[str, str] = {}
@@ -157,7 +160,7 @@ class Chat:
 
     def _paid(self, request: Request, scripted: Scripted, fault: str | None, input_tokens: int) -> Answer:
         completion = self._completion(request, scripted, fault, input_tokens)
-        body = msgspec.json.encode(completion)
+        body = as_events(completion, request.body) if self.streams else msgspec.json.encode(completion)
         delivery = DELIVERIES.get(fault or "", "whole")
         if fault == "cut_json":
             body = body[: len(body) // 2]
@@ -173,6 +176,7 @@ class Chat:
                 body,
                 delivery=delivery,
                 slow_s=self.faults.slow_s,
+                content_type="text/event-stream" if self.streams else "application/json",
                 on_sent=lambda: self._count(
                     self.counts.answers, request.key, usage, len(completion["choices"])
                 ),

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Collection
 
 import msgspec
@@ -15,6 +16,7 @@ from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.http import Answer, Connection, HttpRequest
 from tests.support.llm_server.rate_limits import RateLimitRule
 from tests.support.llm_server.scripts import script_of
+from tests.support.llm_server.streams import StreamRule
 from tests.support.llm_server.tokens import InputCache, TokenRule
 
 
@@ -25,6 +27,7 @@ class LLMServer:
     Scripted. ``unsupported``: parameters that are always refused; ``max_input_tokens``: longer prompts are.
     ``rate_limits``: how many requests and tokens it takes a minute. ``input_cache``: what it keeps of
     prompts; ``reasoning_tokens``: how many of a call it hides; ``most_choices``: it gives no more for ``n``.
+    ``streams``: whether it answers in streams. ``requests`` has the last requests as they came in.
     ``chat``'s fields may be changed while it runs (``server.chat.latency_s = 0``). ``connections`` counts
     those that were opened, ``open_connections`` those that still are.
     """
@@ -43,6 +46,7 @@ class LLMServer:
         input_cache: InputCache | None = None,
         reasoning_tokens: Callable[[Request], int] | None = None,
         most_choices: int | None = None,
+        streams: StreamRule | None = None,
     ):
         self.chat = Chat(
             script_of(script),
@@ -55,9 +59,11 @@ class LLMServer:
             input_cache,
             reasoning_tokens,
             most_choices,
+            streams,
         )
         self.batches = Batches(self.chat)
         self._api_key = api_key
+        self.requests: deque[HttpRequest] = deque(maxlen=200)
         self.connections = self.open_connections = 0
 
     def __enter__(self) -> "LLMServer":
@@ -112,6 +118,7 @@ class LLMServer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _handle(self, request: HttpRequest) -> Answer:
+        self.requests.append(request)
         path = request.path.partition("?")[0]
         if self._api_key and request.headers.get("authorization") != f"Bearer {self._api_key}":
             return error_answer(401, "Incorrect API key provided.", code="invalid_api_key")
