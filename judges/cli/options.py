@@ -281,12 +281,13 @@ def typed(options: RunOptions, **other: Any) -> list[str]:
 
 
 def user_errors() -> tuple[type[Exception], ...]:
-    """Mistakes of the user: printed as one line, without a traceback."""
+    """Return the exceptions that end a command with one line and no traceback."""
     from core.suite import SuiteError
     from dataset_script.sources.base import SourceError
+    from judges.engine.storage import StorageError
     from judges.run.folder import RunFolderError
 
-    return OptionsError, RunFolderError, SourceError, SuiteError
+    return OptionsError, RunFolderError, SourceError, StorageError, SuiteError
 
 
 def _shared_parameters(without: Sequence[str], defaults: Mapping[str, Any]) -> list[inspect.Parameter]:

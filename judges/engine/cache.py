@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from judges.endpoints.providers import address_of
 from judges.engine.answers import ANSWERS, AnswerStore
+from judges.engine.storage import storing, write_at
 from judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
 
 _BLOCK: Final = 65_536
@@ -86,10 +87,9 @@ class Segment:
         return cls(path, descriptor)
 
     def append(self, line: bytes) -> int:
-        """Write a line at the end, in one piece; returns where it begins."""
-        start, rest = self._end, memoryview(line)
-        while rest:
-            rest = rest[os.pwrite(self._descriptor, rest, self._end + len(line) - len(rest)) :]
+        """Write a line at the end, all of it or nothing, and return where it begins. Raises OSError."""
+        start = self._end
+        write_at(self._descriptor, line, start)
         self._end += len(line)
         return start
 
@@ -227,7 +227,9 @@ class KnownReply(NamedTuple):
 
 
 class CallCache:
-    """The replies in a folder, which is made when it is not there. Raises OSError where it cannot be.
+    """The replies in a folder, which is created if needed.
+
+    Every method raises StorageError when the folder cannot be written or read.
 
     In memory are places in files, not texts: about 300 bytes an answer. For one thread at a time. What is not
     in the folder is looked for among the answers of a cluster, at ``answers`` or in the folder's own.
@@ -243,7 +245,8 @@ class CallCache:
         has_answers = answers is not None or (folder / ANSWERS).is_dir()
         # None where no cluster ever ran: what reads its answers takes 12 MB of memory
         self._answers = AnswerStore(answers or str(folder / ANSWERS)) if has_answers else None
-        folder.mkdir(parents=True, exist_ok=True)
+        with storing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self._now = now
         self._claims = Claims(folder / "claims")
         self._places: dict[bytes, tuple[str, int, int]] = {}
@@ -273,7 +276,8 @@ class CallCache:
 
         With the call and the model it can be learned from (`replies_by_kind`).
         """
-        name, start, length = self._append(answer_line(key, reply, call, model))
+        with storing(self.folder):
+            name, start, length = self._append(answer_line(key, reply, call, model))
         self._places[bytes.fromhex(key)] = (name, start, length)
 
     def replies_by_kind(self) -> dict[str, list[KnownReply]]:
@@ -293,12 +297,14 @@ class CallCache:
     def note_attempt(self, key: str, kind: str, message: str) -> None:
         """Note that a call failed, and how. It is no answer: `get` does not give it."""
         attempt = {"attempt": key, "kind": kind, "message": message[:2_000], "at": time.time()}
-        self._append(_line_of(attempt))
+        with storing(self.folder):
+            self._append(_line_of(attempt))
 
     def sync(self) -> None:
         """Return when everything put so far is on the disk. May be called from another thread."""
         if (writing := self._writing) is not None:
-            writing.sync()
+            with storing(self.folder):
+                writing.sync()
 
     def claim(self, key: str) -> bool:
         """Take a call for this process: False while another process has it under way.
@@ -306,7 +312,8 @@ class CallCache:
         A caller that gets False waits, and then finds the answer with `get` after `refresh`, or takes the
         call when the other process has given it up or died.
         """
-        return self._claims.take(key)
+        with storing(self.folder):
+            return self._claims.take(key)
 
     def release(self, key: str) -> None:
         """Give a claimed call up, answered or not."""
@@ -315,6 +322,10 @@ class CallCache:
     def refresh(self) -> None:
         """Read what other processes have added since."""
         self._refreshed_at = self._now()
+        with storing(self.folder):
+            self._read_new_lines()
+
+    def _read_new_lines(self) -> None:
         with os.scandir(self.folder) as entries:
             grown = [
                 entry.name
@@ -327,11 +338,13 @@ class CallCache:
 
     def close(self) -> None:
         """Everything on the disk, and the segment free for another process."""
-        if self._writing is not None:
-            self._writing.sync()
-            self._writing.close()
-            self._writing = None
-        self._claims.close()
+        try:
+            self.sync()
+        finally:
+            if self._writing is not None:
+                self._writing.close()
+                self._writing = None
+            self._claims.close()
 
     def _index(self, name: str, file: BinaryIO) -> None:
         for start, line in complete_lines(file, self._read_up_to.get(name, 0)):

@@ -16,6 +16,7 @@ from judges.engine.budget import Budget
 from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit
 from judges.engine.errors import CallFailed, classify
+from judges.engine.storage import StorageError
 from judges.types import Call, Message, ModelSettings, Reply, Usage
 
 
@@ -169,8 +170,13 @@ class RoleCaller:
                 replace(each, key=of, used_shorter=used_shorter, rate_limits=None, others=())
                 for of, each in zip(keys, shared_choices(reply, self._cost_of, spent_usd), strict=False)
             ]
+            try:
+                for each in replies:
+                    self.cache.put(each.key, each, call, self.model)
+            except StorageError:
+                self.budget.presumed_usd += sum(each.cost_usd or 0.0 for each in replies)
+                raise
             for each in replies:
-                self.cache.put(each.key, each, call, self.model)
                 self.on_event("answered", purpose=call.purpose, role=call.role, reply=each)
             return replies
 

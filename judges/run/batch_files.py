@@ -11,6 +11,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from judges.engine.cache import CallCache
 from judges.engine.errors import CallFailed, classify_status, read_json
 from judges.engine.prices import PriceTable
 from judges.engine.retry import shared_choices
+from judges.engine.storage import storing
 from judges.run.folder import RunFolderError
 from judges.run.progress import Progress
 from judges.types import ModelSettings, Reply
@@ -120,7 +122,8 @@ class BatchLog:
             "too_long": self.too_long,
             "batches": [asdict(entry) for entry in self.entries],
         }
-        atomic_write(self._path, json.dumps(stored, indent=1).encode("ascii") + b"\n")
+        with storing(self._path):
+            atomic_write(self._path, json.dumps(stored, indent=1).encode("ascii") + b"\n")
 
     def _read(self) -> None:
         try:
@@ -191,7 +194,8 @@ class BatchFiles:
 
     def __exit__(self, *_: object) -> None:
         for part in self.parts:
-            part.file.close()
+            with suppress(OSError):  # what is left in its buffer is not needed any more
+                part.file.close()
             self.path(part.entry).unlink(missing_ok=True)
 
     def path(self, entry: BatchEntry) -> Path:
@@ -216,7 +220,8 @@ class BatchFiles:
         part = self._filling.get(role)
         if part is None or len(part.entry.keys) >= self.most_lines or part.size + len(line) > self.most_bytes:
             part = self._filling[role] = self._new_part(role)
-        part.file.write(line)
+        with storing(self.folder):
+            part.file.write(line)
         part.size += len(line)
         entry = part.entry
         entry.keys.append(key)
@@ -233,14 +238,16 @@ class BatchFiles:
 
     def finished(self) -> list[BatchEntry]:
         """The batches to submit, their files complete."""
-        for part in self.parts:
-            part.file.flush()
+        with storing(self.folder):
+            for part in self.parts:
+                part.file.flush()
         return [part.entry for part in self.parts]
 
     def _new_part(self, role: str) -> _Part:
         mark = secrets.token_hex(16)
         entry = BatchEntry(mark, role, f"batch-input-{mark}.jsonl", [])
-        part = _Part(entry, (self.folder / entry.input_file).open("wb"))
+        with storing(self.folder):
+            part = _Part(entry, (self.folder / entry.input_file).open("wb"))
         self.parts.append(part)
         return part
 

@@ -32,6 +32,7 @@ from core.vocabulary import PREDICTION_COLUMNS
 from judges.endpoints.providers import address_of
 from judges.engine.cache import complete_lines, truncate_partial_line
 from judges.engine.prompt_store import Prompt, PromptReader, PromptWriter, prompt_of
+from judges.engine.storage import StorageError, storing, write_at
 from judges.run.progress import LeadingErrors, Progress, was_generated
 from judges.run.scheduler import Exchange, Judgment
 from judges.types import Answer, Image, Message, ModelSettings, Reply
@@ -181,7 +182,8 @@ class RunFolder:
             raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); name a folder") from error
         try:
             self._take(configuration, older)
-            self._judgments = os.open(folder / JUDGMENTS, os.O_RDWR | os.O_CREAT, 0o666)
+            with storing(folder):
+                self._judgments = os.open(folder / JUDGMENTS, os.O_RDWR | os.O_CREAT, 0o666)
         except BaseException:
             os.close(self._lock)
             raise
@@ -196,18 +198,21 @@ class RunFolder:
                     self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[Record], prompts: Iterable[Prompt] = ()) -> None:
-        """Add judged trajectories; when this returns they are on the disk. A later line of an id counts.
+        """Add judged trajectories; when this returns they are on the disk. The last line of an id counts.
 
         ``prompts``: what was sent in their calls, one after the other; each call gets the name of its own.
+        Raises StorageError.
         """
+        with storing(self.folder):
+            self._append(records, prompts)
+
+    def _append(self, records: Iterable[Record], prompts: Iterable[Prompt]) -> None:
         names = iter(self._prompts.add(prompts))
         for record in records:
             for call, name in zip(record["calls"], names, strict=False):
                 call["prompt"] = name
             line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-            rest = memoryview(line)
-            while rest:
-                rest = rest[os.pwrite(self._judgments, rest, self._end + len(line) - len(rest)) :]
+            write_at(self._judgments, line, self._end)
             self._note(record, self._end, len(line))
             self._end += len(line)
         os.fsync(self._judgments)
@@ -219,16 +224,21 @@ class RunFolder:
                 yield json.loads(self._line(trajectory_id))
 
     def update_run(self, facts: Mapping[str, Any]) -> None:
-        """Put facts into run.json, over those of the same name; it is replaced whole."""
+        """Put facts into run.json, over those of the same name, and replace the file. Raises StorageError."""
         self.run = {**self.run, **facts}
-        atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
+        with storing(self.folder):
+            atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
 
     def finalize(self, ids: Sequence[str]) -> None:
-        """Rewrite judgments and predictions in the order of ``ids``, without lines that were replaced."""
+        """Rewrite judgments and predictions in the order of ``ids``, without lines that were replaced.
+
+        Raises StorageError; then the files are as they were.
+        """
         order = [each for each in ids if each in self._places]
-        with atomic_writer(self.folder / JUDGMENTS) as file:
-            file.writelines(map(self._line, order))
-        write_predictions(self.folder / PREDICTIONS, map(prediction_row, self.records(order)))
+        with storing(self.folder):
+            with atomic_writer(self.folder / JUDGMENTS) as file:
+                file.writelines(map(self._line, order))
+            write_predictions(self.folder / PREDICTIONS, map(prediction_row, self.records(order)))
 
     def close(self) -> None:
         """Leave the folder to other processes."""
@@ -374,15 +384,24 @@ _Result = tuple[Record, list[Prompt]]
 
 
 class ResultWriter:
-    """Writes results into the run's folder, in a thread, as they come; ``async with`` it.
+    """A writer of results into the run's folder, in a thread, as they come; for ``async with``.
 
-    ``sync`` flushes the cache to disk. While every trajectory has ended in an error, nothing is written: with
-    a wrong key or model name all do, and they are judged again once that is fixed (see `discard_errors`). The
-    dollars spent are written into run.json every second, so that the budget survives a kill.
+    ``sync`` flushes the cache to disk; ``on_failure`` is called at once when a write fails. While every
+    trajectory has ended in an error, nothing is written: with a wrong key or model name all do, and they are
+    judged again once that is fixed (see `discard_errors`). The dollars spent are written into run.json every
+    second, so that the budget survives a kill.
     """
 
-    def __init__(self, folder: RunFolder, judge: str, sync: Callable[[], None], progress: Progress):
+    def __init__(
+        self,
+        folder: RunFolder,
+        judge: str,
+        sync: Callable[[], None],
+        progress: Progress,
+        on_failure: Callable[[StorageError], None] = lambda problem: None,
+    ):
         self._folder, self._judge, self._sync, self._progress = folder, judge, sync, progress
+        self._on_failure = on_failure
         self._waiting: asyncio.Queue[_Result | None] = asyncio.Queue()
         self._first_errors: LeadingErrors[_Result] = LeadingErrors()
         self._noted_usd: float | None = 0.0
@@ -424,7 +443,11 @@ class ResultWriter:
             waiting = await self._next()
             is_open = None not in waiting
             results = [result for result in waiting if result is not None]
-            await asyncio.to_thread(self._put, results)
+            try:
+                await asyncio.to_thread(self._put, results)
+            except StorageError as problem:
+                self._on_failure(problem)
+                raise
             for record, _ in results:
                 self._progress.judged(record["state"])
             self.written += len(results)

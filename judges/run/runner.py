@@ -134,7 +134,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
         if job.models and writer.all_failed and stopping.ended is None:
             stopping.stop("failing", "")
 
-    async with ResultWriter(folder, job.name, executor.sync, progress) as writer:
+    async with ResultWriter(folder, job.name, executor.sync, progress, executor.stop_waiting) as writer:
         if not job.models:
             writer.write_errors()
         with stopping.on_signals(), suppress(StopRunError):
