@@ -29,6 +29,7 @@ from core.files import install_command
 from judges.endpoints.providers import IN_CLUSTER, needs_server
 from judges.engine.answers import ANSWERS, JOURNAL, Place, remove_stale_journals
 from judges.engine.engine import open_endpoints
+from judges.engine.storage import StorageError, storing
 from judges.ray.leases import Leases, Report, Totals
 from judges.ray.shuffle import (
     CHUNKS_AT_ONCE,
@@ -141,7 +142,8 @@ def run_on_ray(
                             options, facts, work, planner, size, -(-number // size), progress, folder, home,
                             endpoints, processor, workers,
                         )  # fmt: skip
-                        ended = run.run() if number else RunEnd("finished")
+                        with storing(work.url):
+                            ended = run.run() if number else RunEnd("finished")
                 except KeyboardInterrupt:
                     pass
                 finally:
@@ -276,15 +278,19 @@ class _Run:
                 self._add(failures, f"{self.work.url}/{self.work.session_folder}")
                 place.remove(failures)
                 remove_stale_journals(place, self.work.session)
-                if self.totals.stop is not None and self.totals.stop[0] == "failing":
-                    return RunEnd(*self.totals.stop)
+                how, message = self.totals.stop or (None, "")
+                if how == "storage":
+                    raise StorageError(message)
+                if how == "failing":
+                    return RunEnd("failing", message)
             self._replies(waiting)
             self.passes += 1
             waiting = self._pass(waiting)
             if self.totals.stop is not None:
                 break
         results = (lines(self.work, self.passes, self.shards) for lines in (judged_lines, prompt_lines))
-        judged = merge_results(self.folder.folder, *results, self.progress)
+        with storing(self.folder.folder):
+            judged = merge_results(self.folder.folder, *results, self.progress)
         ended = self._ended(judged)
         place.remove(self.work.folder if ended.how == "finished" else self.work.session_folder)
         return ended
@@ -407,7 +413,11 @@ class _Run:
 
         def watch() -> None:
             while not ended.wait(POLL_S):
-                note()
+                try:
+                    note()
+                except StorageError as problem:  # raised again at the end of the block
+                    ray.get(self.leases.stop.remote("storage", str(problem)))
+                    return
 
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()

@@ -29,6 +29,7 @@ from judges.engine.concurrency import RateLimitTimeout
 from judges.engine.engine import CallExecutor
 from judges.engine.errors import classify_status
 from judges.engine.prompt_store import PromptWriter
+from judges.engine.storage import StorageError, storing
 from judges.ray.leases import Grant, Lease, LeasedBudget, LeasedLimit, Report
 from judges.ray.shuffle import Row, Work, calls_table
 from judges.run.config import build_judge
@@ -286,11 +287,16 @@ class AnswerWorker:
             if lease.stop is not None:
                 return False
             reply = await executor.ask(call)
+            if reply.state != "ok":
+                self._journals.fail(key, reply)
         except (BudgetReached, RateLimitTimeout) as reached:
             if getattr(reached, "is_final", True):
                 lease.did.stop = lease.did.stop or (END_OF[type(reached)], str(reached))
             elif isinstance(reached, BudgetReached):
                 lease.did.left_out = str(reached)
+            return False
+        except StorageError as problem:
+            lease.did.stop = lease.did.stop or ("storage", str(problem))
             return False
         except StopRunError:
             return False
@@ -298,8 +304,6 @@ class AnswerWorker:
             lease.wants(-1)
         if not reply.is_from_cache:
             lease.did.count(reply)
-        if reply.state != "ok":
-            self._journals.fail(key, reply)
         return True
 
 
@@ -340,11 +344,13 @@ class _ChunkJournals:
     def put(
         self, key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
     ) -> None:
-        self._answers[self._chunks[key]].append(answer_line(key, reply, call, model))
+        with storing(self._place.url):
+            self._answers[self._chunks[key]].append(answer_line(key, reply, call, model))
         self._known[key] = reply
 
     def fail(self, key: str, reply: Reply) -> None:
-        self._failures[self._chunks[key]].append(answer_line(key, reply))
+        with storing(self._place.url):
+            self._failures[self._chunks[key]].append(answer_line(key, reply))
 
     def note_attempt(self, key: str, kind: str, message: str) -> None: ...
 

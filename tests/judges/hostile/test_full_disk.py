@@ -149,3 +149,17 @@ def test_a_line_that_could_not_be_written_whole_leaves_nothing_behind(tmp_path):
     assert segment.read_bytes() == before
     cache.put("cc" * 32, Reply("third"))
     assert [CallCache(tmp_path).get(each * 32) is not None for each in ("aa", "bb", "cc")] == [1, 0, 1]
+
+
+@pytest.mark.slow
+def test_on_a_cluster_a_full_disk_stops_all_workers(small_disk, tmp_path):
+    pytest.importorskip("ray")
+    disk, grow = small_disk
+    with LLMServer(answer) as server:
+        given = (server, tmp_path / "run", disk / "cache", "--engine", "ray", "--ray-workers", 2)
+        assert_stopped_in_one_line(run(*given), "No space left on device")
+        assert 0 < server.counts.calls < TRAJECTORIES
+        assert grow()
+        assert run(*given).exit_code == 0
+        assert states(tmp_path / "run") == {"ok": TRAJECTORIES}
+        assert server.counts.calls <= TRAJECTORIES + IN_FLIGHT
