@@ -12,7 +12,7 @@ import importlib.util
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -222,22 +222,44 @@ def default_provider(model: str) -> str | None:
     return _PROVIDERS.get(model)
 
 
-def full_name(judge: AnyJudge, models: Mapping[str, ModelSettings]) -> str:
+_DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)")
+
+
+def is_same_model(asked: str, served: str) -> bool:
+    """Return whether a reply's model is the one that was asked.
+
+    Owners (``anthropic/``), case and dots do not count, and the name of a family may be answered by a dated
+    version of it.
+    """
+    asked, served = (name.rpartition("/")[2].casefold().replace(".", "-") for name in (asked, served))
+    return served == asked or (served.startswith(asked) and _DATE.fullmatch(served, len(asked)) is not None)
+
+
+def full_name(
+    judge: AnyJudge,
+    models: Mapping[str, ModelSettings],
+    served: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> str:
     """What a judge is called when these models are asked: in a run, its lines, and its export.
 
     A judge of the paper, and WebJudge, has its name with its own models in the official wording alone. Else
     the name says what runs, such as ``simplified-axtree · my-model · own wording``. Samples, a cascade and
     the like are added as they are to the judge's own name; a judge of your own, and one without a model,
-    keeps the name it has.
+    keeps the name it has. ``served`` are the models that answered, by role: if they are not those that were
+    asked, the name says so and is not the paper's.
     """
     if hasattr(judge, "cheap"):  # a cascade: the roles of its judges begin with these words
         parts = (("cheap.", judge.cheap), ("strong.", judge.strong))
         return " then ".join(
-            full_name(part, {role[len(side) :]: models[role] for role in models if role.startswith(side)})
+            full_name(
+                part,
+                {role[len(side) :]: models[role] for role in models if role.startswith(side)},
+                {role[len(side) :]: served[role] for role in served if role.startswith(side)},
+            )
             for side, part in parts
         )
     if hasattr(judge, "judge"):  # samples, a threshold, a probe
-        return judge.name.replace(judge.judge.name, full_name(judge.judge, models), 1)
+        return judge.name.replace(judge.judge.name, full_name(judge.judge, models, served), 1)
     listed = next((each for each in entries() if each.judge.name == judge.name), None)
     if not models or listed is None:
         return judge.name
@@ -249,9 +271,18 @@ def full_name(judge: AnyJudge, models: Mapping[str, ModelSettings]) -> str:
     is_published = any(each.startswith(_PUBLISHED) or each in _TABLE_2 for each in listed.aliases)
     is_structured = getattr(judge, "is_structured", False)
     if is_published and is_official and not is_structured and asked == dict(listed.judge.models):
-        return judge.name
+        if not (others := _other_models(asked, served)):
+            return judge.name
+        names += f" (answered by {' and '.join(others)})"
     form = ", structured output" if is_structured else ""
     return f"{_method(judge)} · {names} · {'official' if is_official else 'own'} wording{form}"
+
+
+def _other_models(asked: Mapping[str, str], served: Mapping[str, Iterable[str]]) -> list[str]:
+    """The models that answered although another one was asked, sorted."""
+    return sorted(
+        {name for role in asked for name in served.get(role, ()) if not is_same_model(asked[role], name)}
+    )
 
 
 def _method(judge: AnyJudge) -> str:

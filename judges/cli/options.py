@@ -102,6 +102,10 @@ class RunOptions:
         ),
     ] = None
 
+    allow_dropped_params: Annotated[
+        bool, _option("--allow-dropped-params", help="Run without parameters that the provider never takes.")
+    ] = False
+
     samples: Annotated[int, _option("--samples", help="Answers for a trajectory.", min=1)] = 1
     vote: Annotated[
         Literal["all", "majority", "any"], _option("--vote", help="Which samples must say yes.")
@@ -189,6 +193,13 @@ class RunOptions:
     ids: Annotated[Path | None, _option("--ids", help="Only these trajectory ids, one a line.")] = None
     cache: Annotated[
         Path | None, _option("--cache", help="Where replies are kept; ARB_CACHE_DIR/calls if left out.")
+    ] = None
+    refresh: Annotated[
+        bool, _option("--refresh", help="Ask again, and pay again, although replies are in the cache.")
+    ] = False
+    cache_days: Annotated[
+        float | None,
+        _option("--cache-days", help="Ask again if a cached reply is older than so many days.", min=0.0),
     ] = None
     answers: Annotated[
         str | None,

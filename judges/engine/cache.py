@@ -233,6 +233,9 @@ class CallCache:
 
     In memory are places in files, not texts: about 300 bytes an answer. For one thread at a time. What is not
     in the folder is looked for among the answers of a cluster, at ``answers`` or in the folder's own.
+
+    With ``fresh_since`` (seconds since 1970) replies that were stored before, or at an unknown time, are
+    ignored.
     """
 
     def __init__(
@@ -240,8 +243,9 @@ class CallCache:
         folder: Path,
         now: Callable[[], float] = time.monotonic,
         answers: str | None = None,
+        fresh_since: float | None = None,
     ):
-        self.folder = folder
+        self.folder, self._fresh_since = folder, fresh_since
         has_answers = answers is not None or (folder / ANSWERS).is_dir()
         # None where no cluster ever ran: what reads its answers takes 12 MB of memory
         self._answers = AnswerStore(answers or str(folder / ANSWERS)) if has_answers else None
@@ -267,7 +271,7 @@ class CallCache:
         if place is not None:
             return self._read(key, *place)
         line = self._answers.line(bytes.fromhex(key)) if self._answers is not None else None
-        return None if line is None else reply_in(line, key)
+        return None if line is None else reply_in(line, key, self._fresh_since)
 
     def put(
         self, key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
@@ -349,16 +353,24 @@ class CallCache:
     def _index(self, name: str, file: BinaryIO) -> None:
         for start, line in complete_lines(file, self._read_up_to.get(name, 0)):
             self._read_up_to[name] = start + len(line)
-            if (key := key_in(line)) is not None:
+            if (key := key_in(line)) is not None and not self._has_newer(key, name, line):
                 self._places[key] = (name, start, len(line))
 
+    def _has_newer(self, key: bytes, name: str, line: bytes) -> bool:
+        """Whether another segment has a newer reply; in one segment the last line is the newest."""
+        if (known := self._places.get(key)) is None or known[0] == name:
+            return False
+        with (self.folder / known[0]).open("rb") as file:
+            file.seek(known[1])
+            return _stored_at(file.read(known[2])) > _stored_at(line)
+
     def _read(self, key: str, name: str, start: int, length: int) -> Reply | None:
-        """The reply at a place; a damaged line (a failing disk) gives none, and the call is made again."""
+        """Return the reply at a place; None for a damaged or too old line, whose call is made again."""
         try:
             with (self.folder / name).open("rb") as file:
                 file.seek(start)
                 line = file.read(length)
-            if (reply := reply_in(line, key)) is not None:
+            if (reply := reply_in(line, key, self._fresh_since)) is not None:
                 return reply
         except OSError:
             pass
@@ -384,6 +396,7 @@ def answer_line(
         texts = [len(part) for part in parts if isinstance(part, str)]
         record["kind"] = call_kind(model, call)
         record["asked"] = [call.purpose, sum(texts), len(parts) - len(texts)]
+    record["at"] = round(time.time(), 3)
     record["reply"] = _record_of(reply if reply.key == key else replace(reply, key=key))
     return _line_of(record)
 
@@ -398,13 +411,23 @@ def key_in(line: bytes) -> bytes | None:
         return None
 
 
-def reply_in(line: bytes, key: str) -> Reply | None:
-    """The reply in an answer's line; None for a damaged line, or that of another key."""
+def reply_in(line: bytes, key: str, fresh_since: float | None = None) -> Reply | None:
+    """Return the reply in an answer's line; None for a damaged line, that of another key, or one too old."""
     try:
         record = json.loads(line)
+        if fresh_since is not None and record.get("at", 0.0) < fresh_since:
+            return None
         return _reply_of(record["reply"]) if record["answer"] == key else None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _stored_at(line: bytes) -> float:
+    """When a reply was stored, in seconds since 1970; 0 for a line that does not say so."""
+    try:
+        return float(json.loads(line).get("at", 0.0))
+    except (ValueError, TypeError, AttributeError):
+        return 0.0
 
 
 def _line_of(record: dict[str, Any]) -> bytes:
@@ -428,6 +451,7 @@ def _record_of(reply: Reply) -> dict[str, Any]:
 
 def _reply_of(record: dict[str, Any]) -> Reply:
     values = {name: value for name, value in record.items() if name in _DEFAULTS}
+    values["dropped"] = tuple(values.get("dropped", ()))
     if values.get("logprobs") is not None:
         values["logprobs"] = tuple(
             TokenProbability(token, logprob, tuple((str(rival), p) for rival, p in rivals))

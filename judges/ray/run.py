@@ -66,7 +66,7 @@ from judges.ray.workers import (
     write_engine_replies,
 )
 from judges.run.config import build_judge, build_models, cache_folder
-from judges.run.folder import RunFolder
+from judges.run.folder import OtherConfigurationError, RunFolder
 from judges.run.progress import Progress, RunEnd, Spend
 from judges.run.runner import Outcome, RunFacts, run_session
 from judges.types import ModelSettings, OptionsError
@@ -113,7 +113,8 @@ def run_on_ray(
     ``endpoints`` opens what answers, in each worker; ``processor`` makes what does on GPUs. Raises what
     `run_judge` does.
     """
-    models = build_models(options, build_judge(options))  # what was mistyped is found before a cluster starts
+    judge = build_judge(options)
+    models = build_models(options, judge)  # a mistyped option is found before a cluster starts
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -128,14 +129,16 @@ def run_on_ray(
             raise error.cause from None
         with RunFolder(out, facts.configuration, facts.older, is_indexed=False) as folder:
             number, plan = ray.get(planner.todo.remote(out.resolve(), tuple(retry)))
+            if ray.get(planner.has_other_prompts.remote(out.resolve())):
+                raise OtherConfigurationError(out, facts.configuration, facts.configuration)
             size = max(SMALLEST_SHARD, min(SHARD_SIZE, -(-number // SHARDS)))
-            spend = Spend(folder.run.get("spent_usd", 0.0))
+            spend = Spend.of_run(folder.run)
             ended = RunEnd("interrupted", "stopped; replies received are kept, and the same command goes on")
             work = Work(_place_of(facts), plan, os.urandom(8).hex())
             with run_session(folder, facts, spend) as session:
                 try:
                     with (
-                        Progress(facts.there, facts.there - number, spend) as progress,
+                        Progress(facts.there, facts.there - number, spend, models=models) as progress,
                         stopped_like_ctrl_c(),
                     ):
                         run = _Run(
@@ -148,8 +151,10 @@ def run_on_ray(
                     pass
                 finally:
                     session["ended"] = ended.how
-            judged, problem = sum_up(folder)
-            return facts.outcome(ended, judged, folder.run["totals"], problem)
+            judged, name, problem = sum_up(folder, judge, models)
+            sums = folder.run["totals"]
+            progress.warnings.note_sums(sums["dropped_params"], sums["served_models"])
+            return facts.outcome(ended, judged, sums, problem, name, spend)
 
 
 @contextmanager
@@ -409,7 +414,7 @@ class _Run:
             spend.presumed = lambda: now.presumed_usd
             spend.calls, spend.usd = now.calls, now.paid_usd
             self.progress.retried = now.retried
-            self.folder.update_run({"spent_usd": spend.total_usd})
+            self.folder.update_run(spend.facts)
 
         def watch() -> None:
             while not ended.wait(POLL_S):

@@ -74,8 +74,8 @@ class BatchEntry:
     """A batch. ``mark`` is what it is found by at the endpoint; ``id`` is None until that gave it one.
 
     ``keys`` are the keys of its calls, ``shorter`` those of them that were sent shorter, ``samples`` by key
-    the keys of further samples that are asked for with it (``n``); ``most_usd`` is more than it can cost,
-    None where no price is known.
+    the keys of further samples that are asked for with it (``n``); ``dropped`` are parameters that its
+    requests were sent without; ``most_usd`` is more than it can cost, None if no price is known.
     """
 
     mark: str
@@ -84,6 +84,7 @@ class BatchEntry:
     keys: list[str]
     shorter: list[str] = field(default_factory=list)
     samples: dict[str, list[str]] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
     most_usd: float | None = None
     id: str | None = None
     status: Status = "handing in"
@@ -210,9 +211,10 @@ class BatchFiles:
         *,
         is_shorter: bool,
         samples: Sequence[str] = (),
+        dropped: Sequence[str] = (),
     ) -> None:
         """Add a call, once. ``most_usd``: more than it can cost. ``samples``: the keys of those it asks for
-        beside its own.
+        next to its own. ``dropped``: the parameters that are left out, the same for all calls of a role.
         """
         if key in self.keys:
             return
@@ -226,6 +228,7 @@ class BatchFiles:
         entry = part.entry
         entry.keys.append(key)
         entry.shorter += [key] if is_shorter else []
+        entry.dropped = list(dropped)
         if samples:
             entry.samples[key] = list(samples)
         if most_usd is not None:
@@ -368,7 +371,8 @@ class BatchCollector:
             reply, partial(self.prices.cost, model, is_batch=True), self._spent_usd.get(key, 0.0)
         )
         for of, choice in zip((key, *samples), choices, strict=False):
-            kept = replace(choice, key=of, used_shorter=key in entry.shorter, others=())
+            is_shorter, dropped = key in entry.shorter, tuple(entry.dropped)
+            kept = replace(choice, key=of, used_shorter=is_shorter, dropped=dropped, others=())
             self.cache.put(of, kept)
             self.progress.spend.count(kept)
 

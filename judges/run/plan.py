@@ -24,9 +24,16 @@ from judges.engine.concurrency import RateLimitTimeout
 from judges.engine.retry import may_have_choices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
 from judges.registry import full_name
-from judges.run.config import build_judge, build_models, select
+from judges.run.config import build_judge, build_models, refuse_dropped_params, select
 from judges.run.progress import Spend
-from judges.run.runner import EngineSettings, Job, engine_settings, open_executor, open_views
+from judges.run.runner import (
+    EngineSettings,
+    Job,
+    engine_settings,
+    open_cache,
+    open_executor,
+    open_views,
+)
 from judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
 from judges.run.typical_replies import (
     REASONING_TOKENS,
@@ -317,6 +324,11 @@ def plan_run(
     selection = select(options)
     judge = build_judge(options)
     models = build_models(options, judge)
+    refuse_dropped_params(options, models)
+    if pilot and options.refresh:
+        raise OptionsError(
+            "--pilot and --refresh: the run would pay for the pilot again; leave one of them out"
+        )
     if not models:
         return Plan(len(selection.ids), (), Range(0.0, 0.0, 0.0))
     settings = engine_settings(options, models)
@@ -328,7 +340,7 @@ def plan_run(
     job = Job(judge, models, views, spread_evenly(ids, pilot or 0), settings, full_name(judge, models))
     made = run_pilot(job) if pilot else None
     is_there = settings.cache is not None and settings.cache.is_dir()
-    stored = CallCache(settings.cache, answers=settings.answers) if is_there else None
+    stored = open_cache(settings, settings.cache) if is_there else None
     with closing(stored) if stored else nullcontext() as cache:
         return replace(make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules), pilot=made)
 
