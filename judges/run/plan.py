@@ -188,6 +188,8 @@ class _Run:
             role: tokens_per_word(rules.counters.of(model).count) for role, model in models.items()
         }
         self._seen: set[str] = set()
+        self._numbers: dict[str, int] = {}  # by key, the place of a call among those of its kind
+        self._of_kind: Counter[str] = Counter()
         self._asked: list[_Asked] = []
         self.totals: dict[str, dict[str, float]] = {role: dict(NO_CALLS) for role in models}
         self._seconds_of_calls = self._longest_call = 0.0
@@ -206,7 +208,11 @@ class _Run:
             return cached
         kind = call_kind(model, call)
         learned = self._known.learned.get(kind)
-        reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role], learned)
+        if is_new:
+            self._numbers[key] = self._of_kind[kind]
+            self._of_kind[kind] += 1
+        number = self._numbers[key]
+        reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role], learned, number)
         if is_new:
             hidden = REASONING_TOKENS[self._scenario] if learned is None and is_reasoning(model.model) else 0
             if learned is not None:
