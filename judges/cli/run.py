@@ -211,7 +211,7 @@ def _bill(outcome: Outcome) -> Iterator[str]:
         cost, calls = sums["cost_usd"], sums["calls"] / judged
         tokens = (_count(sums[name], judged) for name in ("input_tokens", "output_tokens"))
         yield (
-            f"per judgment: {_dollars(None if cost is None else cost / judged)}, {calls:.3g} replies, "
+            f"per judgment: {_dollars(None if cost is None else cost / judged)}, {calls:.3g} {'reply' if calls == 1 else 'replies'}, "
             f"{' tokens in, '.join(tokens)} out, whether paid here or found in the cache"
         )
 

@@ -23,7 +23,7 @@ TO_THE_CENT = 0.005
 PAID = re.compile(
     r"^paid: \$([\d.]+) for ([\d,]+) calls(?:, of which \$([\d.]+) for ([\d,]+) in this session)?$", re.M
 )
-PER_JUDGMENT = re.compile(r"^per judgment: \$([\d.]+), ([\d.]+) replies", re.M)
+PER_JUDGMENT = re.compile(r"^per judgment: \$([\d.]+), ([\d.]+) repl(?:y|ies)", re.M)
 
 
 def run(server, folder, judge, *arguments):
