@@ -210,8 +210,9 @@ def _bill(outcome: Outcome) -> Iterator[str]:
     if judged := sum(sums["states"].values()):
         cost, calls = sums["cost_usd"], sums["calls"] / judged
         tokens = (_count(sums[name], judged) for name in ("input_tokens", "output_tokens"))
+        replies = "1 reply" if calls == 1 else f"{calls:.3g} replies"
         yield (
-            f"per judgment: {_dollars(None if cost is None else cost / judged)}, {calls:.3g} {'reply' if calls == 1 else 'replies'}, "
+            f"per judgment: {_dollars(None if cost is None else cost / judged)}, {replies}, "
             f"{' tokens in, '.join(tokens)} out, whether paid here or found in the cache"
         )
 

@@ -1,12 +1,15 @@
 """Records say what was sent and what answered: parameters, served models, prompts. Replies asked again."""
 
 import json
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from judges.__main__ import app
+from judges.cli.options import RunOptions
 from judges.endpoints.providers import dropped_params
 from judges.engine.cache import CallCache
 from judges.registry import find_judge, full_name, is_same_model
@@ -284,21 +287,50 @@ class Mine:
 """
 
 
-@pytest.mark.parametrize("changed", ["QUESTION", "LAST"])
-def test_a_judge_in_several_files_starts_a_new_run_when_its_wording_changes(changed, tmp_path, monkeypatch):
-    import sys
+WORDING = {"QUESTION": "Is it done?\\n", "LAST": "Say Successful.\\n"}
 
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Writes a judge's wording into a file next to the judge's own, as another version of it."""
+    module = f"wording_of_{tmp_path.name}"
     monkeypatch.syspath_prepend(tmp_path)
-    module = f"wording_of_{changed.lower()}"
-    wording = {"QUESTION": "Is it done?\\n", "LAST": "Say Successful.\\n"}
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "mine.py").write_text(JUDGE.replace("WORDING", module))
 
-    def write(words):
+    def written(words):
         source = "".join(f'{name} = "{text}"\n' for name, text in words.items())
         (tmp_path / f"{module}.py").write_text(source)
         sys.modules.pop(module, None)
 
-    (tmp_path / "mine.py").write_text(JUDGE.replace("WORDING", module))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    return written
+
+
+def test_a_cluster_sees_that_the_wording_has_changed(write, tmp_path):
+    from judges.ray.workers import Planner
+
+    write(WORDING)
+    with LLMServer(lambda request: "Successful") as server:
+        judge = f"{tmp_path / 'mine.py'}:Mine"
+        run(server, tmp_path, judge=judge)
+        options = RunOptions(
+            judge=judge, split="dev", suite="sample", model="m", base_url=server.base_url, limit=LIMIT
+        )
+
+        def has_other_prompts() -> bool:
+            planner = Planner(options, str(Path.cwd()))
+            planner.facts()
+            assert planner.todo(tmp_path / "run", ())[0] == 0
+            return planner.has_other_prompts(tmp_path / "run")
+
+        assert not has_other_prompts()
+        write(WORDING | {"LAST": "Really?\\n"})
+        assert has_other_prompts()
+
+
+@pytest.mark.parametrize("changed", ["QUESTION", "LAST"])
+def test_a_judge_in_several_files_starts_a_new_run_when_its_wording_changes(changed, write, tmp_path):
+    wording = WORDING
     with LLMServer(lambda request: "Successful") as server:
         given = {"judge": f"{tmp_path / 'mine.py'}:Mine"}
         write(wording)
