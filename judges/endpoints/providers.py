@@ -120,7 +120,7 @@ def address_of(model: ModelSettings) -> str | None:
     return None if address is None else normalize_address(address)
 
 
-def dropped_params(model: ModelSettings, unsupported: Collection[str] = ()) -> tuple[str, ...]:
+def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> tuple[str, ...]:
     """Return the parameters that a run asks for and a request to the model is sent without, sorted.
 
     ``unsupported`` are those that the endpoint refused; those that the provider never takes are added.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Final, Protocol
 
-from judges.endpoints.providers import dropped_params
+from judges.endpoints.providers import omitted_params
 from judges.engine.budget import Budget
 from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit
@@ -125,7 +125,7 @@ class RoleCaller:
 
     def __post_init__(self) -> None:
         self._pool = (self.model.provider, self.model.base_url, self.model.model)
-        self._never_taken = frozenset(dropped_params(self.model))
+        self._never_taken = frozenset(omitted_params(self.model))
 
     @property
     def takes_choices(self) -> bool:
@@ -168,7 +168,7 @@ class RoleCaller:
                 continue
             if wanted > 1 and not reply.others:  # it was not refused, but left unread
                 self._leave_out("n")
-            dropped = dropped_params(self.model, unsupported_params)
+            dropped = omitted_params(self.model, unsupported_params)
             replies = [
                 replace(each, key=of, used_shorter=used_shorter, dropped=dropped, rate_limits=None, others=())
                 for of, each in zip(keys, shared_choices(reply, self._cost_of, spent_usd), strict=False)

@@ -15,7 +15,7 @@ from typing import Final
 
 from judges.endpoints.batch_client import BatchClient
 from judges.endpoints.openai_compatible import request_body
-from judges.endpoints.providers import Access, dropped_params, resolve_access
+from judges.endpoints.providers import Access, omitted_params, resolve_access
 from judges.engine.budget import build_budget, limit_message, max_output
 from judges.engine.cache import call_key
 from judges.engine.errors import CallFailed
@@ -198,7 +198,7 @@ class _Rounds:
             output_limit=self.access[role].output_limit,
         )
         line = batch_line(keys[0], body)
-        dropped = dropped_params(model, unsupported_params)
+        dropped = omitted_params(model, unsupported_params)
         files.add(role, keys[0], line, most_usd, is_shorter=is_shorter, samples=keys[1:], dropped=dropped)
 
     async def _submit(self, files: BatchFiles) -> None:

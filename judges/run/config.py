@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.cli import read_settings
 from core.files import PROJECT
-from judges.endpoints.providers import PROVIDERS, address_of, dropped_params, with_address
+from judges.endpoints.providers import PROVIDERS, address_of, omitted_params, with_address
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.registry import default_provider, digest_of_files, find_judge, released_folder, response_formats
 from judges.run.folder import diff_configurations
@@ -328,7 +328,7 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
     return models
 
 
-def refuse_dropped_params(options: RunOptions, models: Mapping[str, ModelSettings]) -> None:
+def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSettings]) -> None:
     """Raise OptionsError for a typed parameter that a provider never takes, unless the options allow that.
 
     What every run has by default (temperature 0, seed 0) is left out, recorded and warned about instead.
@@ -340,7 +340,7 @@ def refuse_dropped_params(options: RunOptions, models: Mapping[str, ModelSetting
         f"--{name}: --provider {model.provider} never takes it; leave it out, or run without it by adding "
         "--allow-dropped-params (run.json records that it was not sent)": None
         for model in models.values()
-        for name in dropped_params(model)
+        for name in omitted_params(model)
         if typed.get(name) is not None
     }
     if problems:

@@ -24,7 +24,7 @@ from judges.engine.concurrency import RateLimitTimeout
 from judges.engine.retry import may_have_choices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
 from judges.registry import full_name
-from judges.run.config import build_judge, build_models, refuse_dropped_params, select
+from judges.run.config import build_judge, build_models, refuse_omitted_params, select
 from judges.run.progress import Spend
 from judges.run.runner import (
     EngineSettings,
@@ -330,7 +330,7 @@ def plan_run(
     selection = select(options)
     judge = build_judge(options)
     models = build_models(options, judge)
-    refuse_dropped_params(options, models)
+    refuse_omitted_params(options, models)
     if pilot and options.refresh:
         raise OptionsError(
             "--pilot and --refresh: the run would pay for the pilot again; leave one of them out"

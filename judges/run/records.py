@@ -72,14 +72,14 @@ class CallWarnings:
         """Look at what `CallSums.facts` returns."""
         for role, names in dropped.items():
             for name in names:
-                self._warn_of_dropped(role, name)
+                self._warn_of_omitted(role, name)
         for role, names in served.items():
             for name in names:
                 if name not in self._served[role]:
                     self._served[role].append(name)
                     self._warn_of_served(role, name)
 
-    def _warn_of_dropped(self, role: str, name: str) -> None:
+    def _warn_of_omitted(self, role: str, name: str) -> None:
         if (role, name) in self._dropped or role not in self._models:
             return
         self._dropped.add((role, name))

@@ -35,7 +35,7 @@ from judges.run.config import (
     check_score_settings,
     endpoint_addresses,
     judge_facts,
-    refuse_dropped_params,
+    refuse_omitted_params,
     select,
     versions,
 )
@@ -402,7 +402,7 @@ def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSe
     models = tried(build_models, options, judge) if judge is not None else None
     if models:
         tried(resolve_access, models)
-        tried(refuse_dropped_params, options, models)
+        tried(refuse_omitted_params, options, models)
         prices = tried(read_prices, options.prices, options.price or ())
         if prices is not None:
             tried(build_budget, options.max_usd, prices, models)
@@ -438,11 +438,11 @@ def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) ->
         rate_limit_timeout_s=options.rate_limit_timeout,
         timeout_s=options.timeout,
         max_usd=options.max_usd,
-        fresh_since=_fresh_since(options),
+        fresh_since=_oldest_reply(options),
     )
 
 
-def _fresh_since(options: RunOptions) -> float | None:
+def _oldest_reply(options: RunOptions) -> float | None:
     """Return from when on replies in the cache count; None if all do."""
     now = time.time()
     if options.refresh:

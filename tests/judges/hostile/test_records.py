@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from judges.__main__ import app
 from judges.cli.options import RunOptions
-from judges.endpoints.providers import dropped_params
+from judges.endpoints.providers import omitted_params
 from judges.engine.cache import CallCache
 from judges.registry import find_judge, full_name, is_same_model
 from judges.run.folder import read_judgments, read_run
@@ -77,13 +77,13 @@ def test_when_all_is_sent_nothing_is_recorded_as_dropped(tmp_path):
     ],
 )
 def test_what_a_provider_never_takes_is_known_before_the_first_call(provider, asked, dropped):
-    assert dropped_params(ModelSettings("m", provider, **asked)) == dropped
+    assert omitted_params(ModelSettings("m", provider, **asked)) == dropped
 
 
 def test_a_limit_whose_both_names_are_refused_is_a_parameter_that_was_not_sent():
     model = ModelSettings("m", "any", seed=None)
-    assert dropped_params(model, {"max_tokens"}) == ()
-    assert dropped_params(model, {"max_tokens", "max_completion_tokens"}) == ("max_output_tokens",)
+    assert omitted_params(model, {"max_tokens"}) == ()
+    assert omitted_params(model, {"max_tokens", "max_completion_tokens"}) == ("max_output_tokens",)
 
 
 def test_a_typed_parameter_that_the_provider_never_takes_is_refused_unless_allowed(tmp_path, monkeypatch):
