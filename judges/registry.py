@@ -12,11 +12,11 @@ import importlib.util
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar
 
 import typer
 
@@ -33,6 +33,7 @@ from judges.wrappers import JudgeWrapper
 if TYPE_CHECKING:
     from core.settings import Settings
 
+_T = TypeVar("_T")
 _KEY: Final = re.compile(r"[a-z0-9.-]+")
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _JUDGE_ATTRIBUTES: Final = ("name", "inputs", "calls", "source", "wants", "models", "prompts_hash", "ask")
@@ -230,19 +231,36 @@ def default_provider(model: str) -> str | None:
     return _PROVIDERS.get(model)
 
 
-def full_name(judge: AnyJudge, models: Mapping[str, ModelSettings]) -> str:
+_DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)")
+
+
+def is_same_model(asked: str, served: str) -> bool:
+    """Return whether a reply's model is the one that was asked.
+
+    Owners (``anthropic/``), case and dots do not count, and the name of a family may be answered by a dated
+    version of it.
+    """
+    asked, served = (name.rpartition("/")[2].casefold().replace(".", "-") for name in (asked, served))
+    return served == asked or (served.startswith(asked) and _DATE.fullmatch(served, len(asked)) is not None)
+
+
+def full_name(
+    judge: AnyJudge,
+    models: Mapping[str, ModelSettings],
+    served: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> str:
     """Return what a judge is called when these models are asked: in a run, its lines, and its export.
 
     A judge of the paper, and WebJudge, has its name only with its own models and the official wording. Any
     other judge of the catalogue is named by what runs, such as ``simplified-axtree · my-model · own
     wording``. Samples, a cascade and the like are added to the names of their parts. A judge of your own,
-    and one without a model, keeps its name.
+    and one without a model, keeps its name. ``served`` are the models that answered, by role: if they are not
+    those that were asked, the name says so and is not the paper's.
     """
     if isinstance(judge, JudgeWrapper):
         names = {}
         for prefix, part in judge.parts.items():
-            of_part = {role[len(prefix) :]: models[role] for role in models if role.startswith(prefix)}
-            names[prefix] = full_name(part, of_part)
+            names[prefix] = full_name(part, _of_part(models, prefix), _of_part(served, prefix))
         return judge.name_with(names)
     listed = next((each for each in entries() if each.judge.name == judge.name), None)
     if not models or listed is None:
@@ -255,9 +273,23 @@ def full_name(judge: AnyJudge, models: Mapping[str, ModelSettings]) -> str:
     is_published = any(each.startswith(_PUBLISHED) or each in _TABLE_2 for each in listed.aliases)
     is_unchanged = traits.is_official and not traits.is_structured and asked == dict(listed.judge.models)
     if is_published and is_unchanged:
-        return judge.name
+        if not (others := _other_models(asked, served)):
+            return judge.name
+        names += f" (answered by {' and '.join(others)})"
     form = ", structured output" if traits.is_structured else ""
     return f"{traits.method} · {names} · {'official' if traits.is_official else 'own'} wording{form}"
+
+
+def _of_part(by_role: Mapping[str, _T], prefix: str) -> dict[str, _T]:
+    """Return the roles of one part of a wrapper, under the names that the part gives them."""
+    return {role[len(prefix) :]: value for role, value in by_role.items() if role.startswith(prefix)}
+
+
+def _other_models(asked: Mapping[str, str], served: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the models that answered although another one was asked, sorted."""
+    return sorted(
+        {name for role in asked for name in served.get(role, ()) if not is_same_model(asked[role], name)}
+    )
 
 
 def key_of(judge: AnyJudge) -> str:

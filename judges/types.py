@@ -171,8 +171,10 @@ class Reply:
 
     Otherwise it is ``refused``, ``too_long`` or ``error`` (`vocabulary.STATES`), and ``error`` says why.
     Tokens, cost and latency are None where they are not known; a reply from the cache costs nothing again:
-    ``cost_usd`` is what was paid for it when it was made. For the tokens see `Usage`. ``rate_limits`` and
-    ``others``, the further answers to a request for several, are for the engine, and not stored.
+    ``cost_usd`` is what was paid for it when it was made. For the tokens see `Usage`. ``model`` is the name
+    that the endpoint gives for what answered; ``dropped`` are parameters that the run asked for and the
+    request was sent without. ``rate_limits`` and ``others``, the further answers to a request for several,
+    are for the engine, and not stored.
     """
 
     text: str | None = None
@@ -192,6 +194,7 @@ class Reply:
     cached_input_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+    dropped: tuple[str, ...] = ()
     rate_limits: RateLimits | None = field(default=None, compare=False, repr=False)
     others: tuple["Reply", ...] = field(default=(), compare=False, repr=False)
 

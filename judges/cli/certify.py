@@ -39,7 +39,7 @@ BATCHES = "batches"
 """The folder of the run that asks everything at once, whose replies the others take from the cache."""
 
 
-@with_run_options(defaults={"split": "dev"})
+@with_run_options(without=("refresh",), defaults={"split": "dev"})
 def certify(
     options: RunOptions,
     out: Annotated[

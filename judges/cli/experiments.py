@@ -65,7 +65,7 @@ Variant = Mapping[str, Any]
 """A row of the ablation: ``judge``, whether it saw ``tree`` and ``screenshot``, and its score ``report``."""
 
 
-@with_run_options(without=("judge", "cascade"))
+@with_run_options(without=("judge", "cascade", "refresh"))
 def ablate(
     options: RunOptions,
     out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each variant.")],
@@ -160,7 +160,7 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed) -> list
     return row
 
 
-@with_run_options()
+@with_run_options(without=("refresh",))
 def probe(
     options: RunOptions,
     out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each probe.")],

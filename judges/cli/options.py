@@ -110,6 +110,10 @@ class RunOptions:
         ),
     ] = None
 
+    allow_dropped_params: Annotated[
+        bool, _option("--allow-dropped-params", help="Run without parameters that the provider never takes.")
+    ] = False
+
     samples: Annotated[int, _option("--samples", help="Answers for a trajectory.", min=1)] = 1
     vote: Annotated[
         Literal["all", "majority", "any"], _option("--vote", help="Which samples must say yes.")
@@ -197,6 +201,13 @@ class RunOptions:
     ids: Annotated[Path | None, _option("--ids", help="Only these trajectory ids, one a line.")] = None
     cache: Annotated[
         Path | None, _option("--cache", help="Where replies are kept; ARB_CACHE_DIR/calls if left out.")
+    ] = None
+    refresh: Annotated[
+        bool, _option("--refresh", help="Ask again, and pay again, although replies are in the cache.")
+    ] = False
+    cache_days: Annotated[
+        float | None,
+        _option("--cache-days", help="Ask again if a cached reply is older than so many days.", min=0.0),
     ] = None
     answers: Annotated[
         str | None,
@@ -293,12 +304,13 @@ def typed(options: RunOptions, **other: Any) -> list[str]:
 
 
 def user_errors() -> tuple[type[Exception], ...]:
-    """Mistakes of the user: printed as one line, without a traceback."""
+    """Return the exceptions that end a command with one line and no traceback."""
     from core.suite import SuiteError
     from dataset_script.sources.base import SourceError
+    from judges.engine.storage import StorageError
     from judges.run.folder import RunFolderError
 
-    return OptionsError, RunFolderError, SourceError, SuiteError
+    return OptionsError, RunFolderError, SourceError, StorageError, SuiteError
 
 
 def _shared_parameters(without: Sequence[str], defaults: Mapping[str, Any]) -> list[inspect.Parameter]:

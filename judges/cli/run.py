@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
@@ -50,18 +50,27 @@ def run(
 ) -> None:
     """Run a judge over a split.
 
-    Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder. Stopped, killed or
-    done, the same command goes on where it was: no call is paid twice. Where wording, view, recorded runs
-    or the judge's file have changed since, it starts anew in a folder beside (OUT-2), and says so.
+    Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder. Run the same
+    command again to continue a run that was stopped or killed: no call is paid twice. If the prompts, the
+    view, the recorded runs or the judge's file have changed, a new run starts in OUT-2, and the command says
+    so.
     """
     from judges.run.folder import OtherConfigurationError
 
     judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
-    try:
-        outcome = judge(options, out, retry=retried)
-    except OtherConfigurationError as other:
-        out = _folder_beside(out, other)
-        outcome = judge(options, out, retry=retried)
+    if engine == "ray" and (options.refresh or options.cache_days is not None):
+        raise OptionsError(
+            "--refresh and --cache-days: answers of a cluster never change; name another --cache (and "
+            "--answers) folder, in which nothing is answered yet"
+        )
+    named, tried = out, {out}
+    while True:
+        try:
+            outcome = judge(options, out, retry=retried)
+            break
+        except OtherConfigurationError as other:
+            out = _folder_beside(named, other, tried)
+            tried.add(out)
     for line in summary(outcome, out):
         typer.echo(line, err=True)
     has_errors = "error" in outcome.totals["states"] or not has_verdicts(outcome)
@@ -92,10 +101,10 @@ def _say_next(options: RunOptions, predictions: Path) -> None:
         next_step("check it", "submissions", "check", predictions, *given)
 
 
-def _folder_beside(out: Path, other: OtherConfigurationError) -> Path:
-    """The first of ``OUT-2``, ``OUT-3``, … that is not there, or holds such a run as is wanted; also says so.
+def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[Path]) -> Path:
+    """Return the first of ``OUT-2``, ``OUT-3``, … that is new or holds the wanted run, but for those tried.
 
-    Raises ``other`` where what differs are options: then it may be the wrong folder that was named.
+    Also says so. Raises ``other`` if options differ: then the wrong folder may have been named.
     """
     from judges.run.folder import MEANINGS, RUN, diff_configurations, read_run
 
@@ -106,12 +115,13 @@ def _folder_beside(out: Path, other: OtherConfigurationError) -> Path:
     for number in count(2):
         beside = named.with_name(f"{named.name}-{number}")
         is_new, is_run = not beside.exists(), (beside / RUN).is_file()
-        if is_new or (is_run and not diff_configurations(read_run(beside)["configuration"], other.wanted)):
+        is_wanted = is_run and not diff_configurations(read_run(beside)["configuration"], other.wanted)
+        if beside not in tried and (is_new or is_wanted):
             break
     words = dict.fromkeys(changed[path].partition(";")[0] for path in other.paths)
     typer.echo(
-        f"{out}: holds a run in which {' and '.join(words)} was another; it stays as it is, and this one "
-        f"{'starts anew' if is_new else 'goes on'} in {beside}",
+        f"{out}: holds a run that differs in {' and '.join(words)}; leaving it unchanged and "
+        f"{'starting a new run' if is_new else 'continuing'} in {beside}",
         err=True,
     )
     return beside
@@ -187,18 +197,16 @@ def _no_verdict_line(outcome: Outcome, out: Path) -> str:
 
 
 def summary(outcome: Outcome, out: Path) -> list[str]:
-    """The lines printed at the end; an endpoint's words in them are made fit for a terminal."""
+    """Return the lines printed at the end, with an endpoint's words made fit for a terminal."""
     from core.vocabulary import STATES
 
     sums = outcome.totals
     by_state = [f"{sums['states'][state]:,} {state}" for state in STATES if state in sums["states"]]
-    cost = "cost unknown" if sums["cost_usd"] is None else f"${sums['cost_usd']:.4f}"
     lines = [] if outcome.ended.message is None else [outcome.ended.message]
     lines.append(
-        f"{outcome.judged:,} of {outcome.chosen:,} trajectories judged: {', '.join(by_state) or 'none'}; "
-        f"{sums['calls']:,} calls, {_count(sums['input_tokens'])} tokens in, "
-        f"{_count(sums['output_tokens'])} out, {cost}"
+        f"{outcome.judged:,} of {outcome.chosen:,} trajectories judged: {', '.join(by_state) or 'none'}"
     )
+    lines += _bill(outcome)
     if outcome.absent:
         lines.append(f"{outcome.absent:,} have no recorded run in the source and are left out")
     if outcome.skipped:
@@ -214,8 +222,31 @@ def summary(outcome: Outcome, out: Path) -> list[str]:
     return [printable(line) for text in lines for line in text.splitlines()]
 
 
-def _count(number: float | None) -> str:
-    return "unknown" if number is None else f"{number:,}"
+def _bill(outcome: Outcome) -> Iterator[str]:
+    """What the run paid, and next to it what its judgments cost, whoever paid for their replies."""
+    sums, paid = outcome.totals, outcome.paid
+    if not sums["calls"] and not paid.calls:
+        return
+    line = f"paid: {_dollars(paid.usd)} for {paid.calls:,} calls"
+    if paid.calls != paid.session_calls:
+        line += f", of which {_dollars(paid.session_usd)} for {paid.session_calls:,} in this session"
+    yield line
+    if judged := sum(sums["states"].values()):
+        cost, calls = sums["cost_usd"], sums["calls"] / judged
+        tokens = (_count(sums[name], judged) for name in ("input_tokens", "output_tokens"))
+        replies = "1 reply" if calls == 1 else f"{calls:.3g} replies"
+        yield (
+            f"per judgment: {_dollars(None if cost is None else cost / judged)}, {replies}, "
+            f"{' tokens in, '.join(tokens)} out, whether paid here or found in the cache"
+        )
+
+
+def _dollars(usd: float | None) -> str:
+    return "an unknown sum" if usd is None else f"${usd:.4f}"
+
+
+def _count(number: float | None, judged: int) -> str:
+    return "unknown" if number is None else f"{number / judged:,.0f}"
 
 
 def _retried(text: str | None) -> tuple[str, ...]:

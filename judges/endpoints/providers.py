@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -32,7 +32,8 @@ class Provider:
     headers, each with the variable that it is sent from where that is set. ``library``: the name that any-llm
     has for it, and ``needs`` the module that any-llm needs beside itself; None where the wire is that of
     OpenAI's chat completions. ``prompt_cache``: how a request says what to keep in the provider's prompt
-    cache; None where it keeps prompts by itself, or has no such cache.
+    cache; None where it keeps prompts by itself, or has no such cache. ``never_takes``: parameters of a run
+    that its protocol does not have.
     """
 
     base_url: str | None
@@ -45,6 +46,7 @@ class Provider:
     library: str | None = None
     needs: str | None = None
     prompt_cache: Literal["cache_control", "prompt_cache_key"] | None = None
+    never_takes: tuple[str, ...] = ()
 
 
 _OPENAI: Final = Provider(
@@ -58,7 +60,7 @@ _OPENAI: Final = Provider(
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
     {
         "openai": _OPENAI,
-        "openai-responses": replace(_OPENAI, library="openai"),
+        "openai-responses": replace(_OPENAI, library="openai", never_takes=("seed",)),
         "azure": Provider(  # the v1 API; a dated one is named with --base-url …?api-version=…
             None,
             "AZURE_OPENAI_API_KEY",
@@ -72,12 +74,14 @@ PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
             "ANTHROPIC_API_KEY",
             library="anthropic",
             prompt_cache="cache_control",
+            never_takes=("seed", "logprobs"),
         ),
         "gemini": Provider(
             "https://generativelanguage.googleapis.com",
             "GEMINI_API_KEY",
             library="gemini",
             needs="google.genai",
+            never_takes=("logprobs",),
         ),
         "bedrock": Provider(  # without a key it is asked with the AWS credentials that boto3 finds
             None,
@@ -87,6 +91,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
             address_form="https://bedrock-runtime.{}.amazonaws.com",
             library="bedrock",
             needs="boto3",
+            never_takes=("seed", "logprobs"),
         ),
         "openrouter": Provider(
             "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", prompt_cache="cache_control"
@@ -122,6 +127,25 @@ def endpoint_url(base_url: str, path: str) -> str:
     return base._replace(
         path=f"{base.path.rstrip('/')}/{path}", query="&".join(filter(None, (base.query, query))), fragment=""
     ).geturl()
+
+
+def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the parameters that a run asks for and a request to the model is sent without, sorted.
+
+    ``unsupported`` are those that the endpoint refused; those that the provider never takes are added.
+    """
+    provider = PROVIDERS.get(model.provider)
+    absent = {*unsupported, *(provider.never_takes if provider else ())}
+    if absent.issuperset(("max_tokens", "max_completion_tokens")):
+        absent.add("max_output_tokens")
+    asked = {
+        "logprobs": model.logprobs,
+        "max_output_tokens": True,
+        "seed": model.seed is not None,
+        "temperature": model.temperature is not None,
+        "top_logprobs": model.logprobs,
+    }
+    return tuple(name for name, is_asked in asked.items() if is_asked and name in absent)
 
 
 def needs_server(model: ModelSettings) -> bool:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.files import PART_PREFIX, atomic_write
+from judges.engine.storage import write_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -259,7 +260,7 @@ class Journal:
     def __init__(self, place: Place, folder: str):
         self._place, self._folder = place, folder
         self._writer = secrets.token_hex(6)
-        self._file = -1
+        self._file, self._end = -1, 0
         self._waiting: queue.Queue[bytes | None] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._problem: Exception | None = None
@@ -274,10 +275,9 @@ class Journal:
         if self._file < 0:
             path = Path(self._place.path(f"{self._folder}/{self._writer}.jsonl"))
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        rest = memoryview(line)
-        while rest:
-            rest = rest[os.write(self._file, rest) :]
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        write_at(self._file, line, self._end)
+        self._end += len(line)
 
     def flush(self) -> None:
         """Return when everything is written: in a folder, on the disk."""

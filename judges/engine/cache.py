@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from judges.endpoints.providers import address_of
 from judges.engine.answers import ANSWERS, AnswerStore
+from judges.engine.storage import storing, write_at
 from judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
 
 _BLOCK: Final = 65_536
@@ -86,10 +87,9 @@ class Segment:
         return cls(path, descriptor)
 
     def append(self, line: bytes) -> int:
-        """Write a line at the end, in one piece; returns where it begins."""
-        start, rest = self._end, memoryview(line)
-        while rest:
-            rest = rest[os.pwrite(self._descriptor, rest, self._end + len(line) - len(rest)) :]
+        """Write a line at the end, all of it or nothing, and return where it begins. Raises OSError."""
+        start = self._end
+        write_at(self._descriptor, line, start)
         self._end += len(line)
         return start
 
@@ -227,10 +227,15 @@ class KnownReply(NamedTuple):
 
 
 class CallCache:
-    """The replies in a folder, which is made when it is not there. Raises OSError where it cannot be.
+    """The replies in a folder, which is created if needed.
+
+    Every method raises StorageError when the folder cannot be written or read.
 
     In memory are places in files, not texts: about 300 bytes an answer. For one thread at a time. What is not
     in the folder is looked for among the answers of a cluster, at ``answers`` or in the folder's own.
+
+    With ``fresh_since`` (seconds since 1970) replies that were stored before, or at an unknown time, are
+    ignored.
     """
 
     def __init__(
@@ -238,12 +243,14 @@ class CallCache:
         folder: Path,
         now: Callable[[], float] = time.monotonic,
         answers: str | None = None,
+        fresh_since: float | None = None,
     ):
-        self.folder = folder
+        self.folder, self._fresh_since = folder, fresh_since
         has_answers = answers is not None or (folder / ANSWERS).is_dir()
         # None where no cluster ever ran: what reads its answers takes 12 MB of memory
         self._answers = AnswerStore(answers or str(folder / ANSWERS)) if has_answers else None
-        folder.mkdir(parents=True, exist_ok=True)
+        with storing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self._now = now
         self._claims = Claims(folder / "claims")
         self._places: dict[bytes, tuple[str, int, int]] = {}
@@ -264,7 +271,7 @@ class CallCache:
         if place is not None:
             return self._read(key, *place)
         line = self._answers.line(bytes.fromhex(key)) if self._answers is not None else None
-        return None if line is None else reply_in(line, key)
+        return None if line is None else reply_in(line, key, self._fresh_since)
 
     def put(
         self, key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
@@ -273,7 +280,8 @@ class CallCache:
 
         With the call and the model it can be learned from (`replies_by_kind`).
         """
-        name, start, length = self._append(answer_line(key, reply, call, model))
+        with storing(self.folder):
+            name, start, length = self._append(answer_line(key, reply, call, model))
         self._places[bytes.fromhex(key)] = (name, start, length)
 
     def replies_by_kind(self) -> dict[str, list[KnownReply]]:
@@ -293,12 +301,14 @@ class CallCache:
     def note_attempt(self, key: str, kind: str, message: str) -> None:
         """Note that a call failed, and how. It is no answer: `get` does not give it."""
         attempt = {"attempt": key, "kind": kind, "message": message[:2_000], "at": time.time()}
-        self._append(_line_of(attempt))
+        with storing(self.folder):
+            self._append(_line_of(attempt))
 
     def sync(self) -> None:
         """Return when everything put so far is on the disk. May be called from another thread."""
         if (writing := self._writing) is not None:
-            writing.sync()
+            with storing(self.folder):
+                writing.sync()
 
     def claim(self, key: str) -> bool:
         """Take a call for this process: False while another process has it under way.
@@ -306,7 +316,8 @@ class CallCache:
         A caller that gets False waits, and then finds the answer with `get` after `refresh`, or takes the
         call when the other process has given it up or died.
         """
-        return self._claims.take(key)
+        with storing(self.folder):
+            return self._claims.take(key)
 
     def release(self, key: str) -> None:
         """Give a claimed call up, answered or not."""
@@ -315,6 +326,10 @@ class CallCache:
     def refresh(self) -> None:
         """Read what other processes have added since."""
         self._refreshed_at = self._now()
+        with storing(self.folder):
+            self._read_new_lines()
+
+    def _read_new_lines(self) -> None:
         with os.scandir(self.folder) as entries:
             grown = [
                 entry.name
@@ -327,25 +342,35 @@ class CallCache:
 
     def close(self) -> None:
         """Everything on the disk, and the segment free for another process."""
-        if self._writing is not None:
-            self._writing.sync()
-            self._writing.close()
-            self._writing = None
-        self._claims.close()
+        try:
+            self.sync()
+        finally:
+            if self._writing is not None:
+                self._writing.close()
+                self._writing = None
+            self._claims.close()
 
     def _index(self, name: str, file: BinaryIO) -> None:
         for start, line in complete_lines(file, self._read_up_to.get(name, 0)):
             self._read_up_to[name] = start + len(line)
-            if (key := key_in(line)) is not None:
+            if (key := key_in(line)) is not None and not self._has_newer(key, name, line):
                 self._places[key] = (name, start, len(line))
 
+    def _has_newer(self, key: bytes, name: str, line: bytes) -> bool:
+        """Whether another segment has a newer reply; in one segment the last line is the newest."""
+        if (known := self._places.get(key)) is None or known[0] == name:
+            return False
+        with (self.folder / known[0]).open("rb") as file:
+            file.seek(known[1])
+            return _stored_at(file.read(known[2])) > _stored_at(line)
+
     def _read(self, key: str, name: str, start: int, length: int) -> Reply | None:
-        """The reply at a place; a damaged line (a failing disk) gives none, and the call is made again."""
+        """Return the reply at a place; None for a damaged or too old line, whose call is made again."""
         try:
             with (self.folder / name).open("rb") as file:
                 file.seek(start)
                 line = file.read(length)
-            if (reply := reply_in(line, key)) is not None:
+            if (reply := reply_in(line, key, self._fresh_since)) is not None:
                 return reply
         except OSError:
             pass
@@ -371,6 +396,7 @@ def answer_line(
         texts = [len(part) for part in parts if isinstance(part, str)]
         record["kind"] = call_kind(model, call)
         record["asked"] = [call.purpose, sum(texts), len(parts) - len(texts)]
+    record["at"] = round(time.time(), 3)
     record["reply"] = _record_of(reply if reply.key == key else replace(reply, key=key))
     return _line_of(record)
 
@@ -385,13 +411,23 @@ def key_in(line: bytes) -> bytes | None:
         return None
 
 
-def reply_in(line: bytes, key: str) -> Reply | None:
-    """The reply in an answer's line; None for a damaged line, or that of another key."""
+def reply_in(line: bytes, key: str, fresh_since: float | None = None) -> Reply | None:
+    """Return the reply in an answer's line; None for a damaged line, that of another key, or one too old."""
     try:
         record = json.loads(line)
+        if fresh_since is not None and record.get("at", 0.0) < fresh_since:
+            return None
         return _reply_of(record["reply"]) if record["answer"] == key else None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _stored_at(line: bytes) -> float:
+    """When a reply was stored, in seconds since 1970; 0 for a line that does not say so."""
+    try:
+        return float(json.loads(line).get("at", 0.0))
+    except (ValueError, TypeError, AttributeError):
+        return 0.0
 
 
 def _line_of(record: dict[str, Any]) -> bytes:
@@ -415,6 +451,7 @@ def _record_of(reply: Reply) -> dict[str, Any]:
 
 def _reply_of(record: dict[str, Any]) -> Reply:
     values = {name: value for name, value in record.items() if name in _DEFAULTS}
+    values["dropped"] = tuple(values.get("dropped", ()))
     if values.get("logprobs") is not None:
         values["logprobs"] = tuple(
             TokenProbability(token, logprob, tuple((str(rival), p) for rival, p in rivals))

@@ -20,6 +20,7 @@ from judges.engine.budget import Budget
 from judges.engine.cache import CallCache, call_key
 from judges.engine.concurrency import AdaptiveLimit
 from judges.engine.retry import Endpoint, OnEvent, RetryPolicy, RoleCaller
+from judges.engine.storage import StorageError
 from judges.types import Call, Image, Message, ModelSettings, OptionsError, Reply
 
 CLAIM_POLL_S: Final = 0.25
@@ -87,12 +88,21 @@ class CallExecutor:
         }
 
     async def ask(self, call: Call) -> Reply:
-        """The reply to a call, with the key of its answer; its state says when there is none.
+        """Return the reply to a call, with the key of its answer; its state says when there is none.
 
-        Equal calls under way are made once; all but the first get the reply as from the cache. Raises
-        BudgetReached, RateLimitTimeout, what `stop_waiting` was called with, OSError when the cache cannot
-        be written, asyncio.CancelledError, and nothing else.
+        Equal calls in progress are made once; all but the first get the reply as from the cache.
+
+        Raises:
+            StorageError: The cache cannot be written. No further call is made from then on.
+            BudgetReached, RateLimitTimeout, asyncio.CancelledError, or what `stop_waiting` was called with.
         """
+        try:
+            return await self._ask(call)
+        except StorageError as problem:
+            self.stop_waiting(problem)
+            raise
+
+    async def _ask(self, call: Call) -> Reply:
         model = self._models.get(call.role)
         if model is None:
             raise RuntimeError(f"a call for the role {call.role!r}, for which no model is named")

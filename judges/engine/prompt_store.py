@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from judges.engine.cache import complete_lines, truncate_partial_line
+from judges.engine.storage import write_at
 from judges.types import Image, Message
 
 Picture = dict[str, Any]
@@ -84,9 +85,7 @@ class PromptWriter:
         names = [self._add(prompt, lines) for prompt in waiting]
         if lines:
             content = b"".join(lines.values())
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.pwrite(self._descriptor, rest, self._end + len(content) - len(rest)) :]
+            write_at(self._descriptor, content, self._end)
             os.fsync(self._descriptor)
             self._end += len(content)
             self._known.update(map(_short, lines))

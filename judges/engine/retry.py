@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Final, Protocol
 
+from judges.endpoints.providers import omitted_params
 from judges.engine.budget import Budget
 from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit
 from judges.engine.errors import CallFailed, classify
+from judges.engine.storage import StorageError
 from judges.types import Call, Message, ModelSettings, Reply, Usage
 
 
@@ -123,6 +125,7 @@ class RoleCaller:
 
     def __post_init__(self) -> None:
         self._pool = (self.model.provider, self.model.base_url, self.model.model)
+        self._never_taken = frozenset(omitted_params(self.model))
 
     @property
     def takes_choices(self) -> bool:
@@ -140,7 +143,7 @@ class RoleCaller:
         retries, spent_usd, key = RetryState(self.retry_policy, self.draw), 0.0, keys[0]
         messages, used_shorter = call.messages, False
         while True:
-            unsupported_params = frozenset(self.unsupported_params)
+            unsupported_params = self._never_taken.union(self.unsupported_params)
             try:
                 wanted = len(keys) if len(keys) > 1 and self.takes_choices else 1
                 reply = await self._attempt(key, messages, max_tokens, unsupported_params, wanted)
@@ -165,12 +168,18 @@ class RoleCaller:
                 continue
             if wanted > 1 and not reply.others:  # it was not refused, but left unread
                 self._leave_out("n")
+            dropped = omitted_params(self.model, unsupported_params)
             replies = [
-                replace(each, key=of, used_shorter=used_shorter, rate_limits=None, others=())
+                replace(each, key=of, used_shorter=used_shorter, dropped=dropped, rate_limits=None, others=())
                 for of, each in zip(keys, shared_choices(reply, self._cost_of, spent_usd), strict=False)
             ]
+            try:
+                for each in replies:
+                    self.cache.put(each.key, each, call, self.model)
+            except StorageError:
+                self.budget.presumed_usd += sum(each.cost_usd or 0.0 for each in replies)
+                raise
             for each in replies:
-                self.cache.put(each.key, each, call, self.model)
                 self.on_event("answered", purpose=call.purpose, role=call.role, reply=each)
             return replies
 

@@ -20,6 +20,7 @@ from core.vocabulary import LABELS, STATES
 from judges.contract import open_session
 from judges.ensembles.probes import PROBES, Probe, report_probe, share_of
 from judges.ensembles.voting import probability
+from judges.run.records import CallSums
 from judges.types import Answer, Call, Judge, JudgeSession, View
 from judges.wrappers import WrappedJudge, in_parallel, map_calls
 
@@ -136,6 +137,7 @@ def make_certificate(
         "measured": {
             **{name: configuration.get(name) for name in _DIGESTS},
             "label_version": None if labels is None else labels.version,
+            **_calls(first.records),
             "trajectories_sha256": _digest(sorted(each["trajectory_id"] for each in first.records)),
             "predictions_sha256": {name: each.predictions_sha256 for name, each in runs.items()},
             "models": configuration["models"],
@@ -151,6 +153,14 @@ def make_certificate(
 
 
 _DIGESTS: Final = ("data_hash", "view_hash", "prompts", "prompts_hash", "judge_file_sha256")
+
+
+def _calls(records: Sequence[Record]) -> dict[str, Any]:
+    """What was sent and what answered, as run.json has it under ``totals``."""
+    sums = CallSums()
+    for record in records:
+        sums.add(record)
+    return sums.facts()
 
 
 def _sessions_of(measured: MeasuredRun) -> Sequence[Mapping[str, Any]]:

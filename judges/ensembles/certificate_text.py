@@ -296,6 +296,9 @@ def _measured(certificate: Mapping[str, Any]) -> Section:
         "labels' version": measured["label_version"],
         "samples": f"{measured['samples']}, {measured['vote']}" if measured["vote"] else None,
         **{f"model of {role}": _values(model) for role, model in measured["models"].items()},
+        **{f"answered for {role}": _counts(each) for role, each in measured["served_models"].items()},
+        **{f"not sent for {role}": _counts(each) for role, each in measured["dropped_params"].items()},
+        "sent prompts, SHA-256": measured["prompts_sha256"],
         "pictures": _values(measured["images"]),
         **{f"predictions of {name}, SHA-256": each for name, each in measured["predictions_sha256"].items()},
         "versions": "; ".join(map(_values, measured["versions"])),
@@ -309,6 +312,11 @@ def _values(facts: Mapping[str, Any]) -> str:
     """Settings in words, without those that are off; a temperature of 0 is not off."""
     there = {name: value for name, value in facts.items() if value is not None and value is not False}
     return ", ".join(f"{name} {value}" for name, value in there.items() if value != {})
+
+
+def _counts(calls: Mapping[str, int]) -> str:
+    """Names with the number of their calls, ``gpt-4o (12), gpt-4o-mini (1)``."""
+    return ", ".join(f"{name} ({number:,})" for name, number in calls.items())
 
 
 def to_markdown(certificate: Mapping[str, Any]) -> str:

@@ -74,7 +74,7 @@ class Report:
         if reply.state != "ok":
             self.first_error = self.first_error or reply.error or reply.state
         if was_generated(reply) or reply.cost_usd:
-            self.calls += 1
+            self.calls += reply.input_tokens != 0  # of several answers to one request the first one has them
             known = self.paid_usd is not None and reply.cost_usd is not None
             self.paid_usd = self.paid_usd + reply.cost_usd if known else None
 

@@ -29,6 +29,7 @@ from core.files import install_command
 from judges.endpoints.providers import IN_CLUSTER, needs_server
 from judges.engine.answers import ANSWERS, JOURNAL, Place, remove_stale_journals
 from judges.engine.engine import open_endpoints
+from judges.engine.storage import StorageError, storing
 from judges.ray.leases import Leases, Report, Totals
 from judges.ray.shuffle import (
     CHUNKS_AT_ONCE,
@@ -65,7 +66,7 @@ from judges.ray.workers import (
     write_engine_replies,
 )
 from judges.run.config import build_judge, build_models, cache_folder
-from judges.run.folder import RunFolder
+from judges.run.folder import OtherConfigurationError, RunFolder
 from judges.run.progress import Progress, RunEnd, Spend
 from judges.run.runner import Outcome, RunFacts, run_session
 from judges.types import ModelSettings, OptionsError
@@ -112,7 +113,8 @@ def run_on_ray(
     ``endpoints`` opens what answers, in each worker; ``processor`` makes what does on GPUs. Raises what
     `run_judge` does.
     """
-    models = build_models(options, build_judge(options))  # what was mistyped is found before a cluster starts
+    judge = build_judge(options)
+    models = build_models(options, judge)  # a mistyped option is found before a cluster starts
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -127,27 +129,32 @@ def run_on_ray(
             raise error.cause from None
         with RunFolder(out, facts.configuration, facts.older, is_indexed=False) as folder:
             number, plan = ray.get(planner.todo.remote(out.resolve(), tuple(retry)))
+            if ray.get(planner.has_other_prompts.remote(out.resolve())):
+                raise OtherConfigurationError(out, facts.configuration, facts.configuration)
             size = max(SMALLEST_SHARD, min(SHARD_SIZE, -(-number // SHARDS)))
-            spend = Spend(folder.run.get("spent_usd", 0.0))
+            spend = Spend.of_run(folder.run)
             ended = RunEnd("interrupted", "stopped; replies received are kept, and the same command goes on")
             work = Work(_place_of(facts), plan, os.urandom(8).hex())
             with run_session(folder, facts, spend) as session:
                 try:
                     with (
-                        Progress(facts.there, facts.there - number, spend) as progress,
+                        Progress(facts.there, facts.there - number, spend, models=models) as progress,
                         stopped_like_ctrl_c(),
                     ):
                         run = _Run(
                             options, facts, work, planner, size, -(-number // size), progress, folder, home,
                             endpoints, processor, workers,
                         )  # fmt: skip
-                        ended = run.run() if number else RunEnd("finished")
+                        with storing(work.url):
+                            ended = run.run() if number else RunEnd("finished")
                 except KeyboardInterrupt:
                     pass
                 finally:
                     session["ended"] = ended.how
-            judged, problem = sum_up(folder)
-            return facts.outcome(ended, judged, folder.run["totals"], problem)
+            judged, name, problem = sum_up(folder, judge, models)
+            sums = folder.run["totals"]
+            progress.warnings.note_sums(sums["dropped_params"], sums["served_models"])
+            return facts.outcome(ended, judged, sums, problem, name, spend)
 
 
 @contextmanager
@@ -276,15 +283,19 @@ class _Run:
                 self._add(failures, f"{self.work.url}/{self.work.session_folder}")
                 place.remove(failures)
                 remove_stale_journals(place, self.work.session)
-                if self.totals.stop is not None and self.totals.stop[0] == "failing":
-                    return RunEnd(*self.totals.stop)
+                how, message = self.totals.stop or (None, "")
+                if how == "storage":
+                    raise StorageError(message)
+                if how == "failing":
+                    return RunEnd("failing", message)
             self._replies(waiting)
             self.passes += 1
             waiting = self._pass(waiting)
             if self.totals.stop is not None:
                 break
         results = (lines(self.work, self.passes, self.shards) for lines in (judged_lines, prompt_lines))
-        judged = merge_results(self.folder.folder, *results, self.progress)
+        with storing(self.folder.folder):
+            judged = merge_results(self.folder.folder, *results, self.progress)
         ended = self._ended(judged)
         place.remove(self.work.folder if ended.how == "finished" else self.work.session_folder)
         return ended
@@ -403,11 +414,15 @@ class _Run:
             spend.presumed = lambda: now.presumed_usd
             spend.calls, spend.usd = now.calls, now.paid_usd
             self.progress.retried = now.retried
-            self.folder.update_run({"spent_usd": spend.total_usd})
+            self.folder.update_run(spend.facts)
 
         def watch() -> None:
             while not ended.wait(POLL_S):
-                note()
+                try:
+                    note()
+                except StorageError as problem:  # raised again at the end of the block
+                    ray.get(self.leases.stop.remote("storage", str(problem)))
+                    return
 
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()

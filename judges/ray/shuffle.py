@@ -30,6 +30,8 @@ from judges.run.folder import (
     totals,
 )
 from judges.run.progress import Progress
+from judges.run.runner import note_totals
+from judges.types import AnyJudge, ModelSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -380,8 +382,13 @@ def _lines_in_order(path: Path) -> Iterator[bytes]:
         yield from (by_id[name] for name in sorted(by_id))
 
 
-def sum_up(folder: RunFolder) -> tuple[int, str | None]:
-    """Sum up the lines of the folder into run.json; how many there are, and why the first error is one."""
+def sum_up(
+    folder: RunFolder, judge: AnyJudge, models: Mapping[str, ModelSettings]
+) -> tuple[int, str, str | None]:
+    """Sum up the lines of the folder into run.json.
+
+    Returns how many there are, the judge's name by the models that answered, and why the first error is one.
+    """
     judged, problem = 0, None
 
     def records() -> Iterator[Record]:
@@ -394,8 +401,8 @@ def sum_up(folder: RunFolder) -> tuple[int, str | None]:
                     problem = error_of(record)
                 yield record
 
-    folder.update_run({"totals": totals(records())})
-    return judged, problem
+    name = note_totals(folder, totals(records()), judge, models)
+    return judged, name, problem
 
 
 def judged_lines(work: Work, passes: int, shards: int) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,10 +30,12 @@ from judges.engine.concurrency import RateLimitTimeout
 from judges.engine.engine import CallExecutor
 from judges.engine.errors import classify_status
 from judges.engine.prompt_store import PromptWriter
+from judges.engine.storage import StorageError, storing
 from judges.ray.leases import Grant, Lease, LeasedBudget, LeasedLimit, Report
 from judges.ray.shuffle import Row, Work, calls_table
 from judges.run.config import build_judge
-from judges.run.folder import JUDGMENTS, judgment_record, read_judgments, sent_prompts
+from judges.run.folder import JUDGMENTS, judgment_record, open_prompts, read_judgments, sent_prompts
+from judges.run.records import name_as_served, prompts_changed
 from judges.run.runner import END_OF, EngineSettings, RunFacts, describe_run, open_views, prepare
 from judges.run.scheduler import Judgment, LeaveOutError, StopRunError, judge_trajectory
 from judges.types import Call, ModelSettings, Reply
@@ -60,6 +63,7 @@ class Planner:
         selection, judge, models = prepare(options)
         self._views, there, skipped = open_views(options, selection, judge)
         self._ids = tuple(each for each in selection.ids if each in there)
+        self._there, self._states = frozenset(self._ids), dict[str, str]()
         self._facts = describe_run(options, selection, judge, models, self._views, self._ids, skipped)
         return self._facts
 
@@ -68,11 +72,22 @@ class Planner:
         states: dict[str, str] = {}
         if (out / JUDGMENTS).exists():
             states = {each["trajectory_id"]: each["state"] for each in read_judgments(out)}
+        self._states = states
         self._ids = tuple(each for each in self._ids if states.get(each) in (None, *retry))
         digest = hashlib.sha256(json.dumps(self._facts.configuration, sort_keys=True).encode())
         for each in self._ids:
             digest.update(f"\n{each}".encode())
         return len(self._ids), digest.hexdigest()[:32]
+
+    def has_other_prompts(self, out: Path) -> bool:
+        """Whether the judge would send other prompts for trajectories that the folder has."""
+        done = [each for each in self._states if each in self._there]
+        if not done:
+            return False
+        chosen = {done[place] for place in (0, len(done) // 2, -1)}
+        records = [each for each in read_judgments(out) if each["trajectory_id"] in chosen]
+        judge = build_judge(self._options)
+        return prompts_changed(records, judge, self._facts.models, self._views, partial(open_prompts, out))
 
     def shard(self, number: int, size: int) -> tuple[tuple[str, ...], Any]:
         """The ids of a shard, in the order of the suite, with what shows these runs alone."""
@@ -193,7 +208,10 @@ class ShardPasses:
     def _write_results(self, number: int, shard: int, judged: Sequence[Judgment]) -> None:
         if not judged:
             return
-        records = [judgment_record(each, self._facts.name) for each in judged]
+        facts, judge = self._facts, self._judge
+        records = [
+            judgment_record(each, name_as_served(facts.name, judge, facts.models, each)) for each in judged
+        ]
         sent = [prompt for each in judged for prompt in sent_prompts(each)]
         with tempfile.TemporaryDirectory() as folder:
             writer = PromptWriter(path := Path(folder) / "prompts.jsonl")
@@ -286,11 +304,16 @@ class AnswerWorker:
             if lease.stop is not None:
                 return False
             reply = await executor.ask(call)
+            if reply.state != "ok":
+                self._journals.fail(key, reply)
         except (BudgetReached, RateLimitTimeout) as reached:
             if getattr(reached, "is_final", True):
                 lease.did.stop = lease.did.stop or (END_OF[type(reached)], str(reached))
             elif isinstance(reached, BudgetReached):
                 lease.did.left_out = str(reached)
+            return False
+        except StorageError as problem:
+            lease.did.stop = lease.did.stop or ("storage", str(problem))
             return False
         except StopRunError:
             return False
@@ -298,8 +321,6 @@ class AnswerWorker:
             lease.wants(-1)
         if not reply.is_from_cache:
             lease.did.count(reply)
-        if reply.state != "ok":
-            self._journals.fail(key, reply)
         return True
 
 
@@ -340,11 +361,13 @@ class _ChunkJournals:
     def put(
         self, key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
     ) -> None:
-        self._answers[self._chunks[key]].append(answer_line(key, reply, call, model))
+        with storing(self._place.url):
+            self._answers[self._chunks[key]].append(answer_line(key, reply, call, model))
         self._known[key] = reply
 
     def fail(self, key: str, reply: Reply) -> None:
-        self._failures[self._chunks[key]].append(answer_line(key, reply))
+        with storing(self._place.url):
+            self._failures[self._chunks[key]].append(answer_line(key, reply))
 
     def note_attempt(self, key: str, kind: str, message: str) -> None: ...
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from judges.endpoints.batch_client import BatchClient
 from judges.endpoints.openai_compatible import request_body
-from judges.endpoints.providers import Access, resolve_access
+from judges.endpoints.providers import Access, omitted_params, resolve_access
 from judges.engine.budget import build_budget, limit_message, max_output
 from judges.engine.cache import call_key
 from judges.engine.errors import CallFailed
@@ -64,13 +64,13 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
     settings = job.settings
     build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
     log = BatchLog(folder.folder)
-    cache = open_cache(settings.cache, settings.answers)
+    cache = open_cache(settings.cache, settings.answers, settings.fresh_since)
     stop = asyncio.Event()
     try:
         async with _clients(access) as clients:
             collector = BatchCollector(job.models, clients, cache, log, settings.prices, progress)
             rounds = _Rounds(job, folder, access, collector, stop, poll_s)
-            async with ResultWriter(folder, job.name, cache.sync, progress) as writer:
+            async with ResultWriter(folder, job.name_of, cache.sync, progress) as writer:
                 with on_stop_signals(lambda number: stop.set()):
                     ended = await rounds.run(writer)
                 if ended.how != "failing":
@@ -139,6 +139,7 @@ class _Rounds:
         max_tokens = call.max_output_tokens or model.max_output_tokens
         key = call_key(model, call.messages, max_tokens, call.sample)
         if (reply := collector.cache.get(key)) is not None:
+            collector.progress.warnings.note(call.role, reply)
             return replace(reply, key=key)
         messages, is_shorter = call.messages, False
         if key in collector.log.too_long and call.shorter is not None:
@@ -189,15 +190,17 @@ class _Rounds:
             if spent_usd + files.most_usd + most_usd > max_usd:
                 self.left_out_usd = most_usd
                 return
+        unsupported_params = frozenset(self.collector.log.unsupported_params.get(role, ()))
         body = request_body(
             model,
             messages,
             max_tokens,
-            unsupported_params=frozenset(self.collector.log.unsupported_params.get(role, ())),
+            unsupported_params=unsupported_params,
             output_limit=self.access[role].output_limit,
         )
         line = batch_line(keys[0], body)
-        files.add(role, keys[0], line, most_usd, is_shorter=is_shorter, samples=keys[1:])
+        dropped = omitted_params(model, unsupported_params)
+        files.add(role, keys[0], line, most_usd, is_shorter=is_shorter, samples=keys[1:], dropped=dropped)
 
     async def _submit(self, files: BatchFiles) -> None:
         """Submit the files; each batch is recorded first, so that none is forgotten or made twice."""

@@ -11,6 +11,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from judges.engine.cache import CallCache
 from judges.engine.errors import CallFailed, classify_status, read_json
 from judges.engine.prices import PriceTable
 from judges.engine.retry import shared_choices
+from judges.engine.storage import storing
 from judges.run.folder import RunFolderError
 from judges.run.progress import Progress
 from judges.types import ModelSettings, Reply
@@ -72,8 +74,8 @@ class BatchEntry:
     """A batch. ``mark`` is what it is found by at the endpoint; ``id`` is None until that gave it one.
 
     ``keys`` are the keys of its calls, ``shorter`` those of them that were sent shorter, ``samples`` by key
-    the keys of further samples that are asked for with it (``n``); ``most_usd`` is more than it can cost,
-    None where no price is known.
+    the keys of further samples that are asked for with it (``n``); ``dropped`` are parameters that its
+    requests were sent without; ``most_usd`` is more than it can cost, None if no price is known.
     """
 
     mark: str
@@ -82,6 +84,7 @@ class BatchEntry:
     keys: list[str]
     shorter: list[str] = field(default_factory=list)
     samples: dict[str, list[str]] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
     most_usd: float | None = None
     id: str | None = None
     status: Status = "handing in"
@@ -120,7 +123,8 @@ class BatchLog:
             "too_long": self.too_long,
             "batches": [asdict(entry) for entry in self.entries],
         }
-        atomic_write(self._path, json.dumps(stored, indent=1).encode("ascii") + b"\n")
+        with storing(self._path):
+            atomic_write(self._path, json.dumps(stored, indent=1).encode("ascii") + b"\n")
 
     def _read(self) -> None:
         try:
@@ -191,7 +195,8 @@ class BatchFiles:
 
     def __exit__(self, *_: object) -> None:
         for part in self.parts:
-            part.file.close()
+            with suppress(OSError):  # what is left in its buffer is not needed any more
+                part.file.close()
             self.path(part.entry).unlink(missing_ok=True)
 
     def path(self, entry: BatchEntry) -> Path:
@@ -206,9 +211,10 @@ class BatchFiles:
         *,
         is_shorter: bool,
         samples: Sequence[str] = (),
+        dropped: Sequence[str] = (),
     ) -> None:
         """Add a call, once. ``most_usd``: more than it can cost. ``samples``: the keys of those it asks for
-        beside its own.
+        next to its own. ``dropped``: the parameters that are left out, the same for all calls of a role.
         """
         if key in self.keys:
             return
@@ -216,11 +222,13 @@ class BatchFiles:
         part = self._filling.get(role)
         if part is None or len(part.entry.keys) >= self.most_lines or part.size + len(line) > self.most_bytes:
             part = self._filling[role] = self._new_part(role)
-        part.file.write(line)
+        with storing(self.folder):
+            part.file.write(line)
         part.size += len(line)
         entry = part.entry
         entry.keys.append(key)
         entry.shorter += [key] if is_shorter else []
+        entry.dropped = list(dropped)
         if samples:
             entry.samples[key] = list(samples)
         if most_usd is not None:
@@ -233,14 +241,16 @@ class BatchFiles:
 
     def finished(self) -> list[BatchEntry]:
         """The batches to submit, their files complete."""
-        for part in self.parts:
-            part.file.flush()
+        with storing(self.folder):
+            for part in self.parts:
+                part.file.flush()
         return [part.entry for part in self.parts]
 
     def _new_part(self, role: str) -> _Part:
         mark = secrets.token_hex(16)
         entry = BatchEntry(mark, role, f"batch-input-{mark}.jsonl", [])
-        part = _Part(entry, (self.folder / entry.input_file).open("wb"))
+        with storing(self.folder):
+            part = _Part(entry, (self.folder / entry.input_file).open("wb"))
         self.parts.append(part)
         return part
 
@@ -361,7 +371,8 @@ class BatchCollector:
             reply, partial(self.prices.cost, model, is_batch=True), self._spent_usd.get(key, 0.0)
         )
         for of, choice in zip((key, *samples), choices, strict=False):
-            kept = replace(choice, key=of, used_shorter=key in entry.shorter, others=())
+            is_shorter, dropped = key in entry.shorter, tuple(entry.dropped)
+            kept = replace(choice, key=of, used_shorter=is_shorter, dropped=dropped, others=())
             self.cache.put(of, kept)
             self.progress.spend.count(kept)
 

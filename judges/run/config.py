@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, Final
 from core.cli import read_settings
 from core.files import PROJECT
 from judges.catalog.simplified import SimplifiedJudge
-from judges.endpoints.providers import PROVIDERS, address_of, with_address
+from judges.endpoints.providers import PROVIDERS, address_of, omitted_params, with_address
 from judges.engine.cache import CallCache
+from judges.engine.storage import StorageError
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.registry import default_provider, digest_of_files, find_judge, key_of, released_folder
 from judges.run.folder import diff_configurations
@@ -259,10 +260,14 @@ def cache_folder(chosen: Path | None, settings: Settings | None = None) -> Path:
     return private / "calls"
 
 
-def open_cache(folder: Path, answers: str | None = None) -> CallCache:
-    """Open the reply cache in a folder. Raises OptionsError if it cannot be read and written."""
+def open_cache(folder: Path, answers: str | None = None, fresh_since: float | None = None) -> CallCache:
+    """Open the reply cache in a folder; see `CallCache` for the arguments.
+
+    Raises:
+        OptionsError: The folder cannot be read and written.
+    """
     with _cache_problems(folder):
-        cache = CallCache(folder, answers=answers)
+        cache = CallCache(folder, answers=answers, fresh_since=fresh_since)
         if not os.access(folder, os.W_OK | os.X_OK):
             cache.close()
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -274,8 +279,9 @@ def _cache_problems(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
+        cause = problem.__cause__ if isinstance(problem, StorageError) else problem
         raise OptionsError(
-            f"{folder}: the cache of replies cannot be opened there ({problem.strerror or problem}); name a "
+            f"{folder}: the cache of replies cannot be opened there ({cause.strerror or cause}); name a "
             "folder that can be written with --cache or ARB_CACHE_DIR"
         ) from problem
 
@@ -363,6 +369,25 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
     for role, form in traits.response_formats.items():
         models[role] = replace(models[role], extra={"response_format": form, **models[role].extra})
     return models
+
+
+def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSettings]) -> None:
+    """Raise OptionsError for a typed parameter that a provider never takes, unless the options allow that.
+
+    What every run has by default (temperature 0, seed 0) is left out, recorded and warned about instead.
+    """
+    if options.allow_dropped_params:
+        return
+    typed = {"temperature": options.temperature, "seed": options.seed, "logprobs": options.logprobs or None}
+    problems = {
+        f"--{name}: --provider {model.provider} never takes it; leave it out, or run without it by adding "
+        "--allow-dropped-params (run.json records that it was not sent)": None
+        for model in models.values()
+        for name in omitted_params(model)
+        if typed.get(name) is not None
+    }
+    if problems:
+        raise OptionsError("\n".join(problems))
 
 
 def build_views(

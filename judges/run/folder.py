@@ -18,9 +18,10 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import fields, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -32,9 +33,11 @@ from core.vocabulary import PREDICTION_COLUMNS
 from judges.endpoints.providers import address_of
 from judges.engine.cache import complete_lines, truncate_partial_line
 from judges.engine.prompt_store import Prompt, PromptReader, PromptWriter, prompt_of
+from judges.engine.storage import StorageError, storing, write_at
 from judges.run.progress import LeadingErrors, Progress, was_generated
-from judges.run.scheduler import Exchange, Judgment
-from judges.types import Answer, Image, Message, ModelSettings, Reply
+from judges.run.records import CallSums, prompts_changed
+from judges.run.scheduler import Exchange, Judgment, RunSource
+from judges.types import Answer, AnyJudge, Image, Message, ModelSettings, Reply
 
 Record = dict[str, Any]
 """A line of judgments.jsonl, as JSON holds it."""
@@ -125,7 +128,7 @@ def _call_record(exchange: Exchange) -> Record:
         "sample": call.sample,
         "key": reply.key,
         "images": _pictures(_sent(exchange)),
-        "reply": {name: value for name, value in values.items() if value is not None and value is not False},
+        "reply": {k: v for k, v in values.items() if v is not None and v is not False and v != ()},
     }
 
 
@@ -153,14 +156,21 @@ class RunFolderError(ValueError):
 
 
 class OtherConfigurationError(RunFolderError):
-    """The folder holds a run of another configuration than ``wanted``; ``paths`` are those that differ."""
+    """Raised for a folder that holds a run of another configuration than ``wanted``.
+
+    ``paths`` are those that differ; if none does, it is the prompts that are sent.
+    """
 
     def __init__(self, folder: Path, there: Mapping[str, Any], wanted: Mapping[str, Any]):
-        self.paths, self.wanted = tuple(_differing(there, wanted)), wanted
+        self.paths, self.wanted = tuple(_differing(there, wanted)) or (SENT_PROMPTS,), wanted
+        differences = diff_configurations(there, wanted) or [f"{MEANINGS[SENT_PROMPTS]} have changed"]
         super().__init__(
             f"{folder}: holds a run with another configuration; name another folder, or use that "
-            "configuration:\n" + "\n".join(f"  {each}" for each in diff_configurations(there, wanted))
+            "configuration:\n" + "\n".join(f"  {each}" for each in differences)
         )
+
+
+SENT_PROMPTS: Final = "sent_prompts"
 
 
 class RunFolder:
@@ -181,7 +191,8 @@ class RunFolder:
             raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); name a folder") from error
         try:
             self._take(configuration, older)
-            self._judgments = os.open(folder / JUDGMENTS, os.O_RDWR | os.O_CREAT, 0o666)
+            with storing(folder):
+                self._judgments = os.open(folder / JUDGMENTS, os.O_RDWR | os.O_CREAT, 0o666)
         except BaseException:
             os.close(self._lock)
             raise
@@ -196,18 +207,21 @@ class RunFolder:
                     self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[Record], prompts: Iterable[Prompt] = ()) -> None:
-        """Add judged trajectories; when this returns they are on the disk. A later line of an id counts.
+        """Add judged trajectories; when this returns they are on the disk. The last line of an id counts.
 
         ``prompts``: what was sent in their calls, one after the other; each call gets the name of its own.
+        Raises StorageError.
         """
+        with storing(self.folder):
+            self._append(records, prompts)
+
+    def _append(self, records: Iterable[Record], prompts: Iterable[Prompt]) -> None:
         names = iter(self._prompts.add(prompts))
         for record in records:
             for call, name in zip(record["calls"], names, strict=False):
                 call["prompt"] = name
             line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-            rest = memoryview(line)
-            while rest:
-                rest = rest[os.pwrite(self._judgments, rest, self._end + len(line) - len(rest)) :]
+            write_at(self._judgments, line, self._end)
             self._note(record, self._end, len(line))
             self._end += len(line)
         os.fsync(self._judgments)
@@ -219,16 +233,35 @@ class RunFolder:
                 yield json.loads(self._line(trajectory_id))
 
     def update_run(self, facts: Mapping[str, Any]) -> None:
-        """Put facts into run.json, over those of the same name; it is replaced whole."""
+        """Put facts into run.json, over those of the same name, and replace the file. Raises StorageError."""
         self.run = {**self.run, **facts}
-        atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
+        with storing(self.folder):
+            atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
 
     def finalize(self, ids: Sequence[str]) -> None:
-        """Rewrite judgments and predictions in the order of ``ids``, without lines that were replaced."""
+        """Rewrite judgments and predictions in the order of ``ids``, without lines that were replaced.
+
+        Raises StorageError; then the files are as they were.
+        """
         order = [each for each in ids if each in self._places]
-        with atomic_writer(self.folder / JUDGMENTS) as file:
-            file.writelines(map(self._line, order))
-        write_predictions(self.folder / PREDICTIONS, map(prediction_row, self.records(order)))
+        with storing(self.folder):
+            with atomic_writer(self.folder / JUDGMENTS) as file:
+                file.writelines(map(self._line, order))
+            write_predictions(self.folder / PREDICTIONS, map(prediction_row, self.records(order)))
+
+    def check_prompts(
+        self, judge: AnyJudge, models: Mapping[str, ModelSettings], views: RunSource, there: Collection[str]
+    ) -> None:
+        """Raise OtherConfigurationError if the judge now sends other prompts than those in the folder.
+
+        Three of the judged trajectories that are ``there`` are looked at: the first, the middle and the last.
+        """
+        done = [each for each in self.states if each in there]
+        chosen = {done[place] for place in (0, len(done) // 2, -1)} if done else ()
+        records = list(self.records(chosen))
+        if prompts_changed(records, judge, models, views, partial(open_prompts, self.folder)):
+            configuration = self.run["configuration"]
+            raise OtherConfigurationError(self.folder, configuration, configuration)
 
     def close(self) -> None:
         """Leave the folder to other processes."""
@@ -315,12 +348,15 @@ def read_judgments(folder: Path) -> Iterator[Record]:
 
 
 def totals(records: Iterable[Record]) -> dict[str, Any]:
-    """Sums over judged trajectories: states, calls, tokens, dollars; null where one of them is not known."""
+    """Sum up judged trajectories: states, calls, tokens, dollars (None if one of them is not known), and what
+    `CallSums` counts.
+    """
     sums: dict[str, float | None] = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"), 0)
     details = dict.fromkeys(DETAILED_TOKENS, 0)
     states: Counter[str] = Counter()
-    calls = 0
+    calls, sums_of_calls = 0, CallSums()
     for record in records:
+        sums_of_calls.add(record)
         states[record["state"]] += 1
         calls += len(record["calls"])
         for name, sum_so_far in sums.items():
@@ -329,7 +365,7 @@ def totals(records: Iterable[Record]) -> dict[str, Any]:
         for name in DETAILED_TOKENS:
             details[name] += record.get(name, 0)
     found = {"trajectories": states.total(), "states": dict(sorted(states.items())), "calls": calls}
-    return found | sums | details
+    return found | sums | details | sums_of_calls.facts()
 
 
 MEANINGS: Final = {
@@ -337,6 +373,7 @@ MEANINGS: Final = {
     "prompts_hash": "the wording of the prompts",
     "view_hash": "what of a run is shown, and how",
     "data_hash": "the recorded runs",
+    SENT_PROMPTS: "the prompts that are sent",
 }
 """Of the digests in a configuration."""
 
@@ -376,15 +413,24 @@ _Result = tuple[Record, list[Prompt]]
 
 
 class ResultWriter:
-    """Writes results into the run's folder, in a thread, as they come; ``async with`` it.
+    """A writer of results into the run's folder, in a thread, as they come; for ``async with``.
 
-    ``sync`` flushes the cache to disk. While every trajectory has ended in an error, nothing is written: with
-    a wrong key or model name all do, and they are judged again once that is fixed (see `discard_errors`). The
-    dollars spent are written into run.json every second, so that the budget survives a kill.
+    ``name_of`` gives the judge's name for a line. ``sync`` flushes the cache to disk; ``on_failure`` is
+    called at once when a write fails. While every trajectory has ended in an error, nothing is written: with
+    a wrong key or model name all do, and they are judged again once that is fixed (see `discard_errors`).
+    What was paid is written into run.json every second, so that the budget survives a kill.
     """
 
-    def __init__(self, folder: RunFolder, judge: str, sync: Callable[[], None], progress: Progress):
-        self._folder, self._judge, self._sync, self._progress = folder, judge, sync, progress
+    def __init__(
+        self,
+        folder: RunFolder,
+        name_of: Callable[[Judgment], str],
+        sync: Callable[[], None],
+        progress: Progress,
+        on_failure: Callable[[StorageError], None] = lambda problem: None,
+    ):
+        self._folder, self._name_of, self._sync, self._progress = folder, name_of, sync, progress
+        self._on_failure = on_failure
         self._waiting: asyncio.Queue[_Result | None] = asyncio.Queue()
         self._first_errors: LeadingErrors[_Result] = LeadingErrors()
         self._noted_usd: float | None = 0.0
@@ -395,7 +441,7 @@ class ResultWriter:
         """Take a result; it is on the disk when the block is left, at the latest. Raises what writing did."""
         if self._task.done():
             self._task.result()
-        record = judgment_record(judged, self._judge)
+        record = judgment_record(judged, self._name_of(judged))
         for result in self._first_errors.take((record, sent_prompts(judged)), record["state"]):
             self._waiting.put_nowait(result)
 
@@ -426,7 +472,11 @@ class ResultWriter:
             waiting = await self._next()
             is_open = None not in waiting
             results = [result for result in waiting if result is not None]
-            await asyncio.to_thread(self._put, results)
+            try:
+                await asyncio.to_thread(self._put, results)
+            except StorageError as problem:
+                self._on_failure(problem)
+                raise
             for record, _ in results:
                 self._progress.judged(record["state"])
             self.written += len(results)
@@ -446,7 +496,7 @@ class ResultWriter:
             self._sync()
             prompts = (prompt for _, sent in results for prompt in sent)
             self._folder.append([record for record, _ in results], prompts)
-        spent_usd = self._progress.spend.total_usd
-        if spent_usd != self._noted_usd and time.monotonic() - self._noted_at >= UPDATE_INTERVAL_S:
-            self._folder.update_run({"spent_usd": spent_usd})
-            self._noted_usd, self._noted_at = spent_usd, time.monotonic()
+        spend = self._progress.spend
+        if spend.total_usd != self._noted_usd and time.monotonic() - self._noted_at >= UPDATE_INTERVAL_S:
+            self._folder.update_run(facts := spend.facts)
+            self._noted_usd, self._noted_at = facts["spent_usd"], time.monotonic()

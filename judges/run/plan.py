@@ -25,9 +25,15 @@ from judges.engine.concurrency import RateLimitTimeout
 from judges.engine.retry import may_have_choices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
 from judges.registry import full_name
-from judges.run.config import build_judge, build_models, open_cache, select
+from judges.run.config import build_judge, build_models, open_cache, refuse_omitted_params, select
 from judges.run.progress import Spend
-from judges.run.runner import EngineSettings, Job, engine_settings, open_executor, open_views
+from judges.run.runner import (
+    EngineSettings,
+    Job,
+    engine_settings,
+    open_executor,
+    open_views,
+)
 from judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
 from judges.run.typical_replies import (
     REASONING_TOKENS,
@@ -185,6 +191,8 @@ class _Run:
             role: tokens_per_word(rules.counters.of(model).count) for role, model in models.items()
         }
         self._seen: set[str] = set()
+        self._numbers: dict[str, int] = {}  # by key, the place of a call among those of its kind
+        self._of_kind: Counter[str] = Counter()
         self._asked: list[_Asked] = []
         self.totals: dict[str, dict[str, float]] = {role: dict(NO_CALLS) for role in models}
         self._seconds_of_calls = self._longest_call = 0.0
@@ -203,7 +211,11 @@ class _Run:
             return cached
         kind = call_kind(model, call)
         learned = self._known.learned.get(kind)
-        reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role], learned)
+        if is_new:
+            self._numbers[key] = self._of_kind[kind]
+            self._of_kind[kind] += 1
+        number = self._numbers[key]
+        reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role], learned, number)
         if is_new:
             hidden = REASONING_TOKENS[self._scenario] if learned is None and is_reasoning(model.model) else 0
             if learned is not None:
@@ -321,6 +333,11 @@ def plan_run(
     selection = select(options)
     judge = build_judge(options)
     models = build_models(options, judge)
+    refuse_omitted_params(options, models)
+    if pilot and options.refresh:
+        raise OptionsError(
+            "--pilot and --refresh: the run would pay for the pilot again; leave one of them out"
+        )
     if not models:
         return Plan(len(selection.ids), (), Range(0.0, 0.0, 0.0))
     settings = engine_settings(options, models)
@@ -332,7 +349,7 @@ def plan_run(
     job = Job(judge, models, views, spread_evenly(ids, pilot or 0), settings, full_name(judge, models))
     made = run_pilot(job) if pilot else None
     is_there = settings.cache is not None and settings.cache.is_dir()
-    stored = open_cache(settings.cache, settings.answers) if is_there else None
+    stored = open_cache(settings.cache, settings.answers, settings.fresh_since) if is_there else None
     with closing(stored) if stored else nullcontext() as cache:
         return replace(make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules), pilot=made)
 

@@ -10,13 +10,15 @@ import contextlib
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from core.console import printable
-from judges.types import Reply
+from judges.run.records import CallWarnings
+from judges.types import ModelSettings, Reply
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,23 +104,26 @@ def was_generated(reply: Reply) -> bool:
 
 
 class Spend:
-    """Dollars for replies, of this session and, ``before_usd``, of those before it in the same run folder.
+    """Dollars and calls that were paid in this session, and before it in the same run folder.
 
     ``usd`` is None once the price of a reply was not known. ``presumed`` gives the dollars of attempts that
     may have been paid although no reply came (`Budget.presumed_usd`).
     """
 
-    def __init__(self, before_usd: float | None = 0.0) -> None:
-        self.before_usd = before_usd
+    def __init__(self, before_usd: float | None = 0.0, before_calls: int = 0) -> None:
+        self.before_usd, self.before_calls = before_usd, before_calls
         self.usd: float | None = 0.0
         self.calls = 0
         self.presumed: Callable[[], float] = float
 
     def count(self, reply: Reply) -> None:
-        """Add a reply, unless it came out of the cache, or none was made."""
+        """Add a reply, unless it came out of the cache, or none was made.
+
+        Of several answers to one request only the first one has input tokens, and it is one call.
+        """
         if reply.is_from_cache or not (was_generated(reply) or reply.cost_usd):
             return
-        self.calls += 1
+        self.calls += reply.input_tokens != 0
         self.usd = None if self.usd is None or reply.cost_usd is None else self.usd + reply.cost_usd
 
     def add(self, usd: float | None, calls: int) -> None:
@@ -132,6 +137,22 @@ class Spend:
         if self.usd is None or self.before_usd is None:
             return None
         return self.before_usd + self.usd + self.presumed()
+
+    @property
+    def session_usd(self) -> float | None:
+        """Dollars of this session; None if a price is not known."""
+        return None if self.usd is None else self.usd + self.presumed()
+
+    @classmethod
+    def of_run(cls, run: Mapping[str, Any]) -> Spend:
+        """Return the spend of a session that continues the run with this run.json."""
+        calls = sum(session.get("calls_paid", 0) for session in run.get("sessions", []))
+        return cls(run.get("spent_usd", 0.0), run.get("calls_paid", calls))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What run.json says of all sessions: dollars (None if a price is not known) and calls."""
+        return {"spent_usd": self.total_usd, "calls_paid": self.before_calls + self.calls}
 
 
 REDRAW_INTERVAL_S: Final = 0.25
@@ -154,8 +175,10 @@ class Progress:
         spend: Spend,
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
+        models: Mapping[str, ModelSettings] = MappingProxyType({}),
     ):
         self.total, self.done = total, done
+        self.warnings = CallWarnings(models, self.say)
         self.states: Counter[str] = Counter()
         self.retried = self.rate_limited = 0
         self.spend, self._now = spend, now

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +35,7 @@ from judges.run.config import (
     endpoint_addresses,
     judge_facts,
     open_cache,
+    refuse_omitted_params,
     select,
     versions,
 )
@@ -47,6 +48,7 @@ from judges.run.progress import (
     leading_errors_message,
     utc_now,
 )
+from judges.run.records import name_as_served
 from judges.run.scheduler import LeaveOutError, RunSource, StopRunError, judge_trajectories
 from judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants, is_reward_judge
 
@@ -57,9 +59,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSettings:
-    """The limits of a run, the folder of its reply cache (None where no model is asked), and its prices.
+    """The limits of a run, the folder of its reply cache (None if no model is asked), and its prices.
 
-    ``answers``: where a cluster keeps its answers, where that is not in the cache's folder.
+    ``answers``: where a cluster keeps its answers, if that is not in the cache's folder. ``fresh_since``:
+    replies that were stored before are asked again (`CallCache`).
     """
 
     cache: Path | None
@@ -71,12 +74,13 @@ class EngineSettings:
     rate_limit_timeout_s: float | None = None
     timeout_s: float | None = None
     max_usd: float | None = None
+    fresh_since: float | None = None
 
 
 @dataclass(frozen=True)
 class Job:
-    """What an engine has to do. ``ids``: the trajectories still to be judged, in their order. ``name``: the
-    judge's in every line, which says models and wording (`registry.full_name`).
+    """The work of an engine. ``ids``: the trajectories still to be judged, in their order. ``name``: the
+    judge's, which says models and wording (`registry.full_name`).
     """
 
     judge: AnyJudge
@@ -85,6 +89,10 @@ class Job:
     ids: tuple[str, ...]
     settings: EngineSettings
     name: str
+
+    def name_of(self, judged: Judgment) -> str:
+        """Return the judge's name for the line of a trajectory."""
+        return name_as_served(self.name, self.judge, self.models, judged)
 
 
 END_OF: Final = {BudgetReached: "budget", RateLimitTimeout: "limited"}
@@ -127,6 +135,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
             stopping.stop(END_OF[type(reached)], str(reached))
             raise StopRunError from reached
         progress.spend.count(reply)
+        progress.warnings.note(call.role, reply)
         return reply
 
     def keep(judged: Judgment) -> None:
@@ -134,7 +143,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
         if job.models and writer.all_failed and stopping.ended is None:
             stopping.stop("failing", "")
 
-    async with ResultWriter(folder, job.name, executor.sync, progress) as writer:
+    async with ResultWriter(folder, job.name_of, executor.sync, progress, executor.stop_waiting) as writer:
         if not job.models:
             writer.write_errors()
         with stopping.on_signals(), suppress(StopRunError):
@@ -173,7 +182,8 @@ async def open_executor(
         with ExitStack() as stack:
             cache = None
             if settings.cache is not None:
-                cache = stack.enter_context(closing(open_cache(settings.cache, settings.answers)))
+                folder, answers, since = settings.cache, settings.answers, settings.fresh_since
+                cache = stack.enter_context(closing(open_cache(folder, answers, since)))
             yield CallExecutor(endpoints, job.models, cache, limit, budget, on_event)
 
 
@@ -181,11 +191,22 @@ Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
 
 
 @dataclass(frozen=True, slots=True)
+class Bill:
+    """What was paid in all sessions of a run, and in this one; dollars are None if a price is not known."""
+
+    usd: float | None = 0.0
+    calls: int = 0
+    session_usd: float | None = 0.0
+    session_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What `run_judge` did: how it ended, how many of the chosen trajectories are judged, and the totals.
 
     ``absent`` have no recorded run, ``skipped`` lack what the judge looks at; ``problem`` is why the first
-    one in the state ``error`` is in it; ``judge`` is the judge's full name.
+    one in the state ``error`` is in it; ``judge`` is the judge's full name. ``totals`` sum up the judgments,
+    whoever paid for their replies; ``paid`` is what this run paid.
     """
 
     ended: RunEnd
@@ -196,6 +217,7 @@ class Outcome:
     problem: str | None = None
     judge: str = ""
     skipped: int = 0
+    paid: Bill = Bill()
 
 
 class NoRecordings:
@@ -228,24 +250,59 @@ def run_judge(
     ids = tuple(each for each in selection.ids if each in there)
     facts = describe_run(options, selection, judge, models, views, ids, skipped)
     with RunFolder(out, facts.configuration, facts.older) as folder:
+        folder.check_prompts(judge, models, views, there)
         todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
-        spend = Spend(folder.run.get("spent_usd", 0.0))
+        settings = _with_refresh(options, folder, facts.settings, is_done=not todo)
+        spend = Spend.of_run(folder.run)
         ended = RunEnd("interrupted", "stopped; finished trajectories are saved")
         with run_session(folder, facts, spend) as session:
             try:
-                with Progress(len(ids), len(ids) - len(todo), spend) as progress, stopped_like_ctrl_c():
-                    job = Job(judge, models, views, todo, facts.settings, facts.name)
+                progress = Progress(len(ids), len(ids) - len(todo), spend, models=models)
+                with progress, stopped_like_ctrl_c():
+                    job = Job(judge, models, views, todo, settings, facts.name)
                     ended = engine(job, folder, progress) if todo else RunEnd("finished")
             except KeyboardInterrupt:  # before the engine took the signals over, or after
                 pass
             finally:
                 folder.finalize([each.trajectory_id for each in selection.suite.split(options.split)])
                 session["ended"] = ended.how
-                folder.update_run({"totals": (sums := totals(folder.records()))})
+                name = note_totals(folder, totals(folder.records()), judge, models)
+        sums = folder.run["totals"]
+        progress.warnings.note_sums(sums["dropped_params"], sums["served_models"])
         judged = sum(each in folder.states for each in selection.ids)
         in_error = (each for each, state in folder.states.items() if state == "error")
         problem = next(map(error_of, folder.records(in_error)), None)
-        return facts.outcome(ended, judged, sums, problem)
+        return facts.outcome(ended, judged, sums, problem, name, spend)
+
+
+def note_totals(
+    folder: RunFolder, sums: dict[str, Any], judge: AnyJudge, models: Mapping[str, ModelSettings]
+) -> str:
+    """Write totals into run.json, and the judge's name by the models that answered; return the name."""
+    name = full_name(judge, models, sums["served_models"])
+    folder.update_run({"totals": sums, "judge": judge_facts(judge, name)})
+    return name
+
+
+def _with_refresh(
+    options: RunOptions, folder: RunFolder, settings: EngineSettings, *, is_done: bool
+) -> EngineSettings:
+    """Return the settings with the time from which on replies count as fresh in this folder.
+
+    ``--refresh`` holds from the first session of the folder that has it, so that a run which is continued
+    does not pay again for what it asked itself. Raises OptionsError if nothing is left to ask.
+    """
+    if not options.refresh or settings.fresh_since is None:
+        return settings
+    since = folder.run.get("refresh_since")
+    if since is None and is_done:
+        raise OptionsError(
+            f"--refresh: every trajectory in {folder.folder} is judged already; to ask again, name another "
+            "--out"
+        )
+    if since is None:
+        folder.update_run({"refresh_since": (since := settings.fresh_since)})
+    return replace(settings, fresh_since=since)
 
 
 @dataclass(frozen=True)
@@ -265,9 +322,18 @@ class RunFacts:
     there: int
     skipped: int
 
-    def outcome(self, ended: RunEnd, judged: int, sums: dict[str, Any], problem: str | None) -> Outcome:
+    def outcome(
+        self,
+        ended: RunEnd,
+        judged: int,
+        sums: dict[str, Any],
+        problem: str | None,
+        name: str,
+        spend: Spend,
+    ) -> Outcome:
         absent = self.chosen - self.there - self.skipped
-        return Outcome(ended, judged, self.chosen, absent, sums, problem, self.name, self.skipped)
+        paid = Bill(*spend.facts.values(), spend.session_usd, spend.calls)
+        return Outcome(ended, judged, self.chosen, absent, sums, problem, name, self.skipped, paid)
 
 
 def describe_run(
@@ -313,7 +379,7 @@ def run_session(folder: RunFolder, facts: RunFacts, spend: Spend) -> Iterator[di
             "calls_paid": spend.calls,
             "paid_usd": spend.usd,
         }
-        folder.update_run({"sessions": [*earlier, session], "spent_usd": spend.total_usd})
+        folder.update_run({"sessions": [*earlier, session], **spend.facts})
 
 
 def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSettings]]:
@@ -333,6 +399,7 @@ def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSe
     models = tried(build_models, options, judge) if judge is not None else None
     if models:
         tried(resolve_access, models)
+        tried(refuse_omitted_params, options, models)
         prices = tried(read_prices, options.prices, options.price or ())
         if prices is not None:
             tried(build_budget, options.max_usd, prices, models)
@@ -371,7 +438,16 @@ def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) ->
         rate_limit_timeout_s=options.rate_limit_timeout,
         timeout_s=options.timeout,
         max_usd=options.max_usd,
+        fresh_since=_oldest_reply(options),
     )
+
+
+def _oldest_reply(options: RunOptions) -> float | None:
+    """Return from when on replies in the cache count; None if all do."""
+    now = time.time()
+    if options.refresh:
+        return now
+    return None if options.cache_days is None else now - options.cache_days * 86_400
 
 
 def open_views(

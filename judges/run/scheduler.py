@@ -14,6 +14,7 @@ from itertools import count
 from typing import Protocol
 
 from judges.contract import ask_reward_judge, open_session
+from judges.engine.storage import StorageError
 from judges.types import Answer, AnyJudge, Call, Judge, Reply, View, Wants, is_reward_judge
 
 Ask = Callable[[Call], Awaitable[Reply]]
@@ -183,7 +184,7 @@ async def judge_trajectories(
     What goes wrong with one (no view of it, a fault in the judge) is its answer, in the state ``error``.
     When ``ask`` raises LeaveOutError the trajectory is not. When it raises StopRunError, no further
     trajectory is begun, calls under way still end, trajectories that got all of their replies still count,
-    and then it is raised here; so is what ``on_judged`` raises.
+    and then it is raised here; so is a StorageError, and what ``on_judged`` raises.
     """
     load = _Load(max_in_flight + PREFETCH)
     faults: list[Exception] = []
@@ -233,8 +234,10 @@ async def judge_trajectory(
     read: Callable[..., Awaitable] = _at_once,
     on_view: Callable[[View], None] = lambda view: None,
 ) -> Judgment:
-    """Judge one trajectory. What goes wrong with it is its answer; raises nothing but the StopRunError that
-    ``ask`` raises. ``read`` calls what reads files; ``on_view`` learns what the judge is shown.
+    """Judge one trajectory. What goes wrong with it is its answer.
+
+    ``read`` calls what reads files; ``on_view`` receives what the judge is shown. Raises the StopRunError or
+    StorageError that ``ask`` raises, and nothing else.
     """
     reward = None
     try:
@@ -245,7 +248,7 @@ async def judge_trajectory(
         on_view(view)
         answer, exchanges = await drive(judge, view, ask)
         return Judgment(trajectory_id, answer, exchanges)
-    except StopRunError:
+    except (StopRunError, StorageError):
         raise
     except Exception as fault:
         return Judgment(trajectory_id, Answer("error"), problem=_describe_fault(fault), reward=reward)

@@ -177,12 +177,14 @@ def dummy_reply(
     max_output_tokens: int,
     per_word: float = 1.0,
     learned: Learned | None = None,
+    number: int = 0,
 ) -> Reply:
-    """A reply that every judge can read, with its tokens. ``key`` is the call's; no other gets an equal one.
+    """Return a reply that every judge can read, with its tokens. ``key`` is the call's, and makes it unique.
 
-    Where replies of the kind are known, the expected one has the words of one of them: so as many say yes,
-    and what follows from them is as long. ``per_word``: see `tokens_per_word`. Hidden reasoning that is not
-    known from others is not among the tokens.
+    If replies of the kind are known, the expected one has the words of one of them, each in its turn:
+    ``number`` counts the calls of the kind. So the same share says yes, and what follows from the replies is
+    as long. ``per_word``: see `tokens_per_word`. Hidden reasoning that is not known from others is not among
+    the tokens.
     """
     if learned is None:
         typical = TYPICAL_TOKENS.get(call.purpose, TYPICAL_TOKENS_OF_OTHERS)
@@ -192,7 +194,7 @@ def dummy_reply(
         output_tokens = round(learned.output_tokens.of(scenario))
     output_tokens, text_tokens = min(output_tokens, max_output_tokens), min(text_tokens, max_output_tokens)
     if learned is not None and learned.texts and scenario == "expected":
-        text = f"({key[:8]})\n{learned.texts[int(key[16:24], 16) % len(learned.texts)]}"
+        text = f"({key[:8]})\n{learned.texts[number % len(learned.texts)]}"
         if call.purpose == "change":  # only the line at its end reaches the judge, whose calls would be equal
             text = f"{text} ({key[:8]})"
     else:

@@ -34,7 +34,7 @@ def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is(tmp_path):
     ended = RunEnd("limited", "stopped: only rate limits (429: \x1b[2Jwait)")
     lines = summary(Outcome(ended, 1, 1, 0, sums, "400: \x1b]0;title\x07"), tmp_path)
     assert lines[0] == "stopped: only rate limits (429: �[2Jwait)"
-    assert "(the first error: 400: �]0;title�)" in lines[2]
+    assert "(the first error: 400: �]0;title�)" in lines[4]
     assert all(line.isprintable() for line in lines)
 
 

@@ -332,7 +332,7 @@ def test_openai_is_told_which_requests_begin_alike():
     assert len({one, whole, other_whole}) == 3
 
 
-def test_what_the_library_cannot_send_is_learned_once_and_costs_no_request(tmp_path, monkeypatch):
+def test_what_the_provider_never_takes_is_not_sent_and_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret-1")
     with ProviderServer("Status: success") as server:
         kit = Kit(tmp_path)
@@ -342,8 +342,8 @@ def test_what_the_library_cannot_send_is_learned_once_and_costs_no_request(tmp_p
         again, *_ = kit.ask(call("one"), call("two"))
     assert first.state == "ok" and again.is_from_cache
     assert len(server.requests) == 2
-    dropped = {facts["parameter"] for kind, facts in kit.events if kind == "dropped"}
-    assert dropped == {"seed", "logprobs"}
+    assert not [kind for kind, _ in kit.events if kind == "dropped"]  # nothing had to be refused first
+    assert first.dropped == again.dropped == ("logprobs", "seed")
 
 
 def run(folder, server: ProviderServer, provider: str, *more: str):

@@ -1,6 +1,7 @@
 """Answers of a cluster: partitions of Parquet at any place, journals, and a reply cache that reads them."""
 
 import os
+from functools import cache
 
 import pytest
 
@@ -28,6 +29,7 @@ def keys(number: int, first: int = 7) -> list[bytes]:
     return [bytes([first]) + number.to_bytes(4, "big") + bytes(27) for number in range(number)]
 
 
+@cache  # a line says when it was made
 def line_of(key: bytes, text: str = "yes") -> bytes:
     return answer_line(key.hex(), Reply(text, cost_usd=0.5))
 

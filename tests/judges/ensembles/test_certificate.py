@@ -34,7 +34,7 @@ def labels():
 
 def record(trajectory_id, success, score=None, state="ok"):
     answer = {"success": success} | ({} if score is None else {"score": score}) if state == "ok" else {}
-    call = {"key": trajectory_id, "reply": {}}
+    call = {"key": trajectory_id, "role": "judge", "reply": {}}
     return {
         "trajectory_id": trajectory_id, "state": state, "answer": answer, "calls": [call],
         "cost_usd": 0.002, "input_tokens": 100, "output_tokens": 10, "latency_s": 1.5,

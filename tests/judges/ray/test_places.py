@@ -4,6 +4,7 @@ as the clients.
 
 import os
 import threading
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -29,7 +30,12 @@ def url(bucket, request):
 
 def answers_of(partition: int, numbers: range) -> dict[bytes, bytes]:
     keys = [bytes([partition]) + number.to_bytes(31, "big") for number in numbers]
-    return {key: answer_line(key.hex(), Reply(f"reply {key[-1]}")) for key in keys}
+    return {key: line_of(key) for key in keys}
+
+
+@cache  # a line says when it was made
+def line_of(key: bytes) -> bytes:
+    return answer_line(key.hex(), Reply(f"reply {key[-1]}"))
 
 
 def test_a_file_is_there_for_others_as_soon_as_it_is_written_and_gone_once_it_is_removed(url):

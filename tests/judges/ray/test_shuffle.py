@@ -1,6 +1,7 @@
 """Calls and answers by partition, results by trajectory."""
 
 import json
+from functools import cache
 from itertools import pairwise
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ def key(number: int, partition: int = 7) -> bytes:
     return bytes([partition]) + number.to_bytes(31, "big")
 
 
+@cache  # a line says when it was made
 def line_of(key: bytes, reply: Reply | None = None) -> bytes:
     return answer_line(key.hex(), reply or Reply(f"reply {key[-1]}"))
 

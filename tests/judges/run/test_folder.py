@@ -102,7 +102,7 @@ def record(trajectory_id: str, state: str = "ok", **more) -> dict:
         "judge": "a",
         "state": state,
         "answer": answer,
-        "calls": [{}],
+        "calls": [{"role": "judge", "reply": {}}],
         **sums,
         **more,
     }
@@ -223,6 +223,9 @@ def test_totals_are_sums_and_unknown_where_one_part_is():
         "cost_usd": 1.0,
         "cached_input_tokens": 8,
         "reasoning_tokens": 0,
+        "dropped_params": {},
+        "served_models": {},
+        "prompts_sha256": None,
     }
     assert totals([record("a"), record("b", cost_usd=None)])["cost_usd"] is None
     assert totals([])["cost_usd"] == 0

@@ -339,8 +339,8 @@ def test_under_another_wording_or_view_the_same_command_starts_anew_beside_and_s
         path.write_text(json.dumps(other))
         (tmp_path / "run-2").mkdir()  # no run's: passed over
         before = {each.name: each.read_bytes() for each in (tmp_path / "run").iterdir()}
-        stays = f"in which {meaning} was another; it stays as it is, and this one"
-        for how, limit in (("starts anew", 4), ("goes on", 6)):
+        stays = f"that differs in {meaning}; leaving it unchanged and"
+        for how, limit in (("starting a new run", 4), ("continuing", 6)):
             result = run(server, tmp_path, "--limit", limit)
             assert result.exit_code == 0
             said = " ".join(result.output.split())
@@ -375,7 +375,7 @@ def test_a_run_from_before_the_view_was_recorded_goes_on_under_version_one_of_it
         path.write_text(json.dumps(old))
         monkeypatch.setattr("judges.views.VIEW_VERSION", 2)
         other = run(server, tmp_path, "--limit", 2)
-        assert "what of a run is shown, and how was another; it stays as it is" in other.output
+        assert "differs in what of a run is shown, and how; leaving it unchanged" in other.output
         assert (tmp_path / "run-2").is_dir()
         monkeypatch.setattr("judges.views.VIEW_VERSION", 1)
         assert run(server, tmp_path, "--limit", 4).exit_code == 0
@@ -391,15 +391,15 @@ def test_under_the_official_wording_a_run_says_so_and_starts_anew_in_a_folder_of
     with LLMServer(script="tags") as server:
         run(server, tmp_path, "--limit", 2)
         said = " ".join(run(server, tmp_path, *official).output.split())
-        assert f"{tmp_path}/run: holds a run in which the wording of the prompts" in said
-        assert f"it stays as it is, and this one starts anew in {tmp_path}/run-2" in said
+        assert f"{tmp_path}/run: holds a run that differs in the wording of the prompts" in said
+        assert f"leaving it unchanged and starting a new run in {tmp_path}/run-2" in said
         assert server.counts.calls == 2 + 2  # no reply to our own words answers the official ones
         assert read_run(tmp_path / "run")["configuration"]["prompts"] == "own"
         assert read_run(tmp_path / "run-2")["configuration"]["prompts"] == "official"
         changed = replace(read_templates(official_settings), final="Another end.")
         monkeypatch.setattr("judges.catalog.official.read_templates", lambda settings: changed)
         said = " ".join(run(server, tmp_path, *official).output.split())
-        assert f"it stays as it is, and this one starts anew in {tmp_path}/run-3" in said
+        assert f"leaving it unchanged and starting a new run in {tmp_path}/run-3" in said
         assert server.counts.calls == 4 + 2
 
 
