@@ -281,7 +281,7 @@ def test_the_commands_of_the_page_on_deviations_run_webjudge_and_show_what_was_s
     checkout_with(TEXTS, tmp_path / "Online-Mind2Web")
     monkeypatch.setattr("judges.catalog.official.WEBJUDGE_SHA256", prompts_hash(*TEXTS))
     monkeypatch.chdir(tmp_path)
-    with LLMServer() as server:
+    with LLMServer(lambda request: '**Score**: 5\nThoughts: done.\nStatus: "success"') as server:
         sample = ["--suite", "sample", "--limit", "1", "--base-url", server.base_url, "--cache", "cache"]
         ran = CliRunner().invoke(app, [*run, *sample])
     assert ran.exit_code == 0, ran.output
