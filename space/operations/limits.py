@@ -32,7 +32,7 @@ UNKNOWN: Final = "unknown"
 _NETWORK_BITS: Final = 64
 """One house has a whole IPv6 network of this length, so its addresses count as one."""
 _SITE_BITS: Final = 48
-"""One customer of a provider may have 65,536 such networks, which share `TIMES_A_SITE` times the limit of one."""
+"""A customer may have 65,536 such networks, which share `TIMES_A_SITE` times the limit of one."""
 TIMES_A_SITE: Final = 4
 
 

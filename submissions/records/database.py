@@ -84,11 +84,18 @@ def migrate(engine: Engine) -> None:
     """Bring the tables to the newest revision; processes that start together wait for each other."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20250411)")
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            # To alter a table is to copy it, drop it and rename the copy. While it is gone, nothing may look for
+            # the rows that refer to it; the setting has no effect within a transaction.
+            connection.connection.driver_connection.execute("PRAGMA foreign_keys=OFF")
+        with connection.begin():
+            if engine.dialect.name == "postgresql":
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20250411)")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+        if engine.dialect.name == "sqlite":
+            connection.connection.driver_connection.execute("PRAGMA foreign_keys=ON")
 
 
 @contextmanager
@@ -211,7 +218,7 @@ class EventRow(Base):
     previous: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64), unique=True)
     nonce: Mapped[str | None] = mapped_column(String(64))
-    subject: Mapped[str | None] = mapped_column(String(16), index=True)
+    subject: Mapped[str | None] = mapped_column(String(32), index=True)
 
 
 class Commit(Base):
@@ -271,11 +278,11 @@ class Judge(Base):
 
 
 class Submission(Base):
-    """One prediction file of one judge, as it was declared. ``id`` follows from judge, split and file."""
+    """One prediction file of one judge, as it was declared; see `submission_id` for its ``id``."""
 
     __tablename__ = "submissions"
     __table_args__ = (UniqueConstraint("judge_id", "suite", "split", "file_sha256"),)
-    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
     judge_id: Mapped[int] = mapped_column(ForeignKey("judges.id"))
     suite: Mapped[str] = mapped_column(String(200))
     split: Mapped[str] = mapped_column(String(10))

@@ -36,6 +36,8 @@ from submissions.records.statuses import SubmissionStatuses
 
 logger = logging.getLogger(__name__)
 
+ID_LENGTH: Final = 32
+"""Hexadecimal digits of the id of a submission."""
 THE_SERVER = "the server"
 """The actor of events that no account causes."""
 
@@ -73,6 +75,7 @@ def record_submission(
             found = current_statuses(session)
             return recorded_submission(session, existing, found, label_version)
         body = submission_body(suite.name, upload, declaration, judge, label_version)
+        body["submission_id"] = _free_id(session, body)
         submitted = last = add_event(session, "submitted", account, now, body)
         status = found.of(body["submission_id"])
         if reasons_to_hold:
@@ -158,10 +161,13 @@ def _existing(session: Session, suite: str, account: str, judge: str, upload: Up
 def submission_body(
     suite: str, upload: Upload, declaration: Declaration, judge: str, label_version: str
 ) -> dict[str, Any]:
-    """The body of the event by which a file comes; ``judge`` is its first name."""
+    """Return the body of the event by which a file comes; ``judge`` is its first name.
+
+    The id has 128 bits and follows from account, judge, suite, split and file.
+    """
     parts = (declaration.account, judge, suite, upload.check.split, upload.sha256)
     return {
-        "submission_id": hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12],
+        "submission_id": _id_of(*parts),
         "account": declaration.account,
         "judge": judge,
         "suite": suite,
@@ -175,6 +181,18 @@ def submission_body(
         "label_version": label_version,
         **{name: getattr(declaration, name) for name in DECLARED},
     }
+
+
+def _id_of(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:ID_LENGTH]
+
+
+def _free_id(session: Session, body: dict[str, Any]) -> str:
+    """Return the id of a new submission, or one that follows from it if another submission has that id."""
+    found = body["submission_id"]
+    while session.get(Submission, found) is not None:
+        found = _id_of(found)
+    return found
 
 
 FILE_WAIT: Final = timedelta(minutes=10)
