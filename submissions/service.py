@@ -38,6 +38,7 @@ from submissions.records.queries import (
     fullest_label_version,
     recorded_submission,
     state_of_board,
+    submissions_not_durable,
 )
 from submissions.scoring.board import BoardMaker, CurrentBoard
 from submissions.scoring.scorer import POLICY, THE_SERVER, Scorer, record_submission, refund_submission
@@ -49,6 +50,9 @@ class Durability(Protocol):
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
         """Whether every record up to ``sequence`` lasts, at the latest after ``timeout_s`` seconds."""
+
+    def through(self, session: Session) -> int | None:
+        """Return the sequence of the last record that lasts; None if all of them do."""
 
     def waiting(self) -> int:
         """How many records do not last yet."""
@@ -71,6 +75,9 @@ class ImmediateDurability:
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
         return True
+
+    def through(self, session: Session) -> int | None:
+        return None
 
     def waiting(self) -> int:
         return 0
@@ -295,7 +302,8 @@ class SubmissionService:
         except Exception:
             refund_submission(self.engine, recorded.submission.id, "scoring failed on our side", self.clock())
             raise
-        return replace(recorded, score=score, shown=recorded.shown or score, last=last)
+        shown = recorded.shown or score
+        return replace(recorded, score=score, shown=shown, last=last, figures_through=last)
 
     def submission(self, submission_id: str, actor: Actor) -> SubmissionView:
         """What the owner of a submission, or a maintainer, may see of it.
@@ -313,17 +321,21 @@ class SubmissionService:
         return self._view(found, actor)
 
     def _view(self, found: RecordedSubmission, actor: Actor) -> SubmissionView:
-        """What an actor may see of a submission now: nobody waits here until its records are durable."""
+        """Return what an actor may see of a submission now, without waiting until its events are durable.
+
+        Figures are not shown before: if the events were lost, nobody would have been charged for them.
+        """
         audience = "maintainer" if actor.is_maintainer else "owner"
         is_exact = actor.is_maintainer or self.suite.labels_are_public
         score = found.score if is_exact else found.shown
         is_durable = self.durability.wait(found.last, 0.0)
+        may_be_seen = not found.status.is_held and self.durability.wait(found.figures_through, 0.0)
         status = "waiting" if not is_durable else "held" if found.status.is_held else "accepted"
         return SubmissionView(
             receipt=receipt_of(found.submitted, found.is_new, status, self.signer),
             judge=found.judge,
             status=found.status,
-            report=None if score is None else self.disclosure_policy.report(score, audience),
+            report=self.disclosure_policy.report(score, audience) if score and may_be_seen else None,
             appears_at=self.disclosure_policy.appears_at(found.status.published_at),
         )
 
@@ -368,10 +380,17 @@ class SubmissionService:
         if self.labels.is_older_than(events_after(session, kinds=["labels_published"])):
             self.forget_labels()  # another replica, or a command, published a set
         version = self.label_version or fullest_label_version(session, self.suite.name, POLICY)
-        return version, state_of_board(session), self._round()
+        return version, state_of_board(session), self._round(), self._not_durable(session)
+
+    def _not_durable(self, session: Session) -> frozenset[str]:
+        """Return the submissions that have no row yet, since their records could still be lost."""
+        through = self.durability.through(session)
+        return frozenset() if through is None else submissions_not_durable(session, through)
 
     def _board_maker(self) -> BoardMaker:
-        return BoardMaker(self.suite, self.disclosure_policy, lambda: self.labels, self.clock)
+        return BoardMaker(
+            self.suite, self.disclosure_policy, lambda: self.labels, self.clock, self._not_durable
+        )
 
     def board(self) -> Board:
         """The board of the records as they are now; made anew only when a record was added."""

@@ -256,7 +256,8 @@ def findings_html(upload: Upload) -> str:
 def receipt_html(service: SubmissionService, receipt: Receipt, view: SubmissionView) -> str:
     """What was recorded and its status, its rank, and the metrics that its owner may see."""
     board, left = service.board(), service.quota(receipt.account)
-    row = next((row for row in board.rows if row.id == receipt.submission_id), None)
+    shown = (row for row in board.rows if row.id == receipt.submission_id and view.report is not None)
+    row = next(shown, None)
     html = render(
         "submit/receipt.html",
         receipt=receipt,

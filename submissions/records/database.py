@@ -86,8 +86,8 @@ def migrate(engine: Engine) -> None:
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
-            # To alter a table is to copy it, drop it and rename the copy. While it is gone, nothing may look for
-            # the rows that refer to it; the setting has no effect within a transaction.
+            # To alter a table, its copy replaces it. Rows that refer to it must not be checked meanwhile. The
+            # setting has no effect within a transaction.
             connection.connection.driver_connection.execute("PRAGMA foreign_keys=OFF")
         with connection.begin():
             if engine.dialect.name == "postgresql":

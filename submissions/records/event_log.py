@@ -47,6 +47,8 @@ ANNOTATION_KINDS: Final = frozenset(
 )
 DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
+FIGURE_KINDS: Final = frozenset(("submitted", "released", "counted", "refreshed", "published"))
+"""What lets somebody see figures, and charges for them: nobody sees figures before it is durable."""
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
 """No board depends on these, so that it is not made anew when annotators save."""
 NO_HASH: Final = "0" * 64

@@ -214,8 +214,9 @@ class BoardMaker:
         policy: DisclosurePolicy,
         labels: Callable[[], LabelStore],
         clock: Callable[[], datetime],
+        not_durable: Callable[[Session], frozenset[str]],
     ) -> None:
-        self._suite, self._labels, self._clock = suite, labels, clock
+        self._suite, self._labels, self._clock, self._not_durable = suite, labels, clock, not_durable
         self._records = BoardRecords(suite.name, policy)
         self._references, self._cache = References(suite), BoardCache()
         self._published = load_published_rows() if suite.name == OFFICIAL else ()
@@ -231,6 +232,8 @@ class BoardMaker:
             records = self._records.read(session, version, now)
         else:
             records = self._records.read_private(session, now)
+        if waiting := self._not_durable(session):
+            records = [record for record in records if record.id not in waiting]
         references = self._references.of(session, labels, version, self._published)
         by_task = self._labels_by_task(labels.test, version)
         return make_board(

@@ -84,7 +84,8 @@ def record_submission(
             status = replace(status, is_held=True, reasons=tuple(reasons_to_hold))
         submission = session.get_one(Submission, body["submission_id"])
         name = found.name_of(account, judge)
-        return RecordedSubmission(submission, submitted, last.sequence, name, status, None, is_new=True)
+        at = last.sequence
+        return RecordedSubmission(submission, submitted, at, at, name, status, None, is_new=True)
 
 
 def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> tuple[Score, int]:
