@@ -41,7 +41,14 @@ from submissions.records.queries import (
     submissions_not_durable,
 )
 from submissions.scoring.board import BoardMaker, CurrentBoard
-from submissions.scoring.scorer import POLICY, THE_SERVER, Scorer, record_submission, refund_submission
+from submissions.scoring.scorer import (
+    POLICY,
+    THE_SERVER,
+    NotCharged,
+    Scorer,
+    record_submission,
+    refund_submission,
+)
 from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
 
 
@@ -299,6 +306,12 @@ class SubmissionService:
             return recorded
         try:
             score, last = self.scorer.score(recorded.submission.id, recorded.submitted.actor, upload, labels)
+        except NotCharged:  # a maintainer decided on it in the meantime
+            with snapshot(self.engine) as session:
+                found = recorded_submission(
+                    session, recorded.submission, current_statuses(session), labels.version
+                )
+            return replace(found, is_new=recorded.is_new)
         except Exception:
             refund_submission(self.engine, recorded.submission.id, "scoring failed on our side", self.clock())
             raise

@@ -31,17 +31,17 @@ Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
     "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored", "labels_published",
     "invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved", "disputed", "dispute_decided",
-    "error_tagged", "counted", "salted", "refreshed", "identified",
+    "error_tagged", "counted", "salted", "refreshed", "identified", "confirmed", "unconfirmed", "unpublished",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
 STATUS_KINDS: Final = frozenset(
     (
         "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden", "shown", "verified",
         "rejected", "banned", "unbanned", "label_exposed", "counted", "salted", "refreshed",
-        "identified",
+        "identified", "confirmed", "unconfirmed", "unpublished",
     )
 )  # fmt: skip
-"""What the statuses of submissions, names of judges, closed accounts and shown scores are folded from."""
+"""What the statuses of submissions and accounts, the names of judges, and the leak budget follow from."""
 ANNOTATION_KINDS: Final = frozenset(
     ("invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved")
 )

@@ -212,6 +212,12 @@ def find_score(session: Session, submission_id: str, label_version: str, policy:
     )
 
 
+def has_score(session: Session, submission_id: str) -> bool:
+    """Whether a submission was scored, under whichever labels."""
+    scored = select(Score.id).where(Score.submission_id == submission_id).limit(1)
+    return session.scalar(scored) is not None
+
+
 def state_of_board(session: Session) -> int:
     """The last event that a board can depend on: annotators save often, and no board is made anew for it."""
     last = select(EventRow.sequence).where(EventRow.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
