@@ -1,5 +1,6 @@
 """What the Space and the commands do with a prediction file: check, submit, score, show the board."""
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +20,7 @@ from core.suite import Suite, load_suite
 from leaderboard.board.board import Board
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
-from submissions.errors import PermissionDenied, SubmissionError, TemporarilyClosed
+from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name
 from submissions.intake.receipts import ServerSecret, Signer, SubmissionView, receipt_of
 from submissions.intake.upload import Declaration, Upload, read_upload
@@ -50,6 +51,8 @@ from submissions.scoring.scorer import (
     refund_submission,
 )
 from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
+
+logger = logging.getLogger(__name__)
 
 
 class Durability(Protocol):
@@ -124,6 +127,8 @@ class SubmissionService:
         self.clock = clock
         self.durability = durability or ImmediateDurability()
         self._setup_lock = threading.RLock()
+        self._finishing: threading.Thread | None = None
+        self._closed = threading.Event()
         self._closing: list[Callable[[], object]] = []
         self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
         """Called with every upload that was checked, every submission, and what ended one that failed."""
@@ -134,6 +139,7 @@ class SubmissionService:
 
     def close(self) -> None:
         """End what runs beside the service; see `submissions.startup`."""
+        self._closed.set()
         while self._closing:
             self._closing.pop(0)()
 
@@ -312,6 +318,9 @@ class SubmissionService:
                     session, recorded.submission, current_statuses(session), labels.version
                 )
             return replace(found, is_new=recorded.is_new)
+        except DatabaseAway:
+            self._finish_later()
+            raise
         except Exception:
             refund_submission(self.engine, recorded.submission.id, "scoring failed on our side", self.clock())
             raise
@@ -375,6 +384,24 @@ class SubmissionService:
             salt_event_log(session, THE_SERVER, self.clock())
         self.files.prepare()
         return self.scorer.finish(self.labels.test) if self.labels.test else 0
+
+    def _finish_later(self) -> None:
+        """Score what was recorded without a score, once the database answers again."""
+        with self._setup_lock:
+            if self._finishing is None or not self._finishing.is_alive():
+                self._finishing = threading.Thread(target=self._finish, name="late scoring", daemon=True)
+                self._finishing.start()
+
+    def _finish(self) -> None:
+        while not self._closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
+            try:
+                self.finish_scoring()
+                return
+            except DatabaseAway:
+                continue
+            except Exception:
+                logger.exception("scoring what had no score yet has failed; the next start does it")
+                return
 
     @cached_property
     def _verdict_cache(self) -> ByteCache[Predictions]:

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from core.settings import Settings
 from core.suite import Suite
 from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo
+from submissions.errors import TemporarilyClosed
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -52,10 +53,10 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
 
     @contextmanager
     def _tool_errors() -> Iterator[None]:
-        """Turns CallRefused into the one exception whose text the server passes on."""
+        """Turn a refusal into the one exception whose text the server passes on."""
         try:
             yield
-        except CallRefused as refused:
+        except (CallRefused, TemporarilyClosed) as refused:
             raise ToolError(str(refused)) from None
 
     async def check(
@@ -109,11 +110,13 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
 
     async def board() -> dict[str, Any]:
         """The leaderboard as data: rows, metrics, intervals, digest."""
-        return await to_thread.run_sync(endpoints.board, limiter=room)
+        with _tool_errors():
+            return await to_thread.run_sync(endpoints.board, limiter=room)
 
     async def judges() -> dict[str, Any]:
         """The judges in the order of the leaderboard, each with its best row and metrics."""
-        return await to_thread.run_sync(endpoints.judges, limiter=room)
+        with _tool_errors():
+            return await to_thread.run_sync(endpoints.judges, limiter=room)
 
     return check, submit, board, judges
 

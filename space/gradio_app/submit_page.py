@@ -19,6 +19,7 @@ from space.gradio_app.findings import view_upload
 from space.operations.limits import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
+from space.web.http_errors import sentence
 from space.web.query import link_to
 from space.web.submission_text import (
     allowance_sentence,
@@ -26,7 +27,7 @@ from space.web.submission_text import (
     report_html,
     rules_sentence,
 )
-from submissions.errors import SubmissionError
+from submissions.errors import DatabaseAway, SubmissionError
 from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
 from submissions.intake.upload import DeclarationError, Upload, declare_as
 from submissions.service import SubmissionService
@@ -240,6 +241,8 @@ def submission_html(
             return render("submit/dry_run.html") + report_html(service.dry_run(upload)), {}
         view = service.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
+    except DatabaseAway as away:
+        return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
     except (CallRefused, SubmissionError) as refused:
         return problems_html("Nothing was submitted.", [str(refused)]), by_field
     except Exception:
