@@ -148,14 +148,14 @@ def _join(app: FastAPI, served: Starlette) -> None:
 
 
 def _allowed(settings: Settings) -> dict[str, Any]:
-    """Host names and origins that may call: on one's own machine only its own.
+    """Host names and origins that may call: if only this machine reaches the server, only its own.
 
-    There whoever calls is believed their name, and a page of another site may let its own name point here
-    (DNS rebinding). A Space is public and submitting takes a token, so it is served under any name.
+    Then whoever calls is believed their name, and a page of another site may let its own name point here
+    (DNS rebinding). Elsewhere submitting takes a token.
     """
     names = ("127.0.0.1", "localhost", "[::1]")
     return {
-        "enable_dns_rebinding_protection": settings.space_id is None,
+        "enable_dns_rebinding_protection": settings.is_local,
         "allowed_hosts": [*names, *(f"{name}:*" for name in names)],
         "allowed_origins": [f"http://{name}{port}" for name in names for port in ("", ":*")],
     }

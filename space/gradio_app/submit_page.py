@@ -77,14 +77,14 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
 def page_values(service: SubmissionService) -> Mapping[str, Any]:
     """What the template says around the form that changes only when the Space starts again."""
     settings = service.settings
-    space_host = (settings.space_host or "").partition(",")[0]
+    space_host = (settings.space_host or settings.allowed_hosts).partition(",")[0].strip()
     return {
         "formats": FORMATS,
         "columns": tuple((name, column.description) for name, column in PREDICTION_COLUMNS.items()),
         "limit": f"{settings.max_upload_bytes / 1e6:g} MB",
         "max_bytes": settings.max_upload_bytes,
         "verdicts_are_shown": service.suite.labels_are_public,
-        "on_space": settings.space_id is not None,
+        "token": None if settings.is_local else "HF_TOKEN" if settings.has_oauth else "ARB_TOKEN",
         "allowance": rules_sentence(service.suite.rules),
         "address": f"https://{space_host}" if space_host else f"http://{settings.host}:{settings.port}",
         "kind": JUDGE_KINDS[0],

@@ -288,6 +288,15 @@ class BrowserSession(Base):
     browser: Mapped[str] = mapped_column(String(200))
 
 
+class AccessToken(Base):
+    """An access token of an account; ``id`` is its SHA-256."""
+
+    __tablename__ = "access_tokens"
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    account: Mapped[str] = mapped_column(String(80), index=True)
+    made_at: Mapped[datetime]
+
+
 class SecretCheck(Base):
     """The check value of the secret that the records were made with; one row."""
 

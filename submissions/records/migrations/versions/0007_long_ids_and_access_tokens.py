@@ -1,4 +1,4 @@
-"""Ids of submissions with 128 bits: 32 hexadecimal digits. The older ones with 12 stay as they are."""
+"""Ids of submissions with 32 hexadecimal digits (older ones keep their 12), and access tokens of accounts."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,9 +13,16 @@ COLUMNS = (("records", "subject", True), ("submissions", "id", False), ("scores"
 
 def upgrade() -> None:
     _resize(16, 32)
+    op.create_table(
+        "access_tokens",
+        sa.Column("id", sa.String(64), primary_key=True),
+        sa.Column("account", sa.String(80), nullable=False, index=True),
+        sa.Column("made_at", sa.DateTime(timezone=True), nullable=False),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("access_tokens")
     _resize(32, 16)
 
 
