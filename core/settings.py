@@ -1,5 +1,6 @@
 """Every setting of the project, in one class, read from the environment (or a `.env` file) at the edge."""
 
+import ipaddress
 from pathlib import Path
 
 from pydantic import AliasChoices, Field, SecretStr
@@ -49,6 +50,9 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(5_000_000, gt=0, description="the largest prediction file accepted")
     host: str = Field("127.0.0.1", description="the address at which the Space listens")
     port: int = Field(7860, ge=0, le=65_535, description="the port at which it listens")
+    allowed_hosts: str = Field(
+        "", description="host names under which other machines reach the Space, with commas between"
+    )
     secret: SecretStr | None = Field(
         None,
         description="signs receipts, and noise is drawn from it; left out, one is made in the state folder",
@@ -107,6 +111,21 @@ class Settings(BaseSettings):
         return frozenset(name.strip() for name in self.maintainers.split(",") if name.strip())
 
     @property
+    def allowed_host_names(self) -> tuple[str, ...]:
+        """The host names under which other machines reach the Space, in small letters."""
+        return tuple(name.strip().lower() for name in self.allowed_hosts.split(",") if name.strip())
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches the Space, so that a name is enough to sign in."""
+        return self.space_id is None and not self.allowed_host_names and is_loopback(self.host)
+
+    @property
+    def has_oauth(self) -> bool:
+        """Whether readers sign in with Hugging Face."""
+        return self.space_id is not None or bool(self.oauth_client_id and self.oauth_client_secret)
+
+    @property
     def disk_is_lasting(self) -> bool:
         """Whether what is written to the state folder is there after a restart; a Space's disk is not."""
         return self.space_id is None if self.state_lasts is None else self.state_lasts
@@ -114,6 +133,14 @@ class Settings(BaseSettings):
     def records_url(self) -> str:
         """The SQLAlchemy URL of the records: DATABASE_URL, else a SQLite file in the state folder."""
         return self.database_url or f"sqlite:///{(self.state_dir / 'records.sqlite').resolve()}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def variable_of(field: str) -> str:

@@ -53,6 +53,8 @@ class SuiteRules:
     """The same in 365 days; asking for the metrics of an older file under newer labels counts as one."""
     accounts_a_year: int = 20
     """What all accounts together are shown in 365 days: at most what so many may at their limits."""
+    reserved_share: float = 0.5
+    """The share of that which is kept for accounts that a maintainer confirmed, from 0 to 1."""
     account_age_days: int = 0
     """How old an account has to be before it submits to test."""
     age_exempt: tuple[str, ...] = ()
@@ -88,6 +90,8 @@ def read_rules(table: Any) -> SuiteRules:
             found[name] = tuple(table[name]) if isinstance(table[name], list) else table[name]
             if (problem := _problem(found[name], default)) is not None:
                 problems.append(f"rules.{name}: {problem}")
+            elif name == "reserved_share" and found[name] > 1:
+                problems.append(f"rules.{name}: write a share from 0 to 1")
     if problems:
         raise ValueError("; ".join(sorted(problems)))
     return SuiteRules(**found)

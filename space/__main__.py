@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from core.cli import new_command, read_settings, read_suite, stop
+from space.auth import commands as auth_commands
 from space.deploy import commands as deploy_commands
 
 if TYPE_CHECKING:
@@ -24,8 +25,13 @@ COLLECT_AFTER = (20_000, 20, 1_000)
 SWITCH_SECONDS = 0.001
 """After so long a busy thread lets another run."""
 TAKEN = "port {port} on {host} is taken: stop the program that uses it, or choose another with --port"
+PUBLISHED = (
+    "Other machines can reach this Space: everybody may read; accounts with an access token may submit "
+    "(make one with `python -m space token NAME`)."
+)
 app = new_command()
 app.command()(deploy_commands.deploy)
+app.command()(auth_commands.token)
 
 
 @app.callback()
@@ -54,7 +60,7 @@ def serve(
     """Start the Space; stop it with Ctrl-C."""
     # Requests are answered side by side: threads of linear algebra within each would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from space.auth.auth import host_problem, with_checked_host
+    from space.auth.auth import with_checked_host
     from space.operations.logging import configure_logs
 
     settings = read_settings()
@@ -62,8 +68,7 @@ def serve(
     if source is None:
         read_suite(None, settings)
     host, port = (host or settings.host).strip("[]"), settings.port if port is None else port
-    if refusal := host_problem(host, settings):
-        stop(refusal)
+    settings = settings.model_copy(update={"host": host})
     listener = _bind(host, port)  # first, so that a taken port is reported at once
     if source is not None:
         settings = _settings_of_source(source, settings)
@@ -77,7 +82,7 @@ def serve(
     from submissions.startup import InvalidRepositoryName
 
     try:
-        application = with_checked_host(create_app(settings, wait_s=0), settings, host)
+        application = with_checked_host(create_app(settings, wait_s=0), settings)
     except (DatabaseUnavailable, InvalidRepositoryName, SecretChanged) as error:
         stop(str(error))
     gc.freeze()
@@ -85,6 +90,8 @@ def serve(
     # at 10,000 rows, in the midst of an answer. What requests leave behind is young, and is still collected.
     gc.set_threshold(*COLLECT_AFTER)
     gc.enable()
+    if not (settings.is_local or settings.has_oauth):
+        typer.echo(PUBLISHED, err=True)
     _serve(application, listener, host, path="" if source is None else "/trajectories")
 
 

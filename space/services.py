@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from space.auth.access_tokens import AccessTokens
 from space.auth.auth import Auth, Sessions
 from space.operations.limits import CheckLimit, UploadQueue
 from space.pages.annotate.access import Access
@@ -25,7 +26,8 @@ class Services:
     def auth(self) -> Auth:
         service = self.submissions
         sessions = Sessions(lambda: service.engine)
-        return Auth(service.settings, sessions=sessions, identify=service.identify)
+        tokens = AccessTokens(lambda: service.engine)
+        return Auth(service.settings, sessions=sessions, identify=service.identify, access_tokens=tokens)
 
     @cached_property
     def annotations(self) -> AnnotationService:

@@ -28,6 +28,7 @@ from core.cli import (
 from core.console import percent, text_table
 from core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS
 from submissions.cli import (
+    account,
     export,
     export_labels,
     label_versions,
@@ -47,7 +48,17 @@ if TYPE_CHECKING:
     from core.predictions.findings import Finding
 
 app = new_command()
-for command in (export, export_labels, label_versions, publish_labels, receipt, rescore, restore, verify):
+for command in (
+    account,
+    export,
+    export_labels,
+    label_versions,
+    publish_labels,
+    receipt,
+    rescore,
+    restore,
+    verify,
+):
     app.command()(command)
 app.add_typer(annotate_app, name="annotate")
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -94,6 +94,36 @@ def print_rescoring(found: Rescoring) -> None:
         table.add_row(change.judge, change.account, before, after)
     if found.changes:
         plain_console().print(table)
+
+
+def account(
+    action: Annotated[Literal["confirm", "unconfirm", "ban", "unban"], typer.Argument(help="What to do.")],
+    name: Annotated[str, typer.Argument(help="The account's name.")],
+    reason: Annotated[str, typer.Option(help="Why; stored with the record.")],
+    even_if_unknown: Annotated[
+        bool, typer.Option("--even-if-unknown", help="Accept a name that nobody has here yet.")
+    ] = False,
+    maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+    as_json: JsonOption = False,
+) -> None:
+    """Confirm or ban an account, or undo that.
+
+    A confirmed account may use the part of the leak budget that is reserved for confirmed accounts.
+    """
+    from submissions.errors import SubmissionError
+    from submissions.intake.accounts import Actor
+
+    decision = f"{action}ned" if action.endswith("ban") else f"{action}ed"
+    try:
+        with records_to_write() as service:
+            actor = Actor(maintainer, is_maintainer=True)
+            service.actions.decide_account(decision, name, actor, reason, even_if_unknown)
+    except SubmissionError as problem:
+        stop(str(problem), code=1)
+    if as_json:
+        print_json({"account": name, "decision": decision})
+    else:
+        typer.echo(f"the account {name} is {decision}")
 
 
 def publish_labels(

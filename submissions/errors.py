@@ -17,6 +17,17 @@ class TemporarilyClosed(SubmissionError):
     RETRY_AFTER_SECONDS = 30
 
 
+class DatabaseAway(TemporarilyClosed):
+    """The database of the records does not answer; connections are made again as soon as it does."""
+
+    RETRY_AFTER_SECONDS = 10
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the database does not answer at the moment; try again in {self.RETRY_AFTER_SECONDS} seconds"
+        )
+
+
 class RateLimited(SubmissionError):
     """No file is left to the account for now; ``next_at`` is when the next one may come."""
 

@@ -1,5 +1,6 @@
 """What the Space and the commands do with a prediction file: check, submit, score, show the board."""
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +20,7 @@ from core.suite import Suite, load_suite
 from leaderboard.board.board import Board
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
-from submissions.errors import PermissionDenied, SubmissionError, TemporarilyClosed
+from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name
 from submissions.intake.receipts import ServerSecret, Signer, SubmissionView, receipt_of
 from submissions.intake.upload import Declaration, Upload, read_upload
@@ -38,10 +39,20 @@ from submissions.records.queries import (
     fullest_label_version,
     recorded_submission,
     state_of_board,
+    submissions_not_durable,
 )
 from submissions.scoring.board import BoardMaker, CurrentBoard
-from submissions.scoring.scorer import POLICY, THE_SERVER, Scorer, record_submission, refund_submission
+from submissions.scoring.scorer import (
+    POLICY,
+    THE_SERVER,
+    NotCharged,
+    Scorer,
+    record_submission,
+    refund_submission,
+)
 from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
+
+logger = logging.getLogger(__name__)
 
 
 class Durability(Protocol):
@@ -49,6 +60,9 @@ class Durability(Protocol):
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
         """Whether every record up to ``sequence`` lasts, at the latest after ``timeout_s`` seconds."""
+
+    def through(self, session: Session) -> int | None:
+        """Return the sequence of the last record that lasts; None if all of them do."""
 
     def waiting(self) -> int:
         """How many records do not last yet."""
@@ -71,6 +85,9 @@ class ImmediateDurability:
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
         return True
+
+    def through(self, session: Session) -> int | None:
+        return None
 
     def waiting(self) -> int:
         return 0
@@ -110,6 +127,8 @@ class SubmissionService:
         self.clock = clock
         self.durability = durability or ImmediateDurability()
         self._setup_lock = threading.RLock()
+        self._finishing: threading.Thread | None = None
+        self._closed = threading.Event()
         self._closing: list[Callable[[], object]] = []
         self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
         """Called with every upload that was checked, every submission, and what ended one that failed."""
@@ -120,6 +139,7 @@ class SubmissionService:
 
     def close(self) -> None:
         """End what runs beside the service; see `submissions.startup`."""
+        self._closed.set()
         while self._closing:
             self._closing.pop(0)()
 
@@ -292,10 +312,20 @@ class SubmissionService:
             return recorded
         try:
             score, last = self.scorer.score(recorded.submission.id, recorded.submitted.actor, upload, labels)
+        except NotCharged:  # a maintainer decided on it in the meantime
+            with snapshot(self.engine) as session:
+                found = recorded_submission(
+                    session, recorded.submission, current_statuses(session), labels.version
+                )
+            return replace(found, is_new=recorded.is_new)
+        except DatabaseAway:
+            self._finish_later()
+            raise
         except Exception:
             refund_submission(self.engine, recorded.submission.id, "scoring failed on our side", self.clock())
             raise
-        return replace(recorded, score=score, shown=recorded.shown or score, last=last)
+        shown = recorded.shown or score
+        return replace(recorded, score=score, shown=shown, last=last, figures_through=last)
 
     def submission(self, submission_id: str, actor: Actor) -> SubmissionView:
         """What the owner of a submission, or a maintainer, may see of it.
@@ -313,17 +343,21 @@ class SubmissionService:
         return self._view(found, actor)
 
     def _view(self, found: RecordedSubmission, actor: Actor) -> SubmissionView:
-        """What an actor may see of a submission now: nobody waits here until its records are durable."""
+        """Return what an actor may see of a submission now, without waiting until its events are durable.
+
+        Figures are not shown before: if the events were lost, nobody would have been charged for them.
+        """
         audience = "maintainer" if actor.is_maintainer else "owner"
         is_exact = actor.is_maintainer or self.suite.labels_are_public
         score = found.score if is_exact else found.shown
         is_durable = self.durability.wait(found.last, 0.0)
+        may_be_seen = not found.status.is_held and self.durability.wait(found.figures_through, 0.0)
         status = "waiting" if not is_durable else "held" if found.status.is_held else "accepted"
         return SubmissionView(
             receipt=receipt_of(found.submitted, found.is_new, status, self.signer),
             judge=found.judge,
             status=found.status,
-            report=None if score is None else self.disclosure_policy.report(score, audience),
+            report=self.disclosure_policy.report(score, audience) if score and may_be_seen else None,
             appears_at=self.disclosure_policy.appears_at(found.status.published_at),
         )
 
@@ -351,6 +385,24 @@ class SubmissionService:
         self.files.prepare()
         return self.scorer.finish(self.labels.test) if self.labels.test else 0
 
+    def _finish_later(self) -> None:
+        """Score what was recorded without a score, once the database answers again."""
+        with self._setup_lock:
+            if self._finishing is None or not self._finishing.is_alive():
+                self._finishing = threading.Thread(target=self._finish, name="late scoring", daemon=True)
+                self._finishing.start()
+
+    def _finish(self) -> None:
+        while not self._closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
+            try:
+                self.finish_scoring()
+                return
+            except DatabaseAway:
+                continue
+            except Exception:
+                logger.exception("scoring what had no score yet has failed; the next start does it")
+                return
+
     @cached_property
     def _verdict_cache(self) -> ByteCache[Predictions]:
         with self._setup_lock:
@@ -368,10 +420,17 @@ class SubmissionService:
         if self.labels.is_older_than(events_after(session, kinds=["labels_published"])):
             self.forget_labels()  # another replica, or a command, published a set
         version = self.label_version or fullest_label_version(session, self.suite.name, POLICY)
-        return version, state_of_board(session), self._round()
+        return version, state_of_board(session), self._round(), self._not_durable(session)
+
+    def _not_durable(self, session: Session) -> frozenset[str]:
+        """Return the submissions that have no row yet, since their records could still be lost."""
+        through = self.durability.through(session)
+        return frozenset() if through is None else submissions_not_durable(session, through)
 
     def _board_maker(self) -> BoardMaker:
-        return BoardMaker(self.suite, self.disclosure_policy, lambda: self.labels, self.clock)
+        return BoardMaker(
+            self.suite, self.disclosure_policy, lambda: self.labels, self.clock, self._not_durable
+        )
 
     def board(self) -> Board:
         """The board of the records as they are now; made anew only when a record was added."""

@@ -79,7 +79,7 @@ def test_a_receipt_a_status_and_findings_have_their_fields(space_of_four):
         codes = [[each["level"], each["code"]] for each in answer.pop("findings")]
         checks[name] = {"shape": outside.shape(answer), "findings": codes}
     found = {"submission": outside.shape(receipt), "checks": checks}
-    found["healthz"] = outside.shape(client.get("/healthz").json())
+    found["readyz"] = outside.shape(client.get("/readyz").json())
     found["templates"] = {
         f"{split}.{form}": outside.digest(client.get(f"/api/template?split={split}&format={form}").content)
         for split in ("dev", "test")

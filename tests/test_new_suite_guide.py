@@ -144,7 +144,7 @@ def test_the_guide_line_by_line_ends_with_a_leaderboard_of_ones_own(tmp_path):
 
 def check_leaderboard(space: httpx.Client, follower: Follower) -> None:
     """The Space serves the new suite, and its submitter finds the receipt."""
-    health = space.get("/healthz").json()
+    health = space.get("/readyz").json()
     assert (health["status"], health["suite"], health["submissions"]) == ("ok", "our-bench", "open")
     versions = follower.said["python -m submissions label-versions"]
     assert versions.startswith(health["label_version"])

@@ -137,6 +137,8 @@ COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "files_a_year": "The same in 365 days, over all versions of the labels.",
         "accounts_a_year": "What all accounts together are shown in 365 days: at most what so many may at\n"
         "# their limits; beyond it files are refused, with the day from which they are taken again.",
+        "reserved_share": "The share of it, from 0 to 1, that is kept for accounts which a maintainer\n"
+        "# confirmed: other accounts, however many, cannot use it up.",
         "account_age_days": "How many days old an account has to be before it submits to test.",
         "age_exempt": 'Accounts that need not be that old, such as ["ada", "bob"].',
         "private_noise": "Noise on the true positives that a submitter sees: its standard deviation.\n"

@@ -1,4 +1,4 @@
-"""REST: the board as JSON and CSV, its judges, the boards of other label versions, a health check."""
+"""REST: the board as JSON and CSV, its judges, the boards of other label versions, liveness and readiness."""
 
 import asyncio
 import base64
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
+from sqlalchemy import text
 from starlette.concurrency import run_in_threadpool
 
 from core.cache import ByteCache
@@ -21,7 +22,9 @@ from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.export import board_to_csv
 from leaderboard.board.rows import order_on_board
 from space.auth.auth import Auth
+from space.web.http_errors import NO_STORE
 from space.web.responses import CachedResponse
+from submissions.errors import DatabaseAway
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
 from submissions.records.queries import versions_scored
@@ -161,49 +164,55 @@ def _after(board: Board, cursor: str) -> int:
         raise ValueError(BAD_CURSOR) from None
 
 
-HEALTH_WAIT_SECONDS: Final = 0.25
+READY_SECONDS: Final = 5.0
+NOT_IN_TIME: Final = "the database does not answer in time"
 
 
-class HealthCheck:
-    """What ``/healthz`` says, from a thread of its own; the last answer again where a new one takes longer.
+class Readiness:
+    """What ``/readyz`` says: whether requests can be served now, and facts about the service.
 
-    So it waits neither for uploads and pages, which have other threads, nor for a board that is being made.
+    It is found out in a thread of its own: it waits neither for uploads and pages nor for a board that is
+    being made.
     """
 
     def __init__(self, service: SubmissionService) -> None:
         self._service, self._thread = service, CapacityLimiter(1)
-        self._last: Mapping[str, Any] | None = None
         self._task: asyncio.Future[Mapping[str, Any]] | None = None
 
     async def get(self) -> Mapping[str, Any]:
-        """The answer; only the first one is waited for however long it takes."""
+        """Return the answer as JSON; its ``status`` is "ok", or "unavailable" with a ``reason``."""
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done() or self._task.get_loop() is not loop:
             self._task = asyncio.ensure_future(to_thread.run_sync(self._read, limiter=self._thread))
-        wait_s = None if self._last is None else HEALTH_WAIT_SECONDS
-        done, _ = await asyncio.wait({self._task}, timeout=wait_s)
-        if done:
-            self._last = self._task.result()
-        return self._last
+        task = self._task  # while this waits, another request may begin a new one
+        done, _ = await asyncio.wait({task}, timeout=READY_SECONDS)
+        return task.result() if done else {"status": "unavailable", "reason": NOT_IN_TIME}
 
     def _read(self) -> Mapping[str, Any]:
         service = self._service
-        board = service.cached_board() or service.latest_board or service.board()
-        return {
-            "status": "ok",
-            "suite": service.suite.name,
-            "submissions": "off" if service.read_only_reason else "open",
-            "waiting": service.durability.waiting(),
-            "records": service.durability.message,
-            "label_version": service.label_version,
-            "board_digest": board.digest,
-        }
+        try:
+            with snapshot(service.engine) as session:
+                session.execute(text("SELECT 1"))
+            board = service.cached_board() or service.latest_board or service.board()
+            facts = {
+                "suite": service.suite.name,
+                "submissions": "off" if service.read_only_reason else "open",
+                "waiting": service.durability.waiting(),
+                "records": service.durability.message,
+                "label_version": service.label_version,
+                "board_digest": board.digest,
+            }
+        except DatabaseAway as away:
+            return {"status": "unavailable", "reason": str(away)}
+        if closed := service.durability.closed:
+            return {"status": "unavailable", "reason": closed, **facts}
+        return {"status": "ok", **facts}
 
 
 def build_board_router(service: SubmissionService) -> APIRouter:
     """Routes over a service. HEAD is answered too: who watches a site often asks no more."""
     router = APIRouter()
-    responses, health_check = BoardResponses(service), HealthCheck(service)
+    responses, readiness = BoardResponses(service), Readiness(service)
 
     @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
@@ -241,10 +250,25 @@ def build_board_router(service: SubmissionService) -> APIRouter:
         return (await responses.get("/api/judges")).answer(request)
 
     @router.head("/healthz", include_in_schema=False)
-    @router.get("/healthz", summary="Health check, and whether submissions are open")
-    async def health() -> JSONResponse:
+    @router.get("/healthz", summary="Liveness: the process answers")
+    async def live() -> JSONResponse:
+        """Asks nothing else, not even the database: restart the process if there is no answer."""
+        return JSONResponse({"status": "ok"}, headers=NO_STORE)
+
+    @router.head("/readyz", include_in_schema=False)
+    @router.get(
+        "/readyz",
+        summary="Readiness: whether the database answers, and whether submissions are open",
+        responses={
+            503: {"description": "The database is away, or the records are not there yet; see `reason`."}
+        },
+    )
+    async def ready() -> JSONResponse:
         """``board_digest`` is that of the last board that was made: no board is waited for."""
-        return JSONResponse(await health_check.get())
+        found = await readiness.get()
+        if found["status"] == "ok":
+            return JSONResponse(found, headers=NO_STORE)
+        return JSONResponse(found, 503, {**NO_STORE, "Retry-After": str(DatabaseAway.RETRY_AFTER_SECONDS)})
 
     return router
 

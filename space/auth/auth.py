@@ -1,12 +1,12 @@
 """Who makes a request, and where it comes from: the one place where routes and page handlers ask.
 
-On a Space: a signed-in account or a confirmed token. Elsewhere the server is for its own machine only, and
-whoever reaches it is believed their name. The session cookie says who signed in, how and when, signed by the
-server; no token is in it.
+On a Space: a signed-in account or a confirmed token. Off the Hub: if only this machine reaches the server,
+whoever asks is believed their name; if others reach it, an access token is needed, or signing in with Hugging
+Face if that is set up. The session cookie says who signed in, how and when, signed by the server; no token is
+in it.
 """
 
 import hashlib
-import ipaddress
 import logging
 import re
 import secrets
@@ -24,14 +24,19 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from core.settings import Settings
-from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token
-from space.web.http_errors import AccessRefused, NotAMaintainer, NotSignedIn
+from space.auth.access_tokens import AccessTokens
+from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token, sent_token
+from space.web.http_errors import AccessRefused, InvalidToken, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
 from submissions.intake.receipts import SecretUnavailable, ServerSecret
 from submissions.records.database import BrowserSession, snapshot, transaction
 
 logger = logging.getLogger(__name__)
-Mode = Literal["local", "hub"]
+Mode = Literal["local", "hub", "tokens"]
+NO_ACCESS_TOKEN: Final = (
+    "nobody is signed in: use an access token of this Space on the page, or send it (Authorization: Bearer "
+    "arb_…); whoever runs the Space makes one with `python -m space token NAME`"
+)
 SESSION_SECONDS: Final = 480 * 60
 HINT: Final = "arb-signed-in"
 """A cookie that scripts may read, and that says only that it is worth asking ``/api/me`` who it is."""
@@ -200,12 +205,15 @@ def _id_of(token: str) -> str:
 
 
 class Auth:
-    """Two modes: ``hub`` on a Space (SPACE_ID is set), ``local`` everywhere else.
+    """Three modes.
 
-    ``hub``: a session made by signing in with Hugging Face, or a bearer token that the Hub confirms.
-    ``local``: whoever reaches the server is trusted with the name they say, since only this machine reaches
-    it (see `host_problem`); no password, no token, and the Hub is never asked. Maintainers are then those who
-    signed in under a name of ARB_MAINTAINERS.
+    ``hub``, on a Space (SPACE_ID) or if OAuth is set up: a session made by signing in with Hugging Face, or a
+    bearer token that the Hub confirms.
+    ``tokens``, if other machines reach a server off the Hub: a session made with an access token, or the
+    token itself. While there are no tokens the server is read-only.
+    ``local``, if only this machine reaches the server (`Settings.is_local`): whoever asks is believed the
+    name they say, and the Hub is never asked. Maintainers are those who signed in under a name of
+    ARB_MAINTAINERS.
 
     ``sessions`` keeps the sessions, where there is a database for them; ``identify`` gives an actor the name
     that its account has in the records, and records it where the second argument says so.
@@ -220,9 +228,11 @@ class Auth:
         accounts: HubAccounts | None = None,
         sessions: Sessions | None = None,
         identify: Callable[[Actor, bool], Actor] = lambda actor, for_good: actor,
+        access_tokens: AccessTokens | None = None,
     ) -> None:
         self.settings, self.sessions, self._identify = settings, sessions, identify
-        self.mode: Mode = "hub" if settings.space_id else "local"
+        self.access_tokens = access_tokens
+        self.mode: Mode = "local" if settings.is_local else "hub" if settings.has_oauth else "tokens"
         self.tokens = ConfirmedTokens(accounts or HubAccounts())
 
     @cached_property
@@ -231,14 +241,17 @@ class Auth:
 
     @cached_property
     def space_hosts(self) -> tuple[str, ...]:
-        """The addresses of the Space, the Hub's own first, then its custom domains."""
-        return tuple(host.strip().lower() for host in (self.settings.space_host or "").split(",") if host)
+        """The addresses of the Space: on the Hub its own first, then its custom domains."""
+        hosts = tuple(host.strip().lower() for host in (self.settings.space_host or "").split(",") if host)
+        return hosts or self.settings.allowed_host_names
 
     def actor_of(self, request: Request) -> Actor | None:
         """Who makes the request; None for a reader whom nobody knows. Raises InvalidToken, HubUnavailable."""
         inner: Any = getattr(request, "request", None) or request  # what a gr.Request holds
         if self.mode == "hub" and (token := bearer_token(inner.headers)) is not None:
             return self._with_role(self._identify(self.tokens.holder(token), False))
+        if self.mode == "tokens" and (token := sent_token(inner.headers)) is not None:
+            return self._with_role(self.holder(token))
         signed_in = self.cookie.read(inner.cookies)
         if signed_in is None or not (inner.method in SAFE_METHODS or self.is_own_page(inner)):
             return None
@@ -246,6 +259,13 @@ class Auth:
         if self.sessions is not None and not (session and self.sessions.is_open(session)):
             return None
         return self._with_role(self._identify(actor, False))
+
+    def holder(self, token: str) -> Actor:
+        """Return who holds an access token of this Space. Raises InvalidToken."""
+        found = self.access_tokens.holder(token.strip()) if self.access_tokens is not None else None
+        if found is None:
+            raise InvalidToken("this is no access token of this Space: it is mistyped, or it was revoked")
+        return found
 
     def sign_in(self, response: Response, actor: Actor, browser: str = "") -> None:
         """Begin a session, and put it into an answer; whose account it is, is recorded."""
@@ -268,7 +288,7 @@ class Auth:
         """Who makes the request. Raises NotSignedIn where nobody is known, and what ``actor_of`` raises."""
         actor = self.actor_of(request)
         if actor is None:
-            raise NotSignedIn()
+            raise NotSignedIn(NO_ACCESS_TOKEN) if self.mode == "tokens" else NotSignedIn()
         return actor
 
     def require_maintainer(self, request: Request) -> Actor:
@@ -287,8 +307,8 @@ class Auth:
         return actor is not None and actor.is_maintainer
 
     def submitter_of(self, request: Request) -> Actor | None:
-        """Who submits: required on a Space; elsewhere None, where the form's own name will do."""
-        return self.require_actor(request) if self.mode == "hub" else self.actor_of(request)
+        """Return who submits; None only in the mode ``local``, in which the form's own name will do."""
+        return self.actor_of(request) if self.mode == "local" else self.require_actor(request)
 
     def is_own_page(self, request: Request) -> bool:
         """Whether a page of this server made the request; what may change something has to ask."""
@@ -300,31 +320,13 @@ class Auth:
         return replace(actor, is_maintainer=any(is_same_name(actor.name, name) for name in names))
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+def with_checked_host(app: ASGIApp, settings: Settings) -> ASGIApp:
+    """Return the application as it is served: on a Space as it is, elsewhere under known host names only.
 
-
-def host_problem(host: str, settings: Settings) -> str | None:
-    """Why this server may not listen on ``host``, and what to do; None where it may."""
-    if settings.space_id or is_loopback(host):
-        return None
-    return (
-        f"{host} can be reached from other machines, and without a Space (SPACE_ID) nobody signs in here: "
-        "anyone could submit under any name. Serve on 127.0.0.1 and reach it through a tunnel (ssh -L "
-        "7860:127.0.0.1:7860 HOST), or put it on the Hub as a Space"
-    )
-
-
-def with_checked_host(app: ASGIApp, settings: Settings, host: str) -> ASGIApp:
-    """The application as it is served on ``host``: on a Space as it is, else under loopback names only.
-
-    The name that a browser asked for is checked because a page of another site may let its own name point
-    to 127.0.0.1 once it is loaded (DNS rebinding).
+    These are the names of this machine and those of ARB_ALLOWED_HOSTS. The name that a browser asked for is
+    checked because a page of another site may let its own name point here once it is loaded (DNS rebinding).
     """
     if settings.space_id:
         return app
-    return TrustedHostMiddleware(app, allowed_hosts=[*LOOPBACK_NAMES, host.lower()], www_redirect=False)
+    allowed = [*LOOPBACK_NAMES, settings.host.lower(), *settings.allowed_host_names]
+    return TrustedHostMiddleware(app, allowed_hosts=allowed, www_redirect=False)

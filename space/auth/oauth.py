@@ -24,10 +24,11 @@ from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.routing import Route
 
+from core.settings import is_loopback
 from core.suite import SuiteRules
-from space.auth.auth import Auth, is_loopback, local_path, session_key
+from space.auth.auth import Auth, Mode, local_path, session_key
 from space.web.frame import PageFrame
-from space.web.http_errors import AccessRefused
+from space.web.http_errors import AccessRefused, InvalidToken, sentence
 from submissions.intake.accounts import Actor, age_problem, qualifies_on
 from submissions.intake.upload import Name
 
@@ -57,14 +58,14 @@ class EndedSession(BaseModel):
 
 
 class SignInPage:
-    """The page ``/sign-in``: a form for a name (local), or why nobody was signed in."""
+    """The page ``/sign-in``: a form for a name or an access token, or why nobody was signed in."""
 
     def __init__(self, pages: PageFrame) -> None:
         self._pages = pages
 
-    def form(self, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
-        """The form; ``problem`` is what was wrong with the name."""
-        return self._page(status, next_path=next_path, problem=problem, is_form=True)
+    def form(self, mode: Mode, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
+        """The form; ``problem`` is what was wrong with what was sent."""
+        return self._page(status, next_path=next_path, problem=problem, is_form=True, mode=mode)
 
     def problem(self, problem: str, next_path: str, status: int) -> HTMLResponse:
         """Why nobody was signed in, with a link to begin again."""
@@ -166,7 +167,7 @@ class _Login:
 def build_auth_router(
     auth: Auth, page: SignInPage, rules: SuiteRules, is_annotator: Callable[[str], bool] = lambda name: False
 ) -> APIRouter:
-    """The routes; on a Space ``/sign-in`` leads to the Hub (see `oauth`), elsewhere it asks for a name.
+    """The routes; ``/sign-in`` leads to the Hub, or asks for an access token or a name (`Auth.mode`).
 
     ``is_annotator`` says whether an account is invited to annotate.
     """
@@ -178,26 +179,30 @@ def build_auth_router(
         path = local_path(next_path)
         if auth.mode == "hub":
             return RedirectResponse(f"/login/start?{urlencode({'next': path})}", 303)
-        return page.form(path)
+        return page.form(auth.mode, path)
 
     @router.post("/sign-in", include_in_schema=False)
     def sign_in_locally(
         request: Request,
         name: Annotated[str, Form(max_length=200)] = "",
+        token: Annotated[str, Form(max_length=200)] = "",
         next_path: Annotated[str | None, Form(alias="next", max_length=2_000)] = None,
     ) -> Response:
         if auth.mode == "hub":
             raise HTTPException(404, "on a Space one signs in with Hugging Face: GET /sign-in")
         _only_own_pages(auth, request)
+        path = local_path(next_path)
         try:
-            found = _NAME.validate_python(name)
+            actor = auth.holder(token) if auth.mode == "tokens" else Actor(_NAME.validate_python(name))
         except ValidationError as error:
             context = error.errors()[0].get("ctx", {})
-            return page.form(local_path(next_path), f"Your name {context.get('error', 'is too long')}.", 422)
-        if not found:
-            return page.form(local_path(next_path), "Fill in your name.", 422)
-        response = RedirectResponse(local_path(next_path), 303, NO_STORE)
-        auth.sign_in(response, Actor(found), request.headers.get("user-agent", ""))
+            return page.form(auth.mode, path, f"Your name {context.get('error', 'is too long')}.", 422)
+        except InvalidToken as refused:
+            return page.form(auth.mode, path, sentence(refused.detail), 401)
+        if not actor.name:
+            return page.form(auth.mode, path, "Fill in your name.", 422)
+        response = RedirectResponse(path, 303, NO_STORE)
+        auth.sign_in(response, actor, request.headers.get("user-agent", ""))
         return response
 
     @router.post("/sign-out", include_in_schema=False)

@@ -93,15 +93,21 @@ def _day(text: Any) -> date | None:
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
-    """The Hugging Face token of a request; None where it brings none.
+    """Return the Hugging Face token of a request; None if it has none.
 
     Raises InvalidToken for a bearer token that cannot be one: asking the Hub would give it away.
     """
+    token = sent_token(headers)
+    if token is not None and not TOKEN.fullmatch(token):
+        raise InvalidToken("this is not a Hugging Face token: those begin with hf_")
+    return token
+
+
+def sent_token(headers: Mapping[str, str]) -> str | None:
+    """Return the bearer token of a request, whatever it is; None if it has none."""
     for name in HEADERS:
         scheme, _, token = headers.get(name, "").strip().partition(" ")
         if scheme.lower() == "bearer":
-            if not TOKEN.fullmatch(token.strip()):
-                raise InvalidToken("this is not a Hugging Face token: those begin with hf_")
             return token.strip()
     return None
 

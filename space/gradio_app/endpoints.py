@@ -20,7 +20,7 @@ from space.api.submissions import submit_upload
 from space.operations.limits import MOST_WAITING, QueueFull, TooManyChecks, client_address
 from space.services import Services
 from space.web.http_errors import AccessRefused
-from submissions.errors import SubmissionError
+from submissions.errors import SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor
 from submissions.intake.upload import DeclarationError, Upload
 
@@ -193,11 +193,13 @@ def add_endpoints(endpoints: Endpoints) -> None:
 
     def board() -> dict:
         """The leaderboard as data: rows, metrics, intervals, digest; what GET /api/board.json gives."""
-        return endpoints.board()
+        with _gradio_errors():
+            return endpoints.board()
 
     def judges() -> dict:
         """The judges in the order of the leaderboard, each with its best row; what GET /api/judges gives."""
-        return endpoints.judges()
+        with _gradio_errors():
+            return endpoints.judges()
 
     for function in (check, submit):
         # Gradio lets all of them in: they wait in the queue that REST and MCP have too.
@@ -208,10 +210,10 @@ def add_endpoints(endpoints: Endpoints) -> None:
 
 @contextmanager
 def _gradio_errors() -> Iterator[None]:
-    """Turns CallRefused into the one exception whose text Gradio passes on; all others stay hidden."""
+    """Turn a refusal into the one exception whose text Gradio passes on; all others stay hidden."""
     try:
         yield
-    except CallRefused as refused:
+    except (CallRefused, TemporarilyClosed) as refused:
         raise gr.Error(str(refused), print_exception=False) from None
 
 

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from core.settings import Settings
 from core.suite import Suite
 from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo
+from submissions.errors import TemporarilyClosed
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -52,10 +53,10 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
 
     @contextmanager
     def _tool_errors() -> Iterator[None]:
-        """Turns CallRefused into the one exception whose text the server passes on."""
+        """Turn a refusal into the one exception whose text the server passes on."""
         try:
             yield
-        except CallRefused as refused:
+        except (CallRefused, TemporarilyClosed) as refused:
             raise ToolError(str(refused)) from None
 
     async def check(
@@ -109,11 +110,13 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
 
     async def board() -> dict[str, Any]:
         """The leaderboard as data: rows, metrics, intervals, digest."""
-        return await to_thread.run_sync(endpoints.board, limiter=room)
+        with _tool_errors():
+            return await to_thread.run_sync(endpoints.board, limiter=room)
 
     async def judges() -> dict[str, Any]:
         """The judges in the order of the leaderboard, each with its best row and metrics."""
-        return await to_thread.run_sync(endpoints.judges, limiter=room)
+        with _tool_errors():
+            return await to_thread.run_sync(endpoints.judges, limiter=room)
 
     return check, submit, board, judges
 
@@ -145,14 +148,14 @@ def _join(app: FastAPI, served: Starlette) -> None:
 
 
 def _allowed(settings: Settings) -> dict[str, Any]:
-    """Host names and origins that may call: on one's own machine only its own.
+    """Host names and origins that may call: if only this machine reaches the server, only its own.
 
-    There whoever calls is believed their name, and a page of another site may let its own name point here
-    (DNS rebinding). A Space is public and submitting takes a token, so it is served under any name.
+    Then whoever calls is believed their name, and a page of another site may let its own name point here
+    (DNS rebinding). Elsewhere submitting takes a token.
     """
     names = ("127.0.0.1", "localhost", "[::1]")
     return {
-        "enable_dns_rebinding_protection": settings.space_id is None,
+        "enable_dns_rebinding_protection": settings.is_local,
         "allowed_hosts": [*names, *(f"{name}:*" for name in names)],
         "allowed_origins": [f"http://{name}{port}" for name in names for port in ("", ":*")],
     }

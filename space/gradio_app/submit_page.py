@@ -19,6 +19,7 @@ from space.gradio_app.findings import view_upload
 from space.operations.limits import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
+from space.web.http_errors import sentence
 from space.web.query import link_to
 from space.web.submission_text import (
     allowance_sentence,
@@ -26,7 +27,7 @@ from space.web.submission_text import (
     report_html,
     rules_sentence,
 )
-from submissions.errors import SubmissionError
+from submissions.errors import DatabaseAway, SubmissionError
 from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
 from submissions.intake.upload import DeclarationError, Upload, declare_as
 from submissions.service import SubmissionService
@@ -76,14 +77,14 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
 def page_values(service: SubmissionService) -> Mapping[str, Any]:
     """What the template says around the form that changes only when the Space starts again."""
     settings = service.settings
-    space_host = (settings.space_host or "").partition(",")[0]
+    space_host = (settings.space_host or settings.allowed_hosts).partition(",")[0].strip()
     return {
         "formats": FORMATS,
         "columns": tuple((name, column.description) for name, column in PREDICTION_COLUMNS.items()),
         "limit": f"{settings.max_upload_bytes / 1e6:g} MB",
         "max_bytes": settings.max_upload_bytes,
         "verdicts_are_shown": service.suite.labels_are_public,
-        "on_space": settings.space_id is not None,
+        "token": None if settings.is_local else "HF_TOKEN" if settings.has_oauth else "ARB_TOKEN",
         "allowance": rules_sentence(service.suite.rules),
         "address": f"https://{space_host}" if space_host else f"http://{settings.host}:{settings.port}",
         "kind": JUDGE_KINDS[0],
@@ -240,6 +241,8 @@ def submission_html(
             return render("submit/dry_run.html") + report_html(service.dry_run(upload)), {}
         view = service.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
+    except DatabaseAway as away:
+        return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
     except (CallRefused, SubmissionError) as refused:
         return problems_html("Nothing was submitted.", [str(refused)]), by_field
     except Exception:
@@ -256,7 +259,8 @@ def findings_html(upload: Upload) -> str:
 def receipt_html(service: SubmissionService, receipt: Receipt, view: SubmissionView) -> str:
     """What was recorded and its status, its rank, and the metrics that its owner may see."""
     board, left = service.board(), service.quota(receipt.account)
-    row = next((row for row in board.rows if row.id == receipt.submission_id), None)
+    shown = (row for row in board.rows if row.id == receipt.submission_id and view.report is not None)
+    row = next(shown, None)
     html = render(
         "submit/receipt.html",
         receipt=receipt,

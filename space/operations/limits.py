@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -31,6 +31,9 @@ from submissions.intake.accounts import Actor
 UNKNOWN: Final = "unknown"
 _NETWORK_BITS: Final = 64
 """One house has a whole IPv6 network of this length, so its addresses count as one."""
+_SITE_BITS: Final = 48
+"""A customer may have 65,536 such networks, which share `TIMES_A_SITE` times the limit of one."""
+TIMES_A_SITE: Final = 4
 
 
 def client_address(request: HTTPConnection, on_space: bool) -> str:
@@ -63,6 +66,13 @@ def sender_of(request: HTTPConnection, on_space: bool, actor: Actor | None = Non
     if actor is None:
         return client_address(request, on_space)
     return f"account {actor.subject or actor.name.casefold()}"
+
+
+def site_of(address: str) -> str | None:
+    """Return the IPv6 /48 that a `counted_as` address lies in; None for IPv4 and for an unknown address."""
+    if not address.endswith(f"/{_NETWORK_BITS}"):
+        return None
+    return str(IPv6Network(address).supernet(new_prefix=_SITE_BITS))
 
 
 MOST_ADDRESSES: Final = 10_000
@@ -106,27 +116,38 @@ class CheckLimit:
         """``times`` as many as the settings say where it is other requests that are counted, not files."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
-        amount = self._item.amount
-        self._what = f"have {amount} files checked" if times == 1 else f"send {amount} requests"
+        self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)
+        self._what = "have {} files checked" if times == 1 else "send {} requests"
         self._storage, self._refused = MemoryStorage(), MemoryStorage()
         self._limiter = SlidingWindowCounterRateLimiter(self._storage)
         self._refusals = SlidingWindowCounterRateLimiter(self._refused)
         self._most, self._metrics = most_addresses, metrics
 
     def take(self, request: HTTPConnection, actor: Actor | None = None) -> None:
-        """Count one check of this request's address, or of an account. Raises TooManyChecks."""
+        """Count one check of this request's address, or of an account. Raises TooManyChecks.
+
+        An IPv6 address counts for its /64 and for its /48.
+        """
         sender = sender_of(request, self._on_space, actor)
         if len(self._storage.storage) >= _COUNTERS * self._most and not self._is_known(sender):
             sender = OTHERS
-        if not self._limiter.hit(self._item, sender):
-            self._metrics.checks.labels("limited").inc()
-            reset = self._limiter.get_window_stats(self._item, sender).reset_time
-            goes_on = not self._refusals.hit(self._item, sender)
-            raise TooManyChecks(
-                f"one {'address' if actor is None else 'account'} may {self._what}",
-                max(1, math.ceil(reset - time.time())),
-                REFUSAL_DELAY_SECONDS if goes_on else 0.0,
-            )
+        site = site_of(sender) if actor is None else None
+        if site is not None and not self._limiter.test(self._site_item, site):
+            who, item, sender = f"one IPv6 /{_SITE_BITS}", self._site_item, site
+        elif self._limiter.hit(self._item, sender):
+            if site is not None:
+                self._limiter.hit(self._site_item, site)
+            return
+        else:
+            who, item = f"one {'address' if actor is None else 'account'}", self._item
+        self._metrics.checks.labels("limited").inc()
+        reset = self._limiter.get_window_stats(item, sender).reset_time
+        goes_on = not self._refusals.hit(item, sender)
+        raise TooManyChecks(
+            f"{who} may {self._what.format(item.amount)}",
+            max(1, math.ceil(reset - time.time())),
+            REFUSAL_DELAY_SECONDS if goes_on else 0.0,
+        )
 
     def _is_known(self, sender: str) -> bool:
         return self._limiter.get_window_stats(self._item, sender).remaining < self._item.amount

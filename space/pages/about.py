@@ -20,7 +20,7 @@ from space.services import Services
 from space.web.cells import FEW
 from space.web.frame import PageFrame
 from submissions.intake.receipts import SecretUnavailable
-from submissions.privacy.leak_budget import Leak, account_budget
+from submissions.privacy.leak_budget import Leak, account_budget, common_budget
 from submissions.records.database import snapshot
 from submissions.records.event_log import head
 from submissions.service import SubmissionService
@@ -123,11 +123,9 @@ def trust_of(service: SubmissionService) -> dict[str, Any]:
 
 def _budgets(rules: SuiteRules) -> dict[str, str]:
     """Epsilon of what an account and what all together may be shown in a year, over all label versions."""
-    rho = account_budget(rules)
-    everybody = rules.accounts_a_year * rho if rules.accounts_a_year else 0.0
     return {
-        "account": describe_epsilon(Leak(rho=rho)),
-        "everybody": describe_epsilon(Leak(rho=everybody)),
+        "account": describe_epsilon(Leak(rho=account_budget(rules))),
+        "everybody": describe_epsilon(Leak(rho=common_budget(rules))),
     }
 
 
@@ -186,6 +184,11 @@ def _against_probing(rules: SuiteRules) -> list[tuple[str, str, str]]:
             "accounts_a_year",
             f"{rules.accounts_a_year}",
             "what all accounts together are shown in 365 days: at most what so many may at their limits",
+        ),
+        (
+            "reserved_share",
+            f"{rules.reserved_share:.0%}",
+            "the share of that which is kept for accounts that a maintainer confirmed",
         ),
         (
             "round_days",

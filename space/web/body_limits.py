@@ -29,6 +29,7 @@ from starlette.formparsers import MultiPartException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from space.web.http_errors import RenderError, sentence, wants_page
+from submissions.errors import TemporarilyClosed
 
 FORM_BYTES: Final = 64_000
 """Room in a form for the fields and the boundaries beside the file; also the longest single field."""
@@ -108,6 +109,9 @@ class BodyLimits:
             sender = self._sender(Request(scope))
             if self._open[sender] >= MOST_OPEN_EACH or self._open.total() >= MOST_OPEN:
                 raise HTTPException(503, TOO_MANY_OPEN, {"Retry-After": RETRY_AFTER_SECONDS})
+        except TemporarilyClosed as error:
+            headers = {"Retry-After": str(error.RETRY_AFTER_SECONDS)}
+            await self._answer(scope, 503, str(error), headers)(scope, receive, send)
         except HTTPException as error:
             await self._delay(getattr(error, "delay_s", 0.0))
             answer = self._answer(scope, error.status_code, str(error.detail), error.headers)

@@ -39,7 +39,7 @@ HOW_TO_SIGN_IN: Final = (
     "sign in on the page with Hugging Face, or send an access token: Authorization: Bearer hf_…, made at "
     "https://huggingface.co/settings/tokens"
 )
-_JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/metrics", "/bundles")
+_JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
 REFUSALS: Final = {
     401: {"description": "Nobody is signed in."},
     403: {"description": "Not yours. The same for an id that does not exist, so that ids cannot be guessed."},
@@ -59,7 +59,9 @@ def add_error_handlers(
 
     def problem(request: Request, status: int, message: str, headers=None, **more: Any) -> Response:
         if render_error and wants_page(request.url.path, request.headers):
-            return render_error(HTTPStatus(status).phrase.capitalize(), sentence(message), status)
+            page = render_error(HTTPStatus(status).phrase.capitalize(), sentence(message), status)
+            page.headers.update(headers or {})
+            return page
         key = "error" if request.url.path == SUBMITTING else "detail"
         return JSONResponse({key: message, **more}, status, headers)
 

@@ -11,7 +11,8 @@ from core.console import interval, percent
 from core.suite import SuiteRules
 from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from space.web.frame import render
-from submissions.intake.accounts import Quota
+from space.web.http_errors import sentence
+from submissions.intake.accounts import Quota, suite_full_message
 from submissions.intake.receipts import WAITING, Receipt, status_sentence
 from submissions.records.statuses import SubmissionStatus
 
@@ -35,10 +36,8 @@ def allowance_sentence(left: Quota, rules: SuiteRules) -> str:
     if left.next_at.year >= 9999:
         return "This suite accepts no test files now."
     if left.is_suite_full:
-        return (
-            "All accounts together were shown what may be shown of this suite's labels in a year. You may "
-            f"submit the next file from {left.next_at:%Y-%m-%d %H:%M} UTC."
-        )
+        why = sentence(suite_full_message(left.is_reserved))
+        return f"{why} You may submit the next file from {left.next_at:%Y-%m-%d %H:%M} UTC."
     used = "this year's files are used" if not left.left_this_year else "today's files are used"
     return (
         f"You have none left now: {used}. You may submit the next file from "

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -272,6 +273,10 @@ class HubSync:
         """How many records are not on the Hub yet."""
         with snapshot(self._engine()) as session:
             return max(0, number_of_events(session) - committed_through(session))
+
+    def through(self, session: Session) -> int | None:
+        """See `submissions.service.Durability`."""
+        return None if self._disk_is_durable else committed_through(session)
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
         """See `submissions.service.Durability`."""

@@ -87,15 +87,17 @@ YEAR = timedelta(days=365)
 
 @dataclass(frozen=True)
 class Quota:
-    """What is left to an account; ``next_at`` is when the next file may come, None where one may come now.
+    """What is left to an account; ``next_at`` is when the next file may come, None if one may come now.
 
-    ``is_suite_full``: not the account's limits but what all accounts together may be shown is used up.
+    ``is_suite_full``: what several accounts together may be shown is used up, not the account's own limits.
+    ``is_reserved``: what is left of that is reserved for confirmed accounts, of which this is none.
     """
 
     left_today: int
     left_this_year: int
     next_at: datetime | None
     is_suite_full: bool = False
+    is_reserved: bool = False
 
 
 def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> Quota:
@@ -135,5 +137,15 @@ def limit_message(found: Quota, rules: SuiteRules) -> str:
         else f"the next one can be sent from {found.next_at:%Y-%m-%d %H:%M} UTC"
     )
     if found.is_suite_full:
-        return f"what all accounts together may be shown of this suite's labels in a year is used up; {when}"
+        return f"{suite_full_message(found.is_reserved)}; {when}"
     return f"the limit of scored test files is reached ({used}, over all judges of an account); {when}"
+
+
+def suite_full_message(is_reserved: bool) -> str:
+    """Return why nothing of a suite's labels can be shown now, whatever the account's own limits say."""
+    if is_reserved:
+        return (
+            "what accounts without a confirmation may be shown of this suite's labels in a year is used up; "
+            "ask a maintainer to confirm your account"
+        )
+    return "what all accounts together may be shown of this suite's labels in a year is used up"

@@ -110,7 +110,10 @@ SIGNED: Final = (
 Status = Literal["accepted", "waiting", "held"]
 """``accepted``: the record is durable. ``waiting``: it is written here, and not durable yet.
 ``held``: it is durable, and a maintainer looks at the file before it is scored."""
-WAITING: Final = "It is recorded here and waits to be stored permanently; its page says when it is accepted."
+WAITING: Final = (
+    "It is recorded here and waits to be stored permanently; its page says when it is accepted, and shows its"
+    " metrics then."
+)
 
 
 def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
@@ -155,7 +158,10 @@ class Receipt:
 
 @dataclass(frozen=True)
 class SubmissionView:
-    """A submission as its owner or a maintainer sees it; ``report`` is None before there is a score."""
+    """A submission as its owner or a maintainer sees it.
+
+    ``report`` is None while there is no score, the file is held, or its record is not durable yet.
+    """
 
     receipt: Receipt
     judge: str

@@ -175,11 +175,20 @@ class Declaration(BaseModel):
 
 
 def judge_name(text: str) -> str:
-    """A judge's name as it is kept; raises DeclarationError where it is none."""
+    """Return a judge's name as it is stored. Raises DeclarationError if it is not a name."""
+    return _name("judge", text)
+
+
+def account_name(text: str) -> str:
+    """Return an account's name as it is stored. Raises DeclarationError if it is not a name."""
+    return _name("account", text)
+
+
+def _name(field: Literal["judge", "account"], text: str) -> str:
     try:
         return TypeAdapter(Name).validate_python(text if text.strip() else "?")
     except ValidationError as error:
-        raise DeclarationError([("judge", f"Name of the judge: {_message(error.errors()[0])}")]) from None
+        raise DeclarationError([(field, f"{_TITLES[field]}: {_message(error.errors()[0])}")]) from None
 
 
 _TITLES = {

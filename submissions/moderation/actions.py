@@ -10,16 +10,23 @@ from sqlalchemy.orm import Session
 
 from core.suite import Suite
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
-from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message
+from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message, suite_full_message
 from submissions.intake.upload import judge_name
-from submissions.privacy.disclosure import POLICY
+from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
-from submissions.records.database import Account, EventRow, Submission, snapshot, transaction
-from submissions.records.event_log import Event, Kind, add_event, events_after, find_judge, lock_event_log
-from submissions.records.queries import account_of, current_statuses, find_score, recorded_submission
+from submissions.records.database import Account, EventRow, Judge, Submission, snapshot, transaction
+from submissions.records.event_log import Event, Kind, add_event, find_judge, lock_event_log
+from submissions.records.queries import (
+    account_of,
+    current_statuses,
+    find_score,
+    has_score,
+    recorded_submission,
+)
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 
 Decision = Literal["hidden", "shown", "verified", "rejected", "released", "label_exposed"]
+AccountChange = Literal["banned", "unbanned", "confirmed", "unconfirmed"]
 REASON_LENGTH: Final = 500
 
 
@@ -131,7 +138,7 @@ class SubmissionActions(Actions):
                 raise SubmissionError("this row is already public, or will be in the next round")
             if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
-            self._check_budget(session, submission, row_cost(self.suite.rules), is_public_row=True)
+            self._check_public_row(session, submission, row_cost(self.suite.rules))
             return self._add(session, "published", actor, {"submission_id": submission.id})
 
     def refresh(self, submission_id: str, actor: Actor, label_version: str | None) -> Event:
@@ -160,56 +167,80 @@ class SubmissionActions(Actions):
                 raise RateLimited(limit_message(left, rules), left.next_at)
             if status.published_at is not None:
                 cost = file_cost(rules) + row_cost(rules)
-                self._check_budget(session, submission, cost, is_public_row=True)
+                self._check_public_row(session, submission, cost)
             body = {"submission_id": submission.id, "label_version": label_version}
             return self._add(session, "refreshed", actor, body)
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Event:
-        """A maintainer's decision on a submission. Rejecting one that was held gives the file back."""
+        """Record a maintainer's decision on a submission.
+
+        Releasing a file charges for its figures: it raises RateLimited while they do not fit into what may be
+        shown in a year. Rejecting one that was not scored yet gives the file back.
+        """
         require_maintainer(actor)
         with transaction(self.engine) as session:
             submission, status = self._of(session, submission_id)
             if problem := _conflict(decision, status):
                 raise SubmissionError(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
+            if decision == "released" and not (status.is_refunded or self.suite.labels_are_public):
+                self._check_budget(session, submission, file_cost(self.suite.rules), self.clock())
             event = self._add(session, decision, actor, body)
-            if decision == "rejected" and status.is_held and not status.is_refunded:
-                back = {"submission_id": submission.id, "reason": "rejected before it was scored"}
-                self._add(session, "refunded", actor, back)
+            if decision == "rejected":
+                self._give_back(session, submission.id, status, actor, "rejected before it was scored")
             return event
 
-    def ban(self, account: str, actor: Actor, reason: str, even_if_unknown: bool = False) -> Event:
-        """Close an account to submissions; what it submitted stays as it is.
-
-        A name that nobody has here is refused, as a misspelling would be, unless ``even_if_unknown``.
-        """
-        return self._close(account, actor, reason, "banned", even_if_unknown)
-
-    def unban(self, account: str, actor: Actor, reason: str) -> Event:
-        return self._close(account, actor, reason, "unbanned", even_if_unknown=True)
-
-    def _close(
+    def decide_account(
         self,
+        decision: AccountChange,
         account: str,
         actor: Actor,
         reason: str,
-        kind: Literal["banned", "unbanned"],
-        even_if_unknown: bool,
+        even_if_unknown: bool = False,
     ) -> Event:
+        """Record a maintainer's decision on an account.
+
+        A banned account submits nothing. What was shown to it stays charged. Its files that have no score yet
+        are given back, and its rows that nobody has seen yet do not become public. A confirmed account may
+        use the reserved part of the leak budget. A name that nobody has here may be misspelt and is refused,
+        unless ``even_if_unknown``.
+        """
         require_maintainer(actor)
-        if not account.strip():
+        account = account.strip()
+        if not account:
             raise SubmissionError("name the account")
         with transaction(self.engine) as session:
             lock_event_log(session)
-            is_banned = current_statuses(session).is_banned(account)
-            if is_banned == (kind == "banned"):
-                raise SubmissionError(f"the account {account} is {'' if is_banned else 'not '}banned")
-            if not (even_if_unknown or _is_known(session, account)):
+            found, state = current_statuses(session), decision.removeprefix("un")
+            is_so = found.is_banned(account) if state == "banned" else found.is_confirmed(account)
+            if is_so == (decision == state):
+                raise SubmissionError(f"the account {account} is {'' if is_so else 'not '}{state}")
+            if decision == state and not (even_if_unknown or _is_known(session, account)):
                 raise SubmissionError(
-                    f"nobody named {account} has done anything here: check the spelling, or say that the "
-                    "name is to be closed all the same"
+                    f"nobody named {account} has done anything here: check the spelling, or say that an "
+                    "unknown name is meant"
                 )
-            return self._add(session, kind, actor, {"account": account, "reason": _reason(reason)})
+            event = self._add(session, decision, actor, {"account": account, "reason": _reason(reason)})
+            if decision == "banned":
+                self._take_back(session, account, found, actor)
+            return event
+
+    def _take_back(self, session: Session, account: str, found: SubmissionStatuses, actor: Actor) -> None:
+        """Give back what a banned account was not shown yet: its unscored files and its coming rows."""
+        policy = DisclosurePolicy(self.suite, None)
+        round_now = policy.round(self.clock())
+        for submission_id in self._submissions_of(session, account):
+            status = found.of(submission_id)
+            self._give_back(session, submission_id, status, actor, "its account was banned before the score")
+            if status.published_at is not None and policy.round(status.published_at) >= round_now:
+                self._add(session, "unpublished", actor, {"submission_id": submission_id})
+
+    def _give_back(
+        self, session: Session, submission_id: str, status: SubmissionStatus, actor: Actor, reason: str
+    ) -> None:
+        """Stop counting a submission that has no score, so that nobody can have seen its figures."""
+        if not (status.is_refunded or has_score(session, submission_id)):
+            self._add(session, "refunded", actor, {"submission_id": submission_id, "reason": reason})
 
     def _of(
         self, session: Session, submission_id: str, owner: Actor | None = None
@@ -223,34 +254,42 @@ class SubmissionActions(Actions):
             _require_owner(submission.judge.account.name, owner)
         return submission, current_statuses(session).of(submission_id)
 
-    def _check_budget(
-        self, session: Session, submission: Submission, cost: float, is_public_row: bool = False
-    ) -> None:
-        """Raises RateLimited, with the day, where an account or all together were shown enough this year."""
-        account, now, most = submission.judge.account.name, self.clock(), self.suite.rules.public_rows_a_year
-        found = current_statuses(session)
-        own, everybody = budget_fits_from(session, self.suite, account, found, cost, now)
-        rows = sorted(at for at in self._public_rows(session, account, found) if at > now - YEAR)
-        if is_public_row and len(rows) >= most:
-            own = max(own, rows[len(rows) - most] + YEAR if most else datetime.max.replace(tzinfo=UTC))
-        if max(own, everybody) <= now:
-            return
-        why = (
-            f"an account may make {most} rows public in a year, and yours has"
-            if own >= everybody
-            else "what all accounts together may be shown of this suite's labels in a year is used up"
-        )
-        next_at = max(own, everybody)
-        when = f"; the next one can be from {next_at:%Y-%m-%d %H:%M} UTC" if next_at.year < 9999 else ""
-        raise RateLimited(why + when, next_at)
+    def _check_budget(self, session: Session, submission: Submission, cost: float, now: datetime) -> None:
+        """Raises RateLimited, with the day, if an account or several together were shown enough this year."""
+        account = submission.judge.account.name
+        fits = budget_fits_from(session, self.suite, account, current_statuses(session), cost, now)
+        if fits.own > now and fits.own >= fits.shared:
+            raise _limited("the account was shown what one account may be shown in a year", fits.own)
+        if fits.shared > now:
+            raise _limited(suite_full_message(fits.is_reserved), fits.shared)
 
-    def _public_rows(self, session: Session, account: str, found: SubmissionStatuses) -> Iterator[datetime]:
+    def _check_public_row(self, session: Session, submission: Submission, cost: float) -> None:
+        """The same for a row that is made public, of which an account has so many in a year."""
+        account, now, most = submission.judge.account.name, self.clock(), self.suite.rules.public_rows_a_year
+        rows = sorted(at for at in self._public_rows(session, account) if at > now - YEAR)
+        if len(rows) >= most:
+            next_at = rows[len(rows) - most] + YEAR if most else datetime.max.replace(tzinfo=UTC)
+            raise _limited(f"an account may make {most} rows public in a year, and yours has", next_at)
+        self._check_budget(session, submission, cost, now)
+
+    def _public_rows(self, session: Session, account: str) -> Iterator[datetime]:
         """When rows of an account were made public, or asked for under newer labels when they were."""
-        for event in events_after(session, kinds=["published"]):
-            submission = session.get_one(Submission, event.body["submission_id"])
-            if submission.suite == self.suite.name and is_same_name(submission.judge.account.name, account):
-                yield event.at
-                yield from (at for at, _ in found.refreshed.get(submission.id, ()) if at >= event.at)
+        found = current_statuses(session)
+        for submission_id in self._submissions_of(session, account):
+            if (at := found.of(submission_id).published_at) is not None:
+                yield at
+                yield from (asked for asked, _ in found.refreshed.get(submission_id, ()) if asked >= at)
+
+    def _submissions_of(self, session: Session, account: str) -> list[str]:
+        """Return the ids of an account's submissions, in the order they came."""
+        wanted = select(Submission.id, Account.name).select_from(Submission).join(Judge).join(Account)
+        wanted = wanted.where(Submission.suite == self.suite.name).order_by(Submission.submitted_at)
+        return [name for name, owner in session.execute(wanted) if is_same_name(owner, account)]
+
+
+def _limited(why: str, next_at: datetime) -> RateLimited:
+    when = f"; the next one can be from {next_at:%Y-%m-%d %H:%M} UTC" if next_at.year < 9999 else ""
+    return RateLimited(why + when, next_at)
 
 
 def _is_known(session: Session, name: str) -> bool:
@@ -274,12 +313,12 @@ def _conflict(decision: Decision, status: SubmissionStatus) -> str | None:
         "rejected": status.is_rejected,
         "label_exposed": status.is_label_exposed,
     }
+    if status.is_withdrawn:
+        return "this submission is withdrawn"
     if decision == "released":
         return None if status.is_held else "this submission is not held"
     if already[decision]:
         return f"this submission is {decision.replace('_', ' ')} already"
-    if status.is_withdrawn:
-        return "this submission is withdrawn"
     return None
 
 

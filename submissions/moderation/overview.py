@@ -237,13 +237,18 @@ DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_
 """Kinds of events by which a maintainer has looked at a submission."""
 
 
+_WAITING: Final = ("held", "unscored", "given back")
+"""Kinds of flags on files that wait for a decision: nobody has to decide on those of banned accounts."""
+
+
 @dataclass(frozen=True)
 class Overview:
-    """What maintainers look after: submissions as they came, what asks for a look, closed accounts."""
+    """What maintainers look after: submissions as they came, what asks for a look, decisions on accounts."""
 
     submissions: tuple[ListedSubmission, ...]
     flags: tuple[Flag, ...]
     banned: frozenset[str]
+    confirmed: frozenset[str]
 
 
 def own_submissions(
@@ -263,7 +268,12 @@ def overview(session: Session, suite: str, label_version: str | None) -> Overvie
         (event.body["account"], event.body["judge"]): event.at
         for event in events_after(session, kinds=["renamed"])
     }
-    return Overview(tuple(listed), tuple(flags_of(listed, looked_at, named_at)), found.banned)
+    flags = [
+        flag
+        for flag in flags_of(listed, looked_at, named_at)
+        if flag.kind not in _WAITING or not found.is_banned(flag.submission.account)
+    ]
+    return Overview(tuple(listed), tuple(flags), found.banned, found.confirmed)
 
 
 def decisions_on(session: Session, submission_id: str) -> list[Event]:

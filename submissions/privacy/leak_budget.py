@@ -24,8 +24,13 @@ file costs. What may be asked for in any 365 days is, in rho,
     an account    files_a_year x file + public_rows_a_year x row
     a judge       no more than its account, to which it belongs under every name
     everybody     accounts_a_year x account, whatever the number of accounts
+    strangers     (1 - reserved_share) x everybody: all accounts that no maintainer confirmed
 
-where ``file`` is the cost of an owner's overall figure and ``row`` what a public row adds to it (`file_cost`,
+A file is charged when its figures can be seen: when it is submitted, or if it was held when a maintainer
+releases it. A held file, one that was rejected before it was scored, and what a banned account had not been
+shown yet are not charged. All of it follows from the events: a restart or a restore charges the same.
+
+Here ``file`` is the cost of an owner's overall figure and ``row`` what a public row adds to it (`file_cost`,
 `row_cost`). The order of public rows follows from overall figures of the hidden half with the public noise; a
 label is in one half, and no row costs it more there than in the other.
 """
@@ -188,8 +193,8 @@ def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> lis
         wanted.where(Submission.suite == suite.name, Submission.split == "test")
     ):
         status = found.of(name)
-        if not status.is_refunded:
-            charges.append(Charge(found.counted_at.get(name, came), *owner, file_cost(rules)))
+        if (at := found.charged_at(name, came)) is not None:
+            charges.append(Charge(at, *owner, file_cost(rules)))
         for at, _ in found.refreshed.get(name, ()):
             is_public = status.published_at is not None and status.published_at <= at
             rho = file_cost(rules) + (row_cost(rules) if is_public else 0.0)
@@ -214,14 +219,38 @@ def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: dateti
     return datetime.max.replace(tzinfo=now.tzinfo)
 
 
+def common_budget(rules: SuiteRules) -> float:
+    """Return what all accounts together may be shown in a year, in rho."""
+    return rules.accounts_a_year * account_budget(rules) if rules.accounts_a_year else 0.0
+
+
+def strangers_budget(rules: SuiteRules) -> float:
+    """Return what all accounts that no maintainer confirmed may be shown in a year, in rho."""
+    return (1 - rules.reserved_share) * common_budget(rules) if rules.reserved_share < 1 else 0.0
+
+
+class FitsFrom(NamedTuple):
+    """From when on something fits into the budgets: the account's own, and those that it shares."""
+
+    own: datetime
+    shared: datetime
+    is_reserved: bool
+    """Whether it would fit sooner if a maintainer confirmed the account."""
+
+
 def budget_fits_from(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, cost: float, now: datetime
-) -> tuple[datetime, datetime]:
-    """From when on something fits into what an account and what everybody may be shown in a year."""
-    charges, budget = charges_in(session, suite, found), account_budget(suite.rules)
+) -> FitsFrom:
+    """Return from when on something fits into what may be shown in a year."""
+    rules, charges = suite.rules, charges_in(session, suite, found)
     own = [charge for charge in charges if is_same_name(charge.account, account)]
-    everybody = suite.rules.accounts_a_year * budget if suite.rules.accounts_a_year else 0.0
-    return fits_from(own, cost, budget, now), fits_from(charges, cost, everybody, now)
+    everybody = strangers = fits_from(charges, cost, common_budget(rules), now)
+    if not found.is_confirmed(account):
+        confirmed = {name.casefold() for name in found.confirmed}
+        of_strangers = [charge for charge in charges if charge.account.casefold() not in confirmed]
+        strangers = fits_from(of_strangers, cost, strangers_budget(rules), now)
+    own_from = fits_from(own, cost, account_budget(rules), now)
+    return FitsFrom(own_from, max(everybody, strangers), strangers > everybody)
 
 
 def quota_of(session: Session, suite: Suite, account: str, found: SubmissionStatuses, now: datetime) -> Quota:
@@ -230,10 +259,10 @@ def quota_of(session: Session, suite: Suite, account: str, found: SubmissionStat
     left = remaining_quota(came, suite.rules, now)
     if suite.labels_are_public:
         return left
-    own, everybody = budget_fits_from(session, suite, account, found, file_cost(suite.rules), now)
-    own = max(own, left.next_at or now)
-    if everybody > own:
-        return replace(left, next_at=everybody, is_suite_full=True)
+    fits = budget_fits_from(session, suite, account, found, file_cost(suite.rules), now)
+    own = max(fits.own, left.next_at or now)
+    if fits.shared > own:
+        return replace(left, next_at=fits.shared, is_suite_full=True, is_reserved=fits.is_reserved)
     return left if own == now else replace(left, next_at=own)
 
 

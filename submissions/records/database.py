@@ -6,6 +6,7 @@ never edited.
 """
 
 import secrets
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,11 +33,27 @@ from sqlalchemy import (
     event,
 )
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoFreeConnection
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
+
+from submissions.errors import DatabaseAway
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_SECONDS = 30
+_POSTGRESQL_ARGUMENTS = {
+    "connect_timeout": 3,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 10_000,
+}
+"""So that nobody waits long for a server that is away: seconds, and for the last one milliseconds."""
+WAIT_FOR_CONNECTION_SECONDS = 10
+_SQLITE_AWAY = frozenset(
+    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+)
+"""What SQLite says of a file that cannot be used now; its other operational errors are mistakes of ours."""
 _READS_ONLY = "reads_only"
 NONCE_BYTES = 32
 _MAKE_NONCE = "make_nonce"
@@ -84,18 +101,40 @@ def migrate(engine: Engine) -> None:
     """Bring the tables to the newest revision; processes that start together wait for each other."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20250411)")
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            # To alter a table, its copy replaces it. Rows that refer to it must not be checked meanwhile. The
+            # setting has no effect within a transaction.
+            connection.connection.driver_connection.execute("PRAGMA foreign_keys=OFF")
+        with connection.begin():
+            if engine.dialect.name == "postgresql":
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20250411)")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+        if engine.dialect.name == "sqlite":
+            connection.connection.driver_connection.execute("PRAGMA foreign_keys=ON")
 
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Session]:
-    """A session whose work is committed whole at the end, or not at all."""
-    with Session(engine, expire_on_commit=False) as session, session.begin():
-        yield session
+    """A session whose work is committed whole at the end, or not at all. Raises DatabaseAway."""
+    try:
+        with Session(engine, expire_on_commit=False) as session, session.begin():
+            yield session
+    except (DBAPIError, NoFreeConnection) as error:
+        if _is_away(error):
+            raise DatabaseAway from error
+        raise
+
+
+def _is_away(error: DBAPIError | NoFreeConnection) -> bool:
+    """Whether the database cannot be reached or used now; otherwise a statement of ours is wrong."""
+    if isinstance(error, NoFreeConnection):
+        return True
+    if isinstance(error.orig, sqlite3.Error):
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+        return code in _SQLITE_AWAY
+    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
 
 @contextmanager
@@ -156,11 +195,19 @@ def _engine(url: URL) -> Engine:
     is_sqlite = url.get_backend_name() == "sqlite"
     if is_sqlite and url.database not in (None, "", ":memory:"):
         Path(url.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    arguments = {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False} if is_sqlite else {}
-    engine = create_engine(url, connect_args=arguments, pool_pre_ping=not is_sqlite, hide_parameters=True)
     if is_sqlite:
+        arguments = {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False}
+        engine = create_engine(url, connect_args=arguments, hide_parameters=True)
         _use_immediate_transactions(engine)
-    return engine
+        return engine
+    own = {name: value for name, value in _POSTGRESQL_ARGUMENTS.items() if name not in url.query}
+    return create_engine(
+        url,
+        connect_args=own if url.get_driver_name() in ("psycopg", "psycopg2") else {},
+        pool_pre_ping=True,
+        pool_timeout=WAIT_FOR_CONNECTION_SECONDS,
+        hide_parameters=True,
+    )
 
 
 def _use_immediate_transactions(engine: Engine) -> None:
@@ -211,7 +258,7 @@ class EventRow(Base):
     previous: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64), unique=True)
     nonce: Mapped[str | None] = mapped_column(String(64))
-    subject: Mapped[str | None] = mapped_column(String(16), index=True)
+    subject: Mapped[str | None] = mapped_column(String(32), index=True)
 
 
 class Commit(Base):
@@ -239,6 +286,15 @@ class BrowserSession(Base):
     account: Mapped[str] = mapped_column(String(80), index=True)
     begun_at: Mapped[datetime]
     browser: Mapped[str] = mapped_column(String(200))
+
+
+class AccessToken(Base):
+    """An access token of an account; ``id`` is its SHA-256."""
+
+    __tablename__ = "access_tokens"
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    account: Mapped[str] = mapped_column(String(80), index=True)
+    made_at: Mapped[datetime]
 
 
 class SecretCheck(Base):
@@ -271,11 +327,11 @@ class Judge(Base):
 
 
 class Submission(Base):
-    """One prediction file of one judge, as it was declared. ``id`` follows from judge, split and file."""
+    """One prediction file of one judge, as it was declared; see `submission_id` for its ``id``."""
 
     __tablename__ = "submissions"
     __table_args__ = (UniqueConstraint("judge_id", "suite", "split", "file_sha256"),)
-    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
     judge_id: Mapped[int] = mapped_column(ForeignKey("judges.id"))
     suite: Mapped[str] = mapped_column(String(200))
     split: Mapped[str] = mapped_column(String(10))

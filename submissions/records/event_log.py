@@ -31,22 +31,24 @@ Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
     "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored", "labels_published",
     "invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved", "disputed", "dispute_decided",
-    "error_tagged", "counted", "salted", "refreshed", "identified",
+    "error_tagged", "counted", "salted", "refreshed", "identified", "confirmed", "unconfirmed", "unpublished",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
 STATUS_KINDS: Final = frozenset(
     (
         "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden", "shown", "verified",
         "rejected", "banned", "unbanned", "label_exposed", "counted", "salted", "refreshed",
-        "identified",
+        "identified", "confirmed", "unconfirmed", "unpublished",
     )
 )  # fmt: skip
-"""What the statuses of submissions, names of judges, closed accounts and shown scores are folded from."""
+"""What the statuses of submissions and accounts, the names of judges, and the leak budget follow from."""
 ANNOTATION_KINDS: Final = frozenset(
     ("invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved")
 )
 DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
+FIGURE_KINDS: Final = frozenset(("submitted", "released", "counted", "refreshed", "published"))
+"""What lets somebody see figures, and charges for them: nobody sees figures before it is durable."""
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
 """No board depends on these, so that it is not made anew when annotators save."""
 NO_HASH: Final = "0" * 64

@@ -17,6 +17,7 @@ from submissions.intake.upload import NAME_LENGTH
 from submissions.records.database import Account, EventRow, Judge, Score, Submission, snapshot
 from submissions.records.event_log import (
     DECLARED,
+    FIGURE_KINDS,
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
     Event,
@@ -95,12 +96,16 @@ def unscored_submissions(engine: Engine, suite: str, label_version: str, policy:
 
 @dataclass(frozen=True)
 class RecordedSubmission:
-    """A submission at one moment of the records. ``last`` is the sequence of the newest event about it,
-    ``judge`` the name that its judge has then."""
+    """A submission at one moment of the records.
+
+    ``last`` is the sequence of the newest event about it. Its figures may be shown once all events up to
+    ``figures_through`` are durable. ``judge`` is the name that its judge has at that moment.
+    """
 
     submission: Submission
     submitted: Event
     last: int
+    figures_through: int
     judge: str
     status: SubmissionStatus
     score: Score | None
@@ -119,10 +124,12 @@ def recorded_submission(
     scores = session.scalars(newest_first).all()
     of_version = (score for score in scores if score.label_version == label_version)
     shown = disclosure_history(scores[::-1], statuses, submission.id)
+    first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
     return RecordedSubmission(
         submission,
         events[0],
         events[-1].sequence,
+        max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS)),
         statuses.name_of(body["account"], body["judge"]),
         statuses.of(submission.id),
         next(of_version, scores[0] if scores else None),
@@ -179,12 +186,21 @@ def disclosure_histories(
 
 
 def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
-    """A submission of a suite by its id, with its judge and account; None where the suite has none."""
-    if not re.fullmatch("[0-9a-f]{12}", submission_id):  # PostgreSQL refuses some texts outright
+    """Return a submission of a suite by its id, with its judge and account; None if there is no such id.
+
+    An id has 32 hexadecimal digits, or 12 if the submission is older than the longer ids.
+    """
+    if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
         return None
     whole = joinedload(Submission.judge).joinedload(Judge.account)
     found = session.get(Submission, submission_id, options=[whole])
     return found if found is not None and found.suite == suite else None
+
+
+def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
+    """Return the submissions of which nobody may see figures while only events up to ``through`` last."""
+    waiting = select(EventRow.subject).where(EventRow.sequence > through, EventRow.kind.in_(FIGURE_KINDS))
+    return frozenset(session.scalars(waiting))
 
 
 def find_score(session: Session, submission_id: str, label_version: str, policy: str) -> Score | None:
@@ -194,6 +210,12 @@ def find_score(session: Session, submission_id: str, label_version: str, policy:
             Score.submission_id == submission_id, Score.label_version == label_version, Score.policy == policy
         )
     )
+
+
+def has_score(session: Session, submission_id: str) -> bool:
+    """Whether a submission was scored, under whichever labels."""
+    scored = select(Score.id).where(Score.submission_id == submission_id).limit(1)
+    return session.scalar(scored) is not None
 
 
 def state_of_board(session: Session) -> int:

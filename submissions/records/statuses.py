@@ -62,10 +62,13 @@ class SubmissionStatuses:
 
     submissions: Mapping[str, SubmissionStatus] = field(default_factory=dict)
     banned: frozenset[str] = frozenset()
+    confirmed: frozenset[str] = frozenset()
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(account, the name a judge was first submitted under) to the name that it has now."""
     counted_at: Mapping[str, datetime] = field(default_factory=dict)
     """When a file counted again that had been given back, by submission."""
+    released_at: Mapping[str, datetime] = field(default_factory=dict)
+    """When a file that had been held was released, by submission."""
     refreshed: Mapping[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
     """When which newer label versions were asked for, by submission, oldest first."""
     salted_at: datetime | None = None
@@ -96,6 +99,21 @@ class SubmissionStatuses:
     def is_banned(self, account: str) -> bool:
         return any(is_same_name(account, name) for name in self.banned)
 
+    def is_confirmed(self, account: str) -> bool:
+        return any(is_same_name(account, name) for name in self.confirmed)
+
+    def charged_at(self, submission_id: str, submitted_at: datetime) -> datetime | None:
+        """Return when the figures of a test file were charged for; None if they are not.
+
+        A file is charged when it is submitted. One that is held is charged when it is released, and one that
+        was given back when it counts again.
+        """
+        status = self.of(submission_id)
+        if status.is_held or status.is_refunded:
+            return None
+        later = (found.get(submission_id, submitted_at) for found in (self.released_at, self.counted_at))
+        return max(submitted_at, *later)
+
     def name_of(self, account: str, judge: str) -> str:
         return self.names.get((account, judge), judge)
 
@@ -113,6 +131,7 @@ def fold_statuses(
     """Statuses from events in their order, onto those before them; events of other kinds are ignored."""
     submissions, names, counted_at = dict(onto.submissions), dict(onto.names), dict(onto.counted_at)
     refreshed, salted_at, banned = dict(onto.refreshed), onto.salted_at, set(onto.banned)
+    confirmed, released_at = set(onto.confirmed), dict(onto.released_at)
     accounts, hub_names = dict(onto.accounts), dict(onto.hub_names)
     for event in events:
         body = event.body
@@ -121,6 +140,10 @@ def fold_statuses(
                 banned.add(body["account"])
             case "unbanned":
                 banned = {name for name in banned if not is_same_name(name, body["account"])}
+            case "confirmed":
+                confirmed.add(body["account"])
+            case "unconfirmed":
+                confirmed = {name for name in confirmed if not is_same_name(name, body["account"])}
             case "renamed":
                 names[body["account"], body["judge"]] = body["to"]
             case "identified":
@@ -135,14 +158,28 @@ def fold_statuses(
                 before = submissions.get(body["submission_id"], _INITIAL)
                 at = before.published_at or event.at
                 submissions[body["submission_id"]] = replace(before, published_at=at)
+            case "unpublished":
+                before = submissions[body["submission_id"]]
+                submissions[body["submission_id"]] = replace(before, published_at=None)
             case kind if kind in _CHANGES:
                 before = submissions.get(body["submission_id"], _INITIAL)
                 reasons = (*before.reasons, *event.reasons)
                 submissions[body["submission_id"]] = replace(before, **_CHANGES[kind], reasons=reasons)
                 if kind == "counted":
                     counted_at[body["submission_id"]] = event.at
+                elif kind == "released":
+                    released_at[body["submission_id"]] = event.at
     return SubmissionStatuses(
-        submissions, frozenset(banned), names, counted_at, refreshed, salted_at, accounts, hub_names
+        submissions=submissions,
+        banned=frozenset(banned),
+        confirmed=frozenset(confirmed),
+        names=names,
+        counted_at=counted_at,
+        released_at=released_at,
+        refreshed=refreshed,
+        salted_at=salted_at,
+        accounts=accounts,
+        hub_names=hub_names,
     )
 
 

@@ -5,8 +5,11 @@ exact counts over single trajectories.
 """
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
+from math import inf
+from typing import Final
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -17,12 +20,16 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.labels.quality import ceiling_row
 from leaderboard.paper.published import SECOND_ANNOTATOR, PublishedRow, load_published_rows
 from leaderboard.report import labels_by_task
+from submissions.errors import DatabaseAway
 from submissions.labels.versions import LabelStore, versions_in
 from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import STATUS_KINDS, events_after, number_of_events
 from submissions.records.queries import ScoreLine, disclosure_histories, score_lines, scores_by_id
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
+
+AWAY_SECONDS: Final = 2.0
+"""How long the last board is served before the database is asked again, once it did not answer."""
 
 
 class CurrentBoard:
@@ -44,13 +51,26 @@ class CurrentBoard:
         self._lock = threading.Lock()
         self._seen: tuple[int, int] | None = None
         self._cached: tuple[Hashable, Board] | None = None
+        self._away_until = -inf
 
     def get(self) -> Board:
-        """The board of the records as they are at the call; making one can take seconds."""
+        """Return the board of the records as they are at the call; making one can take seconds.
+
+        While the database is away it is the last one that was made. Raises DatabaseAway if there is none.
+        """
         with self._lock:
+            if self._cached is not None and time.monotonic() < self._away_until:
+                return self._cached[1]
             seen = self._now()  # before the records are read: what comes later is seen next time
             if self._cached is None or seen is None or seen != self._seen:
-                self._cached = self._read()
+                try:
+                    self._cached = self._read()
+                except DatabaseAway:
+                    if self._cached is None:
+                        raise
+                    # Nobody else waits for the database: each try can take seconds.
+                    self._away_until = time.monotonic() + AWAY_SECONDS
+                    return self._cached[1]
                 self._seen = seen
             return self._cached[1]
 
@@ -214,8 +234,9 @@ class BoardMaker:
         policy: DisclosurePolicy,
         labels: Callable[[], LabelStore],
         clock: Callable[[], datetime],
+        not_durable: Callable[[Session], frozenset[str]],
     ) -> None:
-        self._suite, self._labels, self._clock = suite, labels, clock
+        self._suite, self._labels, self._clock, self._not_durable = suite, labels, clock, not_durable
         self._records = BoardRecords(suite.name, policy)
         self._references, self._cache = References(suite), BoardCache()
         self._published = load_published_rows() if suite.name == OFFICIAL else ()
@@ -231,6 +252,8 @@ class BoardMaker:
             records = self._records.read(session, version, now)
         else:
             records = self._records.read_private(session, now)
+        if waiting := self._not_durable(session):
+            records = [record for record in records if record.id not in waiting]
         references = self._references.of(session, labels, version, self._published)
         by_task = self._labels_by_task(labels.test, version)
         return make_board(

@@ -23,19 +23,29 @@ from submissions.intake.upload import Declaration, Upload, read_upload
 from submissions.privacy.disclosure import POLICY, digests_of, hidden_half, labels_of, predictions_of
 from submissions.privacy.leak_budget import quota_of
 from submissions.records.database import Score, Submission, snapshot, transaction
-from submissions.records.event_log import DECLARED, add_event, find_judge, lock_event_log, number_of_events
+from submissions.records.event_log import (
+    DECLARED,
+    add_event,
+    events_of_submission,
+    find_judge,
+    lock_event_log,
+    number_of_events,
+)
 from submissions.records.files import FileStore
 from submissions.records.queries import (
     RecordedSubmission,
     current_statuses,
     find_score,
+    has_score,
     recorded_submission,
     unscored_submissions,
 )
-from submissions.records.statuses import SubmissionStatuses
+from submissions.records.statuses import SubmissionStatuses, fold_statuses
 
 logger = logging.getLogger(__name__)
 
+ID_LENGTH: Final = 32
+"""Hexadecimal digits of the id of a submission."""
 THE_SERVER = "the server"
 """The actor of events that no account causes."""
 
@@ -73,6 +83,7 @@ def record_submission(
             found = current_statuses(session)
             return recorded_submission(session, existing, found, label_version)
         body = submission_body(suite.name, upload, declaration, judge, label_version)
+        body["submission_id"] = _free_id(session, body)
         submitted = last = add_event(session, "submitted", account, now, body)
         status = found.of(body["submission_id"])
         if reasons_to_hold:
@@ -81,17 +92,27 @@ def record_submission(
             status = replace(status, is_held=True, reasons=tuple(reasons_to_hold))
         submission = session.get_one(Submission, body["submission_id"])
         name = found.name_of(account, judge)
-        return RecordedSubmission(submission, submitted, last.sequence, name, status, None, is_new=True)
+        at = last.sequence
+        return RecordedSubmission(submission, submitted, at, at, name, status, None, is_new=True)
+
+
+class NotCharged(Exception):
+    """A submission that cannot be scored now: it is held, was rejected, or was given back to its account."""
 
 
 def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> tuple[Score, int]:
     """Write a score (the body of an event ``scored``), unless another process wrote it first.
 
-    Gives the score, and a sequence up to which the log holds it.
+    Returns the score, and a sequence up to which the log holds it. Raises NotCharged: nobody may see figures
+    that were not charged for, and a maintainer may have decided since the file was read.
     """
     wanted = (score["submission_id"], score["label_version"], score["policy"])
     try:
         with transaction(engine) as session:
+            lock_event_log(session)
+            status = fold_statuses(events_of_submission(session, wanted[0])).of(wanted[0])
+            if status.is_held or status.is_rejected or status.is_refunded:
+                raise NotCharged(wanted[0])
             written = add_event(session, "scored", account, at, score)
             return find_score(session, *wanted), written.sequence
     except IntegrityError:
@@ -104,10 +125,10 @@ def record_score(engine: Engine, account: str, score: dict[str, Any], at: dateti
 
 
 def refund_submission(engine: Engine, submission_id: str, reason: str, at: datetime) -> None:
-    """Stop counting a submission towards the limits: it has no score through no fault of its account."""
+    """Stop counting a submission towards the limits, unless its account may have seen figures of it."""
     with transaction(engine) as session:
         lock_event_log(session)
-        if not current_statuses(session).of(submission_id).is_refunded:
+        if not (has_score(session, submission_id) or current_statuses(session).of(submission_id).is_refunded):
             body = {"submission_id": submission_id, "reason": reason}
             add_event(session, "refunded", THE_SERVER, at, body)
 
@@ -158,10 +179,13 @@ def _existing(session: Session, suite: str, account: str, judge: str, upload: Up
 def submission_body(
     suite: str, upload: Upload, declaration: Declaration, judge: str, label_version: str
 ) -> dict[str, Any]:
-    """The body of the event by which a file comes; ``judge`` is its first name."""
+    """Return the body of the event by which a file comes; ``judge`` is its first name.
+
+    The id has 128 bits and follows from account, judge, suite, split and file.
+    """
     parts = (declaration.account, judge, suite, upload.check.split, upload.sha256)
     return {
-        "submission_id": hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12],
+        "submission_id": _id_of(*parts),
         "account": declaration.account,
         "judge": judge,
         "suite": suite,
@@ -175,6 +199,18 @@ def submission_body(
         "label_version": label_version,
         **{name: getattr(declaration, name) for name in DECLARED},
     }
+
+
+def _id_of(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:ID_LENGTH]
+
+
+def _free_id(session: Session, body: dict[str, Any]) -> str:
+    """Return the id of a new submission, or one that follows from it if another submission has that id."""
+    found = body["submission_id"]
+    while session.get(Submission, found) is not None:
+        found = _id_of(found)
+    return found
 
 
 FILE_WAIT: Final = timedelta(minutes=10)
@@ -244,7 +280,10 @@ class Scorer:
         if not count_again(self.engine, self.suite, submission, labels.version, self.clock()):
             logger.warning("submission %s waits: it was given back, and no file is left", submission.id)
             return False
-        self.score(submission.id, submission.judge.account.name, upload, labels)
+        try:
+            self.score(submission.id, submission.judge.account.name, upload, labels)
+        except NotCharged:
+            return False
         return True
 
     def stored_upload(self, submission: Submission) -> Upload:

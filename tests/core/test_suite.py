@@ -57,6 +57,7 @@ def test_what_is_left_out_has_its_default():
 
 def test_every_problem_is_reported_at_once():
     said = {"files_a_day": "two", "private_noise": -1, "age_exempt": "ada", "ranking_half": 1, "speed": 9}
+    said["reserved_share"] = 1.5
     with pytest.raises(ValueError) as refused:
         read_rules(said)
     message = str(refused.value)
@@ -66,6 +67,7 @@ def test_every_problem_is_reported_at_once():
         ("age_exempt", "list of names"),
         ("ranking_half", "true or false"),
         ("speed", "there is no such rule"),
+        ("reserved_share", "from 0 to 1"),
     ):
         assert f"rules.{rule}" in message and words in message
     with pytest.raises(ValueError, match=r"\[rules\]"):

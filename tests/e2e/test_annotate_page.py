@@ -313,7 +313,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     boards = [json.loads(space.get(f"/api/boards/{version}")) for version in (before, after)]
     figures = [board["rows"][0]["labels"]["success"]["overall"]["precision"] for board in boards]
     assert [f"{100 * figure:.1f} %" for figure in figures] == shown[2:]
-    assert json.loads(space.get("/healthz"))["label_version"] == after
+    assert json.loads(space.get("/readyz"))["label_version"] == after
 
 
 @pytest.fixture

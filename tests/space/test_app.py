@@ -112,7 +112,7 @@ def test_the_app_starts_although_a_kept_file_is_damaged(suite_folder, tmp_path, 
 def test_without_labels_the_app_starts_read_only_and_says_why(settings, uploads):
     changed = settings.model_copy(update={"labels": "none"})
     with TestClient(create_app(changed)) as client:
-        assert client.get("/healthz").json()["submissions"] == "off"
+        assert client.get("/readyz").json()["submissions"] == "off"
         assert len(client.get("/api/board.json").json()["rows"]) == 1
         assert "no labels are configured" in client.get("/submit").text
 

@@ -49,7 +49,7 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
         ada = signed_in(SubmissionService(settings), answer.json()["account"])
         eventually(lambda: client.get(answer.headers["location"], headers=ada).json()["status"] == "accepted")
         assert "retry-after" not in client.get(answer.headers["location"], headers=ada).headers
-        health = client.get("/healthz").json()  # the first one is waited for however long it takes
+        health = client.get("/readyz").json()
         assert (health["submissions"], health["waiting"], health["records"]) == ("open", 0, None)
 
         for method in ("GET", "HEAD", "POST"):
@@ -57,12 +57,11 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
         file = {"file": ("b.jsonl", verdicts(suite, misses=1))}
         answer = client.post("/api/submissions", data=form, files=file)
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
-        # Where a new answer takes a moment, /healthz gives the last one.
-        eventually(lambda: client.get("/healthz").json()["waiting"] == 2)
+        eventually(lambda: client.get("/readyz").json()["waiting"] == 2)
         failing = "The Hub does not answer as it should: 2 records wait"
-        eventually(lambda: client.get("/healthz").json()["records"].startswith(failing))
+        eventually(lambda: client.get("/readyz").json()["records"].startswith(failing))
         hub.faults.clear()
-        eventually(lambda: client.get("/healthz").json()["waiting"] == 0)
+        eventually(lambda: client.get("/readyz").json()["waiting"] == 0)
     assert len(records_on(hub)) == 4
     threads = {thread.name for thread in threading.enumerate()}
     assert "records to the Hub" not in threads
@@ -80,14 +79,14 @@ def test_a_start_does_not_wait_for_a_slow_hub_and_opens_once_it_has_answered(hub
     app = create_app(settings, wait_s=0)
     form, content = {**FORM, "test_labels_used": "false"}, verdicts(load_suite(settings.suite))
     with TestClient(app) as client:
-        assert client.get("/healthz").json()["submissions"] == "off"
+        assert client.get("/readyz").json()["submissions"] == "off"
         assert client.get("/").status_code == 200
         assert "being restored from the Hub" in client.get("/submit").text
         refused = client.post("/api/submissions", data=form, files={"file": ("a.jsonl", content)})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
         answers.set()
-        eventually(lambda: client.get("/healthz").json()["submissions"] == "open")
+        eventually(lambda: client.get("/readyz").json()["submissions"] == "open")
         answer = client.post("/api/submissions", data=form, files={"file": ("a.jsonl", content)})
         assert answer.status_code in (201, 202), answer.text  # 201 where the Hub has it by now
-        eventually(lambda: client.get("/healthz").json()["waiting"] == 0)
+        eventually(lambda: client.get("/readyz").json()["waiting"] == 0)
         assert "being restored from the Hub" not in client.get("/submit").text

@@ -1,11 +1,5 @@
 """A synthetic suite, a service over it, and a PostgreSQL server where one is installed."""
 
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +7,7 @@ import pytest
 
 from core.settings import Settings
 from submissions.service import SubmissionService
-from tests.conftest import EVERY_TEST
+from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.submissions import settings_for, write_suite
 
 
@@ -42,56 +36,13 @@ def service(settings) -> SubmissionService:
 
 
 @pytest.fixture(scope="session")
-def postgres_folder() -> Iterator[Path]:
-    """The socket folder of a PostgreSQL server of our own; skipped where there is none to start."""
-    pytest.importorskip("psycopg", reason="no PostgreSQL driver: pip install 'psycopg[binary]'")
-    initdb, pg_ctl = (_program(name) for name in ("initdb", "pg_ctl"))
-    as_whom = _unprivileged()
-    folder = Path(tempfile.mkdtemp(prefix="arb-postgres-"))
-    if as_whom:
-        shutil.chown(folder, as_whom["user"], as_whom["group"])
-
-    def run(*command: str) -> None:
-        subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=300, **as_whom)
-
-    data = str(folder / "data")
-    run(initdb, "-D", data, "-U", "arb", "-A", "trust", "-E", "UTF8", "--no-sync")
-    # It writes to a file: pg_ctl's own output would be held open by the server.
-    options = f"-c listen_addresses='' -k {folder} -c fsync=off"
-    run(pg_ctl, "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
-    yield folder
-    run(pg_ctl, "-D", data, "-m", "immediate", "stop")
-    shutil.rmtree(folder)
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of our own; skipped where there is none to start."""
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture
-def postgres_url(postgres_folder) -> str:
+def postgres_url(postgres) -> str:
     """The URL of a new, empty database."""
-    import psycopg
-
-    name = f"records_{uuid.uuid4().hex}"
-    with psycopg.connect(f"host={postgres_folder} user=arb dbname=postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return f"postgresql+psycopg://arb@/{name}?host={postgres_folder}"
-
-
-def _program(name: str) -> str:
-    """A program of the PostgreSQL server; Debian's package puts it into a folder that is not on the PATH."""
-    debian = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    if found := shutil.which(name) or (str(debian[-1]) if debian else None):
-        return found
-    missing = "no PostgreSQL server here: `apt-get install postgresql`"
-    if EVERY_TEST:
-        pytest.fail(f"{missing}; required here (REQUIRE_EVERY_TEST)")
-    pytest.skip(missing)
-
-
-def _unprivileged() -> dict:
-    """PostgreSQL refuses to run as root: then as the user that its package makes."""
-    if os.geteuid() != 0:
-        return {}
-    try:
-        pwd.getpwnam("postgres")
-    except KeyError:
-        pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-    return {"user": "postgres", "group": "postgres", "extra_groups": []}
+    return postgres.new_database()

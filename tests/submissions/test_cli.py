@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from submissions.__main__ import app
 from submissions.intake.accounts import Actor
+from submissions.moderation.overview import read_log
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish
 from tests.support.submissions import again, send, verdicts
@@ -194,6 +195,28 @@ def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(recor
     )  # fmt: skip
     (version,) = json.loads(record_commands_run("label-versions", "--json")[1])
     assert version["disputes"] == ["1"] and "answer" not in str(version)
+
+
+def test_accounts_are_confirmed_and_banned_with_a_reason(record_commands_run, service):
+    send(service, verdicts(service.suite))
+    code, said = record_commands_run("account", "confirm", "ada", "--reason", "known to us")
+    assert (code, said) == (0, "the account ada is confirmed\n")
+    code, said = record_commands_run("account", "confirm", "Ada", "--reason", "known to us")
+    assert (code, said) == (1, "error: the account Ada is confirmed\n")
+    code, said = record_commands_run("account", "ban", "Eve", "--reason", "a farm")
+    assert code == 1 and "nobody named Eve has done anything here" in said
+    words = ("account", "ban", "Eve", "--reason", "a farm", "--even-if-unknown", "--json")
+    assert json.loads(record_commands_run(*words)[1]) == {"account": "Eve", "decision": "banned"}
+    assert (
+        record_commands_run("account", "unban", "Eve", "--reason", "no")[1] == "the account Eve is unbanned\n"
+    )
+    code, said = record_commands_run("account", "unconfirm", "Ada", "--reason", "left", "--maintainer", "mia")
+    assert (code, said) == (0, "the account Ada is unconfirmed\n")
+    with service.snapshot() as session:
+        last = read_log(session)[0]
+    assert (last["kind"], last["actor"], last["body"]) == (
+        "unconfirmed", "mia", {"account": "Ada", "reason": "left"},
+    )  # fmt: skip
 
 
 def test_without_labels_nothing_is_scored_again_and_a_bad_file_is_told_in_a_line(

@@ -49,6 +49,8 @@ GET  /trajectories/reasoning                           422 =
 GET  /bundles/{name}                                      404 =
 GET  /healthz                                          200 =
 HEAD /healthz                                          200 =
+GET  /readyz                                           200 =
+HEAD /readyz                                           200 =
 POST /api/check                                        422 =
 
 # Who one is (no sign-in is set up here, so that it answers 503: its ways are tested in `auth/`)

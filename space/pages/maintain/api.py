@@ -16,7 +16,7 @@ from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, recorded, re
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.corrections import next_labels, publish_corrections
-from submissions.moderation.actions import REASON_LENGTH, Decision
+from submissions.moderation.actions import REASON_LENGTH, AccountChange, Decision
 from submissions.moderation.overview import MOST, read_log
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import Rescoring, label_effects, rescore
@@ -108,12 +108,15 @@ class NextVersion(BaseModel):
 
 
 class AccountDecision(BaseModel):
-    """What a maintainer decides of an account."""
+    """What a maintainer decides about an account."""
 
     model_config = ConfigDict(extra="forbid")
-    decision: Literal["banned", "unbanned"] = Field(description="banned: it may no longer submit.")
+    decision: AccountChange = Field(
+        description="banned: it may no longer submit. confirmed: it may use the reserved part of the leak "
+        "budget."
+    )
     reason: Reason
-    even_if_unknown: bool = Field(False, description="Ban a name that nobody has here yet, too.")
+    even_if_unknown: bool = Field(False, description="Also accept a name that nobody has here yet.")
 
 
 def _next_version(service: SubmissionService, blind: BlindItems) -> dict[str, Any]:
@@ -161,20 +164,17 @@ def build_maintain_router(
 
     @router.post(
         "/api/maintain/accounts/{name:path}",
-        summary="Ban an account from submitting, or lift the ban",
+        summary="Ban or confirm an account, or undo that",
         responses=REFUSALS,
     )
-    def close(
+    def decide_account(
         name: str,
         actor: Maintainer,
         body: AccountDecision,
     ) -> JSONResponse:
-        """Its submissions stay as they are."""
+        """What was shown to a banned account stays charged to the leak budget; what was not is given back."""
         require_open(service, even_if_lost=True)
-        if body.decision == "banned":
-            service.actions.ban(name, actor, body.reason, body.even_if_unknown)
-        else:
-            service.actions.unban(name, actor, body.reason)
+        service.actions.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)
         return recorded(service, account=name, decision=body.decision)
 
     _add_rescoring(router, service, auth, job, blind_items)

@@ -150,6 +150,7 @@ def build_maintain_pages(
             number=page,
             **_submissions(service, found, q, page),
             banned=sorted(found.banned),
+            confirmed=sorted(found.confirmed),
             **_rescoring(service, job),
             **_leak(service),
             records=blind_items(request).redacted(log),

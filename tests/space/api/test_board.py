@@ -266,7 +266,7 @@ def test_answers_are_prepared_once_for_a_board(filled, monkeypatch):
     assert len(made) == 3  # JSON, CSV, judges
 
 
-@pytest.mark.parametrize("path", ["/api/board.json", "/api/board.csv", "/healthz"])
+@pytest.mark.parametrize("path", ["/api/board.json", "/api/board.csv", "/healthz", "/readyz"])
 def test_head_is_answered_like_get(rest_client, path):
     assert rest_client.head(path).status_code == 200
     assert rest_client.head(path).headers.get("etag") == rest_client.get(path).headers.get("etag")
@@ -351,7 +351,7 @@ def test_formulas_are_defused_in_the_csv_and_left_alone_in_the_json(service):
 
 
 def test_health_says_that_submissions_are_open(rest_client, filled):
-    assert rest_client.get("/healthz").json() == {
+    assert rest_client.get("/readyz").json() == {
         "status": "ok", "suite": "small", "submissions": "open", "waiting": 0, "records": None,
         "label_version": filled.label_version, "board_digest": filled.board().digest,
     }  # fmt: skip
@@ -360,7 +360,7 @@ def test_health_says_that_submissions_are_open(rest_client, filled):
 def test_health_in_read_only_mode_says_so_and_the_board_is_served_as_before(filled):
     before = filled.board()
     rest_client = client_of(SubmissionService(filled.settings.model_copy(update={"labels": "none"})))
-    assert rest_client.get("/healthz").json() == {
+    assert rest_client.get("/readyz").json() == {
         "status": "ok", "suite": "small", "submissions": "off", "waiting": 0, "records": None,
         "label_version": None, "board_digest": before.digest,
     }  # fmt: skip
@@ -373,7 +373,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
     async def scene():
         app = client_of(filled).app
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as asking:
-            first = (await asking.get("/healthz")).json()
+            first = (await asking.get("/readyz")).json()
             send(filled, verdicts(filled.suite, misses=3), judge="Late")
             made, pages = threading.Event(), to_thread.current_default_thread_limiter()
             filled._current._lock.acquire()  # a board is being made
@@ -383,7 +383,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
             try:
                 while pages.borrowed_tokens < pages.total_tokens:
                     await asyncio.sleep(0)
-                assert (await asyncio.wait_for(asking.get("/healthz"), 120)).json() == first
+                assert (await asyncio.wait_for(asking.get("/readyz"), 120)).json() == first
             finally:
                 made.set()
                 filled._current._lock.release()
@@ -395,7 +395,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
 # What no answer holds
 
 
-@pytest.mark.parametrize("path", ["/api/board.json", "/api/board.csv", "/healthz"])
+@pytest.mark.parametrize("path", ["/api/board.json", "/api/board.csv", "/healthz", "/readyz"])
 @pytest.mark.parametrize("labels", [None, "none", "csv:/srv/private/labels.csv"])
 def test_no_answer_holds_a_label_a_task_a_path_or_a_count_by_task(filled, path, labels):
     changes = {} if labels is None else {"labels": labels}

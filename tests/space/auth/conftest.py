@@ -13,11 +13,11 @@ from space.auth.oauth import SignInPage, build_auth_router, build_login
 from space.web.frame import PageFrame
 from space.web.responses import StaticAssets
 from submissions.intake.accounts import Actor
-from tests.submissions.conftest import postgres_folder, postgres_url
+from tests.submissions.conftest import postgres, postgres_url
 from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import running_hub
 
-__all__ = ["postgres_folder", "postgres_url"]
+__all__ = ["postgres", "postgres_url"]
 
 SPACE = "https://ada-board.hf.space"
 OWN_HEADERS = {"origin": SPACE}

@@ -6,11 +6,9 @@ from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from core.settings import Settings
-from space.__main__ import app as command
-from space.auth.auth import Auth, host_problem, is_loopback, is_same_origin, local_path, with_checked_host
+from core.settings import Settings, is_loopback
+from space.auth.auth import Auth, is_same_origin, local_path, with_checked_host
 from tests.space.auth.conftest import OWN_HEADERS, SPACE, client_of, session_cookie
 
 
@@ -48,32 +46,30 @@ def test_whether_a_maintainer_asks_is_no_when_it_cannot_be_known(auth, hub):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "::1", "[::1]", "127.1.2.3"])
-def test_this_machines_own_addresses_are_served(host):
+def test_a_name_is_enough_on_this_machines_own_addresses(host):
     assert is_loopback(host)
-    assert host_problem(host, Settings()) is None
+    assert Auth(Settings(host=host)).mode == "local"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org", "localhost.example.org", ""])
-def test_other_addresses_are_not_served_without_a_space(host):
-    said = host_problem(host, Settings())
-    assert "without a Space (SPACE_ID)" in said
-    assert host_problem(host, Settings(space_id="ada/board")) is None
+def test_a_token_or_oauth_is_needed_on_other_addresses(host):
+    assert Auth(Settings(host=host)).mode == "tokens"
+    oauth = {"oauth_client_id": "id", "oauth_client_secret": "secret"}
+    assert Auth(Settings(host=host, **oauth)).mode == "hub"
+    assert Auth(Settings(host=host, space_id="ada/board")).mode == "hub"
 
 
-def test_the_command_stops_with_one_line_before_anything_is_opened(tmp_path, monkeypatch):
-    monkeypatch.setenv("ARB_STATE_DIR", str(tmp_path / "state"))
-    done = CliRunner().invoke(command, ["serve", "--host", "0.0.0.0"])
-    assert done.exit_code == 2
-    assert len(done.output.strip().splitlines()) == 1
-    for said in ("0.0.0.0", "nobody signs in", "127.0.0.1", "as a Space"):
-        assert said in done.output
-    assert not (tmp_path / "state").exists()
+def test_a_token_is_needed_behind_a_proxy_of_this_machine():
+    settings = Settings(allowed_hosts="board.example.org")
+    assert Auth(settings).mode == "tokens"
+    assert served(settings).get("/", headers={"host": "Board.example.org"}).status_code == 200
+    assert served(settings).get("/", headers={"host": "evil.example"}).status_code == 400
 
 
-def served(settings: Settings, host="127.0.0.1") -> TestClient:
+def served(settings: Settings) -> TestClient:
     app = FastAPI()
     app.get("/")(lambda: "here")
-    return TestClient(with_checked_host(app, settings, host))
+    return TestClient(with_checked_host(app, settings))
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1:7860", "localhost", "localhost:1234", "[::1]:7860", "LocalHost"])
@@ -87,7 +83,7 @@ def test_a_name_that_was_pointed_here_from_elsewhere_is_refused(name):
 
 
 def test_on_a_space_the_hub_decides_under_which_name():
-    client = served(Settings(space_id="ada/board"), "0.0.0.0")
+    client = served(Settings(space_id="ada/board", host="0.0.0.0"))
     assert client.get("/", headers={"host": "ada-board.hf.space"}).status_code == 200
 
 

@@ -204,3 +204,12 @@ def test_a_local_session_is_none_on_a_space(local_client, space_settings):
     for name in ("arb-session", "__Host-arb-session"):
         client.cookies.set(name, local)
     assert client.get("/moderate").status_code == 401
+
+
+def test_off_the_hub_readers_sign_in_with_hugging_face_if_that_is_set_up(space_settings):
+    off_the_hub = {"space_id": None, "space_host": None, "host": "0.0.0.0", "allowed_hosts": SPACE[8:]}
+    auth = Auth(space_settings.model_copy(update=off_the_hub))
+    client = client_of(auth)
+    assert sign_in(client).status_code == 303
+    assert client.get("/api/me").json()["name"] == "ada"
+    assert client.post("/sign-in", data={"name": "grace"}, headers=OWN_HEADERS).status_code == 404

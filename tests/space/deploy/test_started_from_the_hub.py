@@ -132,7 +132,7 @@ def test_what_was_deployed_takes_a_submission_loses_its_disk_and_restores_it_fro
 def test_what_was_deployed_serves_by_itself_in_a_fresh_environment(hub, deployed, tmp_path):
     python = make_environment(tmp_path / "environment", deployed / "requirements.txt")
     with started(deployed, python, hub) as space:
-        health = space.get("/healthz").json()
+        health = space.get("/readyz").json()
         assert (health["status"], health["suite"], health["submissions"]) == ("ok", "small", "open")
         assert health["label_version"]
         page = space.get("/")

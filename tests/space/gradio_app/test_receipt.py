@@ -48,7 +48,7 @@ def test_a_record_that_does_not_last_yet_is_never_called_accepted(service, monke
     assert "It is accepted:" not in text
     assert "notice good" not in html
     # The page asks there until it is accepted (submit.js).
-    assert re.search(r'data-waiting="/api/submissions/[0-9a-f]{12}"', html)
+    assert re.search(r'data-waiting="/api/submissions/[0-9a-f]{32}"', html)
     for place in ("data-outcome", "data-sentence", "data-status"):
         assert html.count(place) == 1
 

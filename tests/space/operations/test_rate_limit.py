@@ -75,6 +75,23 @@ def test_the_window_slides(clock):
     assert taken(checks, request_from("192.0.2.1"), 5) == 2
 
 
+def test_the_networks_of_one_ipv6_site_share_a_higher_limit(clock):
+    checks = limit()
+    networks = [request_from(f"2001:db8:1:{n:x}::1") for n in range(80)]
+    # Three for each of four networks: 4 x 3 = 12 for the /48.
+    assert [taken(checks, network, 5) for network in networks] == [3] * 4 + [0] * 76
+    with pytest.raises(TooManyChecks, match="one IPv6 /48 may have 12 files checked in a minute"):
+        checks.take(networks[-1])
+    assert taken(checks, request_from("2001:db8:2::1"), 5) == 3  # another site
+    assert taken(checks, request_from("192.0.2.1"), 5) == 3
+
+
+def test_one_ipv6_network_cannot_use_up_the_limit_of_its_site(clock):
+    checks = limit()
+    assert taken(checks, request_from("2001:db8:1::1"), 50) == 3
+    assert taken(checks, request_from("2001:db8:1:1::1"), 5) == 3
+
+
 def test_elsewhere_a_claimed_address_does_not_help(clock):
     checks = limit()
     total = sum(taken(checks, request_from("192.0.2.1", f"198.51.100.{n}"), 1) for n in range(9))
@@ -120,6 +137,9 @@ def test_memory_is_bounded_in_addresses(clock):
         taken(checks, request_from(f"192.0.2.{number}"), 1)
     assert len(checks._storage.storage) <= 2 * 5 + 2  # two counters each, and the shared count
     assert taken(checks, request_from("192.0.2.0"), 5) == 2  # who was there first keeps its own count
+    for number in range(200):
+        taken(checks, request_from(f"2001:db8:{number:x}::"), 1)
+    assert len(checks._storage.storage) <= 2 * 5 + 2
 
 
 @pytest.mark.parametrize(

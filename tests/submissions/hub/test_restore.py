@@ -217,12 +217,16 @@ def test_when_the_hub_falls_silent_later_submissions_wait_visibly_and_arrive(hub
     silence(hub)
     receipt = _send_without_waiting(service, verdicts(service.suite))
     assert receipt.status == "waiting"
-    assert service.submission(receipt.submission_id, Actor("Ada")).receipt.status == "waiting"
+    view = service.submission(receipt.submission_id, Actor("Ada"))
+    assert (view.receipt.status, view.report) == ("waiting", None)
+    assert service.board().rows == ()
     assert service.durability.waiting() == 2
     assert "2 records wait" in service.durability.message
     hub.faults.clear()
     eventually(lambda: service.durability.waiting() == 0)
-    assert service.submission(receipt.submission_id, Actor("Ada")).receipt.status == "accepted"
+    view = service.submission(receipt.submission_id, Actor("Ada"))
+    assert view.receipt.status == "accepted" and view.report is not None
+    assert [row.id for row in service.board().rows] == [receipt.submission_id]
     assert service.durability.message is None
     assert records_on(hub) == records_of(service)
 

@@ -114,31 +114,31 @@ def test_a_decision_needs_a_reason_and_a_submission(service, sent):
 
 
 def test_a_banned_account_submits_nothing_new_until_it_is_opened_again(service, sent):
-    service.actions.ban("Ada", MAINTAINER, "many accounts")
+    service.actions.decide_account("banned", "Ada", MAINTAINER, "many accounts")
     with pytest.raises(PermissionDenied, match="closed to submissions"):
         send(service, verdicts(service.suite, misses=2))
     assert not send(service, verdicts(service.suite)).is_new  # what is there stays
     assert board_ids(service) == [sent]
     with pytest.raises(SubmissionError, match="is banned"):
-        service.actions.ban("Ada", MAINTAINER, "again")
-    service.actions.unban("Ada", MAINTAINER, "explained")
+        service.actions.decide_account("banned", "Ada", MAINTAINER, "again")
+    service.actions.decide_account("unbanned", "Ada", MAINTAINER, "explained")
     assert send(service, verdicts(service.suite, misses=2)).is_new
 
 
 def test_an_account_is_banned_under_every_spelling_of_its_name(service, sent):
-    service.actions.ban("ADA", MAINTAINER, "many accounts")
+    service.actions.decide_account("banned", "ADA", MAINTAINER, "many accounts")
     with pytest.raises(PermissionDenied, match="closed to submissions"):
         send(service, verdicts(service.suite, misses=2))
     with pytest.raises(SubmissionError, match="is banned"):
-        service.actions.ban("Ada", MAINTAINER, "again")
-    service.actions.unban("ada", MAINTAINER, "explained")
+        service.actions.decide_account("banned", "Ada", MAINTAINER, "again")
+    service.actions.decide_account("unbanned", "ada", MAINTAINER, "explained")
     assert send(service, verdicts(service.suite, misses=2)).is_new
 
 
 def test_a_name_that_nobody_has_is_banned_only_if_that_is_meant(service, sent):
     with pytest.raises(SubmissionError, match=r"nobody named Adda .* check the spelling"):
-        service.actions.ban("Adda", MAINTAINER, "many accounts")
-    service.actions.ban("Adda", MAINTAINER, "many accounts", even_if_unknown=True)
+        service.actions.decide_account("banned", "Adda", MAINTAINER, "many accounts")
+    service.actions.decide_account("banned", "Adda", MAINTAINER, "many accounts", even_if_unknown=True)
     with pytest.raises(PermissionDenied, match="closed to submissions"):
         send(service, verdicts(service.suite, misses=2), account="adda")
 
@@ -280,7 +280,7 @@ def test_who_takes_the_old_name_gets_nothing_of_it(service):
 
 def test_a_ban_stays_with_the_account_that_it_was_for(service):
     submit_as(service, hub_actor("mallory", "id-1"), verdicts(service.suite))
-    service.actions.ban("mallory", MAINTAINER, "copies")
+    service.actions.decide_account("banned", "mallory", MAINTAINER, "copies")
     with pytest.raises(PermissionDenied, match="closed"):
         submit_as(service, hub_actor("innocent", "id-1"), verdicts(service.suite, misses=1))
     assert submit_as(service, hub_actor("mallory", "id-2"), verdicts(service.suite, misses=2)).receipt.is_new

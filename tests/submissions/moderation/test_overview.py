@@ -37,7 +37,7 @@ def test_the_overview_tells_standings_names_flags_and_closed_accounts(service):
     first = send(service, verdicts(service.suite)).submission_id
     copy = send(service, verdicts(service.suite, reasoning="other bytes"), account="Bob").submission_id
     service.actions.rename("Ada", "First judge", "Renamed", Actor("Ada"))
-    service.actions.ban("Bob", MAINTAINER, "copies")
+    service.actions.decide_account("banned", "Bob", MAINTAINER, "copies")
     found = overview_of(service)
     assert [(each.id, each.judge, each.first_name) for each in found.submissions] == [
         (first, "Renamed", "First judge"), (copy, "First judge", "First judge"),

@@ -85,7 +85,7 @@ def test_a_database_of_the_version_before_gets_its_column(service, sent):
     with service.engine.begin() as connection:
         connection.execute(text("ALTER TABLE records DROP COLUMN nonce"))
         connection.execute(text("DROP TABLE files"))
-        for table in ("sessions", "secret"):
+        for table in ("sessions", "secret", "access_tokens"):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
     started = again(service)

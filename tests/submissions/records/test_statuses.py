@@ -182,8 +182,8 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(disputes_acts, service, 
     disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
     with pytest.raises(PermissionDenied):
         disputes_acts.decide("1", "kept", "mine", DISPUTES_ADA)
-    SubmissionActions(service.engine, service.suite, disputes_acts.clock).ban(
-        "bob", MIA, "spam", even_if_unknown=True
+    SubmissionActions(service.engine, service.suite, disputes_acts.clock).decide_account(
+        "banned", "bob", MIA, "spam", even_if_unknown=True
     )
     with pytest.raises(PermissionDenied, match="closed"):
         disputes_acts.dispute(ids[1], "success", "wrong", Actor("Bob"))

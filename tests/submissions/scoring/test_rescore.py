@@ -165,7 +165,7 @@ def test_what_everybody_may_be_shown_in_a_year_is_one_number_whatever_the_accoun
     settings, suite_folder, clock
 ):
     service = private_service(settings, suite_folder, 0, clock)
-    rules = replace(service.suite.rules, accounts_a_year=1, public_rows_a_year=0)
+    rules = replace(service.suite.rules, accounts_a_year=1, public_rows_a_year=0, reserved_share=0.0)
     service.__dict__["suite"] = replace(service.suite, rules=rules)
     start = clock.now
     for number in range(4):  # what one account may at its limits: four files

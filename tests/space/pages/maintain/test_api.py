@@ -113,6 +113,36 @@ def test_an_account_is_closed_and_opened_whatever_its_name(service, sent):
         assert (log_of(service)[0]["kind"] == "banned") is is_closed
 
 
+def test_an_account_is_confirmed_and_the_page_names_it(service, sent):
+    with_rules(service, is_public=False)
+    client, grace = local_client(service), signed_in(service, "Grace")
+    body = {"decision": "confirmed", "reason": "known to us"}
+    assert client.post("/api/maintain/accounts/Ada", json=body).status_code == 401
+    assert (
+        client.post("/api/maintain/accounts/Ada", json=body, headers=signed_in(service, "Ada")).status_code
+        == 403
+    )
+    assert "No account is confirmed" in client.get("/maintain", headers=grace).text
+    answer = client.post("/api/maintain/accounts/ada", json=body, headers=grace)
+    assert (answer.status_code, answer.json()["decision"]) == (200, "confirmed")
+    page = client.get("/maintain", headers=grace).text
+    assert "Confirmed: <strong>ada</strong>" in page
+    again = client.post("/api/maintain/accounts/Ada", json=body, headers=grace)
+    assert (again.status_code, again.json()["detail"]) == (409, "the account Ada is confirmed")
+
+
+def test_releasing_waits_until_the_figures_fit_into_the_budget(service):
+    # All accounts together: one file in a year, and no public row.
+    rules = {"files_a_day": 1, "files_a_year": 1, "accounts_a_year": 1, "public_rows_a_year": 0}
+    with_rules(service, is_public=False, fewest_positives=5, reserved_share=0.0, **rules)
+    held = send(service, verdicts(service.suite, misses=8)).submission_id
+    send(service, verdicts(service.suite), account="Bob")
+    answer = decide(service, held, "released")
+    assert answer.status_code == 429 and int(answer.headers["retry-after"]) > 0
+    assert "what all accounts together may be shown" in answer.json()["detail"]
+    assert kinds(service) == ["submitted", "held", "submitted", "scored"]
+
+
 def test_a_closed_account_submits_nothing_more(service, sent):
     path, body = "/api/maintain/accounts/Ada", {"decision": "banned", "reason": "copies"}
     client = local_client(service)

@@ -154,11 +154,11 @@ def test_the_leak_budget_has_the_highest_first(service):
 def test_hostile_names_and_reasons_come_back_as_text(service, hostile):
     first = send(service, verdicts(service.suite), judge="plain").submission_id
     service.decide("hidden", first, GRACE, "plain")
-    service.actions.ban("plain", GRACE, "plain", even_if_unknown=True)
+    service.actions.decide_account("banned", "plain", GRACE, "plain", even_if_unknown=True)
     plain = tags_and_attributes(maintain(service))
     service.actions.rename("Ada", "plain", hostile[:80], Actor("Ada"))
     service.decide("shown", first, GRACE, hostile)
-    service.actions.ban(hostile, GRACE, hostile, even_if_unknown=True)
+    service.actions.decide_account("banned", hostile, GRACE, hostile, even_if_unknown=True)
     html = maintain(service, "?q=" + "%22%3E%3Cscript%3E")
     assert tags_and_attributes(maintain(service)) == plain
     assert "<script>alert" not in html

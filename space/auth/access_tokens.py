@@ -1,0 +1,61 @@
+"""Access tokens of accounts, for a Space off the Hub that other machines reach.
+
+Whoever runs the Space makes one for each account and passes it on. Only a digest is stored, in the database
+of the records: the token is random, so that nobody finds it from its digest. A backup does not hold them.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from sqlalchemy import Engine, delete, func, select
+
+from submissions.intake.accounts import Actor
+from submissions.records.database import AccessToken, BrowserSession, snapshot, transaction
+
+PREFIX: Final = "arb_"
+_TOKEN: Final = re.compile(r"arb_[A-Za-z0-9_-]{43}")
+
+
+class AccessTokens:
+    """Makes, finds and revokes them. Safe for threads."""
+
+    def __init__(
+        self, engine: Callable[[], Engine], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._engine, self._clock = engine, clock
+
+    def make(self, account: str) -> str:
+        """Return a new token of an account, which is shown this once."""
+        token = PREFIX + secrets.token_urlsafe(32)
+        with transaction(self._engine()) as session:
+            session.add(AccessToken(id=_digest(token), account=account, made_at=self._clock()))
+        return token
+
+    def holder(self, token: str) -> Actor | None:
+        """Return whose token it is; None if it is none of ours, or was revoked."""
+        if not _TOKEN.fullmatch(token):
+            return None
+        with snapshot(self._engine()) as session:
+            found = session.get(AccessToken, _digest(token))
+            return found and Actor(found.account, since=found.made_at.date(), how="token")
+
+    def revoke(self, account: str) -> int:
+        """End every token of an account, and its sessions; return how many tokens there were."""
+        with transaction(self._engine()) as session:
+            same = func.lower(BrowserSession.account) == account.lower()
+            session.execute(delete(BrowserSession).where(same))
+            wanted = delete(AccessToken).where(func.lower(AccessToken.account) == account.lower())
+            return session.execute(wanted).rowcount
+
+    def exist(self) -> bool:
+        """Whether anybody can sign in."""
+        with snapshot(self._engine()) as session:
+            return session.scalar(select(AccessToken.id).limit(1)) is not None
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

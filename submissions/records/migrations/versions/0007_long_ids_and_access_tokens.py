@@ -1,0 +1,34 @@
+"""Ids of submissions with 32 hexadecimal digits (older ones keep their 12), and access tokens of accounts."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+COLUMNS = (("records", "subject", True), ("submissions", "id", False), ("scores", "submission_id", False))
+
+
+def upgrade() -> None:
+    _resize(16, 32)
+    op.create_table(
+        "access_tokens",
+        sa.Column("id", sa.String(64), primary_key=True),
+        sa.Column("account", sa.String(80), nullable=False, index=True),
+        sa.Column("made_at", sa.DateTime(timezone=True), nullable=False),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("access_tokens")
+    _resize(32, 16)
+
+
+def _resize(before: int, after: int) -> None:
+    for table, column, nullable in COLUMNS:
+        with op.batch_alter_table(table) as batch:
+            batch.alter_column(
+                column, type_=sa.String(after), existing_type=sa.String(before), existing_nullable=nullable
+            )
