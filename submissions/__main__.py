@@ -28,9 +28,11 @@ from core.cli import (
 from core.console import percent, text_table
 from core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS
 from submissions.cli import (
+    accept_charge,
     export,
     export_labels,
     label_versions,
+    new_secret,
     publish_labels,
     receipt,
     rescore,
@@ -47,7 +49,10 @@ if TYPE_CHECKING:
     from core.predictions.findings import Finding
 
 app = new_command()
-for command in (export, export_labels, label_versions, publish_labels, receipt, rescore, restore, verify):
+for command in (
+    accept_charge, export, export_labels, label_versions, new_secret, publish_labels, receipt, rescore,
+    restore, verify,
+):  # fmt: skip
     app.command()(command)
 app.add_typer(annotate_app, name="annotate")
 

@@ -21,15 +21,16 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
 from submissions.errors import PermissionDenied, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name
-from submissions.intake.receipts import ServerSecret, Signer, SubmissionView, receipt_of
+from submissions.intake.receipts import Signer, SubmissionView, receipt_of
 from submissions.intake.upload import Declaration, Upload, read_upload
 from submissions.labels.versions import LabelStore, label_origin
 from submissions.moderation.actions import Decision, SubmissionActions
 from submissions.moderation.overview import reasons_to_hold
 from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import LeakBudget, quota_of
+from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import events_after, salt_event_log
+from submissions.records.event_log import events_after, number_of_events, salt_event_log
 from submissions.records.files import FileStore, open_files
 from submissions.records.queries import (
     RecordedSubmission,
@@ -39,6 +40,7 @@ from submissions.records.queries import (
     recorded_submission,
     state_of_board,
 )
+from submissions.records.secret_check import claim_secret, note_secret
 from submissions.scoring.board import BoardMaker, CurrentBoard
 from submissions.scoring.scorer import POLICY, THE_SERVER, Scorer, record_submission, refund_submission
 from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
@@ -151,6 +153,7 @@ class SubmissionService:
             self.suite,
             self.settings,
             lambda: label_origin(self.suite, self.settings, self.engine, self.files),
+            lambda: self.secret,
         )
 
     def snapshot(self) -> AbstractContextManager[Session]:
@@ -163,8 +166,24 @@ class SubmissionService:
 
     @cached_property
     def secret(self) -> ServerSecret:
-        """What keys are made of; raises SecretUnavailable."""
-        return ServerSecret.of(self.settings)
+        """What keys are made of. Raises SecretUnavailable, SecretTooWeak, SecretChanged."""
+        with self._setup_lock:
+            return claim_secret(self.engine, self.settings, self.clock)
+
+    def adopt_secret(self, known: KnownSecret) -> None:
+        """Take over what the Hub's records say of their secret, before the first of them is here."""
+        try:
+            secret = self.secret
+        except SecretUnavailable:
+            return
+        if known.derivation == secret.derivation or not secret.is_known_as(known):
+            return
+        with transaction(self.engine) as session:
+            if number_of_events(session):
+                return
+            note_secret(session, secret.under(known.derivation))
+        for name in ("secret", "labels", "signer", "scorer", "disclosure_policy", "leak", "_current"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def signer(self) -> Signer:
@@ -325,6 +344,7 @@ class SubmissionService:
             status=found.status,
             report=None if score is None else self.disclosure_policy.report(score, audience),
             appears_at=self.disclosure_policy.appears_at(found.status.published_at),
+            are_figures_withdrawn=found.score is not None and score is None,
         )
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> None:

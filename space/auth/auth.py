@@ -27,7 +27,7 @@ from core.settings import Settings
 from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token
 from space.web.http_errors import AccessRefused, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
-from submissions.intake.receipts import SecretUnavailable, ServerSecret
+from submissions.privacy.server_secret import SecretUnavailable, ServerSecret
 from submissions.records.database import BrowserSession, snapshot, transaction
 
 logger = logging.getLogger(__name__)

@@ -74,6 +74,10 @@ class SubmissionStatuses:
     """The account of each of the Hub's ids that was seen: its name in the records."""
     hub_names: Mapping[str, str] = field(default_factory=dict)
     """The name that an account has at the Hub, as far as that was seen."""
+    retired_versions: frozenset[str] = frozenset()
+    """Label versions whose hidden labels were scored with a secret that was replaced since."""
+    are_figures_withdrawn: bool = False
+    """Whether figures of hidden labels wait until an operator accepts the charge of drawing them again."""
 
     def of(self, submission_id: str) -> SubmissionStatus:
         """The status of a submission; the initial one where no event changed it."""
@@ -114,6 +118,7 @@ def fold_statuses(
     submissions, names, counted_at = dict(onto.submissions), dict(onto.names), dict(onto.counted_at)
     refreshed, salted_at, banned = dict(onto.refreshed), onto.salted_at, set(onto.banned)
     accounts, hub_names = dict(onto.accounts), dict(onto.hub_names)
+    retired, are_withdrawn = onto.retired_versions, onto.are_figures_withdrawn
     for event in events:
         body = event.body
         match event.kind:
@@ -126,6 +131,10 @@ def fold_statuses(
             case "identified":
                 accounts[body["subject"]] = body["account"]
                 hub_names[body["account"]] = body["name"]
+            case "secret_replaced":
+                retired, are_withdrawn = retired.union(body["label_versions"]), True
+            case "charge_accepted":
+                are_withdrawn = False
             case "salted":
                 salted_at = event.at
             case "refreshed":
@@ -142,8 +151,9 @@ def fold_statuses(
                 if kind == "counted":
                     counted_at[body["submission_id"]] = event.at
     return SubmissionStatuses(
-        submissions, frozenset(banned), names, counted_at, refreshed, salted_at, accounts, hub_names
-    )
+        submissions, frozenset(banned), names, counted_at, refreshed, salted_at, accounts, hub_names,
+        retired, are_withdrawn,
+    )  # fmt: skip
 
 
 Decision = Literal["corrected", "kept", "declined"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, select, text
 
-from submissions.intake.receipts import SecretChanged
+from submissions.privacy.server_secret import SecretChanged
 from submissions.records.database import (
     Account,
     Judge,

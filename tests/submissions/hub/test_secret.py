@@ -7,12 +7,12 @@ import pytest
 from pydantic import SecretStr
 
 from submissions.hub.mirror import OTHER_SECRET
-from submissions.intake.receipts import SecretChanged, ServerSecret
+from submissions.privacy.server_secret import SecretChanged, ServerSecret
 from submissions.startup import open_service
 from tests.support.submissions import send, verdicts
 from tests.support.waiting import eventually
 
-OTHER = SecretStr("another secret than before")
+OTHER = SecretStr("9f7fb0f37f69a0704bf65f55484874f4")
 
 
 def test_a_changed_secret_is_refused_at_the_start_with_what_to_do(settings):
