@@ -40,6 +40,7 @@ from submissions.privacy.server_secret import SecretChanged
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import Event, events_after, number_of_events
 from submissions.records.files import FileStore
+from submissions.records.secret_check import known_secret
 
 logger = logging.getLogger(__name__)
 MOST_RECORDS: Final = 500
@@ -129,11 +130,13 @@ class Committer:
             self._rate_is_known = True
         self._restorer.pull(head)
         is_unnamed = not self._is_shared and head.writer != self._name
-        known = self._restorer.known_secret()
-        if is_unnamed or (head.secret is None and known is not None):
+        with snapshot(self._engine()) as session:
+            known = known_secret(session)
+        if is_unnamed or (head.secret is None and known is not None and known.check_value):
             # The first secret of the records stays in the file; the log holds every later one.
-            commit = self._commit(head, {WRITER: writer_file(self._name, head.secret or known)}, STARTS)
-            head = Head(commit, head.spans, self._name)
+            first = head.secret or known
+            commit = self._commit(head, {WRITER: writer_file(self._name, first)}, STARTS)
+            head = Head(commit, head.spans, self._name, first)
         self._head, self._is_named = head, not self._is_shared
 
     def disconnect(self) -> None:

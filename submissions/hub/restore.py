@@ -21,7 +21,7 @@ from submissions.records.database import Commit, EventRow, Submission, snapshot,
 from submissions.records.event_log import NO_HASH, Event, events_after, insert, lock_event_log
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
-from submissions.records.secret_check import known_secret, last_replacement, replace_secret
+from submissions.records.secret_check import last_replacement, replace_secret
 
 
 def committed_through(session: Session) -> int:
@@ -110,11 +110,6 @@ class Restorer:
             logger.info("restored from the Hub: the records %d to %d", newer[0].sequence, newer[-1].sequence)
         self.repository.clear()
         return len(newer)
-
-    def known_secret(self) -> KnownSecret | None:
-        """Return what the records here say of their secret."""
-        with snapshot(self.engine()) as session:
-            return known_secret(session)
 
     def _replaced_by(self, session: Session, newer: Sequence[Event], head: Head) -> ServerSecret | None:
         """Return our secret if it was accepted in place of the one that the Hub's records were made with."""

@@ -1,0 +1,225 @@
+"""Restoring with the right secret, another one and none; and what another secret costs.
+
+The figures of a private suite carry noise that the secret draws. Drawn again, it tells as much of the labels
+as before, so that it is not shown until somebody accepts the charge.
+"""
+
+import json
+import re
+import shutil
+
+import pytest
+from pydantic import SecretStr
+from typer.testing import CliRunner
+
+from submissions.__main__ import app
+from submissions.errors import SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.privacy.leak_budget import charges_in, file_cost, row_cost
+from submissions.privacy.server_secret import SecretChanged, ServerSecret
+from submissions.records.integrity import BackupError, export_to_folder, restore_from_folder
+from submissions.records.queries import current_statuses
+from submissions.service import SubmissionService
+from submissions.startup import open_service
+from tests.support.submissions import send, settings_for, verdicts, write_suite
+
+OTHER = "b7d95a0c3e6f4182970de4c1a85b362f"
+RULES = 'labels = "private"\n[rules]\nfewest_positives = 1\nround_days = 1\nfiles_a_day = 5\n'
+
+
+@pytest.fixture
+def private(tmp_path) -> SubmissionService:
+    """A private suite with two files; the row of the first is public. The secret is the file of the state folder."""
+    write_suite(tmp_path / "suite")
+    (tmp_path / "suite" / "small" / "suite.toml").write_text(RULES)
+    service = open_service(settings_for(tmp_path / "suite", tmp_path / "state", secret=None))
+    service.ids = [
+        send(service, verdicts(service.suite, misses=misses), account=name, judge=name).submission_id
+        for name, misses in (("Ada", 1), ("Bob", 4))
+    ]
+    service.actions.publish(service.ids[0], Actor("Ada"))
+    return service
+
+
+@pytest.fixture
+def command(private, tmp_path, monkeypatch):
+    """Type a command in the folder that holds ``state``; returns exit code and output."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, **environment: str) -> tuple[int, str]:
+        variables = {
+            "ARB_SUITE": private.settings.suite, "ARB_LABELS": private.settings.labels,
+            "ARB_CACHE_DIR": str(private.settings.cache_dir),
+        }  # fmt: skip
+        done = CliRunner().invoke(app, arguments, env={**variables, **environment})
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.output
+
+    return call
+
+
+def at(service: SubmissionService, folder) -> SubmissionService:
+    return open_service(service.settings.model_copy(update={"state_dir": folder}))
+
+
+def figures(service: SubmissionService, ids) -> list:
+    return [
+        service.submission(name, Actor(who)).report for name, who in zip(ids, ("Ada", "Bob"), strict=True)
+    ]
+
+
+def spent(service: SubmissionService) -> float:
+    with service.snapshot() as session:
+        return sum(charge.rho for charge in charges_in(session, service.suite, current_statuses(session)))
+
+
+def test_the_guides_command_without_the_secret_restores_nothing_and_names_the_way_out(command, tmp_path):
+    assert command("export", "--out", "backup")[0] == 0
+    code, said = command("restore", "backup", ARB_STATE_DIR="restored")
+    assert code == 1
+    for words in (
+        "copy the file `secret`",
+        "ARB_SECRET",
+        "`--new-secret`",
+        "`python -m submissions accept-charge`",
+    ):
+        assert words in " ".join(said.split())
+    assert not (tmp_path / "restored" / "secret").exists()
+    code, said = command("restore", "backup", ARB_STATE_DIR="restored", ARB_SECRET=OTHER)
+    assert code == 1 and "not the one that this export was made with" in said and OTHER not in said
+
+
+def test_with_the_secret_the_guides_commands_restore_the_same_figures(private, command, tmp_path):
+    command("export", "--out", "backup")
+    (tmp_path / "restored").mkdir()
+    shutil.copy(tmp_path / "state" / "secret", tmp_path / "restored")
+    assert command("restore", "backup", ARB_STATE_DIR="restored")[0] == 0
+    code, said = command("verify", ARB_STATE_DIR="restored")
+    assert code == 0 and "2 scores made again" in said and "all as it was written" in said
+    restored = at(private, tmp_path / "restored")
+    assert figures(restored, private.ids) == figures(private, private.ids)
+    code, said = command("verify", ARB_STATE_DIR="restored", ARB_SECRET=OTHER)
+    assert code != 0 and "all as it was written" not in said
+
+
+def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(private, command, tmp_path):
+    before, board = figures(private, private.ids), private.board()
+    rules, charged = private.suite.rules, spent(private)
+    # Two files and one row.
+    assert charged == pytest.approx(2 * file_cost(rules) + row_cost(rules))
+    leaked = private.leak.get().total
+    command("export", "--out", "backup")
+    code, said = command("restore", "backup", "--new-secret", ARB_STATE_DIR="restored")
+    assert code == 0, said
+
+    restored = at(private, tmp_path / "restored")
+    assert figures(restored, private.ids) == [None, None]
+    view = restored.submission(private.ids[0], Actor("Ada"))
+    assert (
+        view.are_figures_withdrawn
+        and restored.submission(private.ids[0], Actor("Mia", is_maintainer=True)).report
+    )
+    assert [row for row in restored.board().rows if row.judge == "Ada"] == []
+    with pytest.raises(SubmissionError, match="withdrawn"):
+        restored.actions.refresh(private.ids[0], Actor("Ada"), restored.label_version)
+    newer = send(restored, verdicts(restored.suite, misses=2), account="Cy", judge="Cy")
+    assert restored.submission(newer.submission_id, Actor("Cy")).report is None
+    code, said = command("verify", ARB_STATE_DIR="restored")
+    assert code == 1 and "all as it was written" not in said and "accept-charge" in said
+
+    code, said = command("accept-charge", "--json", ARB_STATE_DIR="restored")
+    found = json.loads(said)
+    assert code == 0 and found["submissions"] == private.ids
+    assert found["rho"] == pytest.approx(2 * file_cost(rules) + row_cost(rules))
+    restored = at(private, tmp_path / "restored")
+    after = figures(restored, private.ids)
+    assert None not in after and after != before
+    assert restored.submission(newer.submission_id, Actor("Cy")).report is not None
+    # The two files and the row once more, and the file that came since.
+    assert spent(restored) == pytest.approx(2 * charged + file_cost(rules))
+    # Ada's figures were shown before and are shown again, Cy's once: over two label versions.
+    assert restored.leak.get().total.figures > 2 * leaked.figures
+    assert {row.judge for row in restored.board().rows} == {row.judge for row in board.rows}
+    code, said = command("verify", ARB_STATE_DIR="restored")
+    assert code == 0 and "2 of them without halves" in said, said
+    code, said = command("accept-charge", ARB_STATE_DIR="restored")
+    assert code == 1 and "nothing to accept" in said
+
+
+def test_a_file_that_a_maintainer_hid_is_not_charged_and_not_shown(private, command, tmp_path):
+    mia = Actor("Mia", is_maintainer=True)
+    private.decide("hidden", private.ids[0], mia, "looking into it")
+    command("export", "--out", "backup")
+    command("restore", "backup", "--new-secret", ARB_STATE_DIR="restored")
+    found = json.loads(command("accept-charge", "--json", ARB_STATE_DIR="restored")[1])
+    assert found["submissions"] == private.ids[1:]
+    restored = at(private, tmp_path / "restored")
+    assert restored.submission(private.ids[0], Actor("Ada")).report is None
+    restored.decide("shown", private.ids[0], mia, "nothing wrong")
+    restored.actions.refresh(private.ids[0], Actor("Ada"), restored.label_version)
+    assert restored.submission(private.ids[0], Actor("Ada")).report is not None
+
+
+def test_the_old_secret_is_refused_after_a_new_one(private, command, tmp_path):
+    command("export", "--out", "backup")
+    command("restore", "backup", "--new-secret", ARB_STATE_DIR="restored")
+    shutil.copy(tmp_path / "state" / "secret", tmp_path / "restored" / "secret")
+    code, said = command("verify", ARB_STATE_DIR="restored")
+    assert code != 0 and "not the one that these records were made with" in said
+
+
+def test_a_secret_that_was_replaced_stays_so_in_the_next_export(private, command, tmp_path):
+    command("export", "--out", "backup")
+    command("restore", "backup", "--new-secret", ARB_STATE_DIR="restored")
+    assert command("export", "--out", "second", ARB_STATE_DIR="restored")[0] == 0
+    (tmp_path / "third").mkdir()
+    shutil.copy(tmp_path / "restored" / "secret", tmp_path / "third")
+    assert command("restore", "second", ARB_STATE_DIR="third")[0] == 0
+    assert figures(at(private, tmp_path / "third"), private.ids) == [None, None]
+
+
+def test_another_secret_that_is_accepted_at_the_start_withdraws_figures_too(private):
+    other = private.settings.model_copy(update={"secret": SecretStr(OTHER)})
+    with pytest.raises(SecretChanged, match="accept-charge") as refused:
+        open_service(other)
+    accepted = re.search(r"ARB_ACCEPT_SECRET=(\w+)", str(refused.value))[1]
+    moved = open_service(other.model_copy(update={"accept_secret": accepted}))
+    assert figures(moved, private.ids) == [None, None]
+    assert figures(open_service(other), private.ids) == [None, None]
+
+
+def test_new_secret_is_refused_where_the_right_one_is_there(private, tmp_path):
+    export_to_folder(private, tmp_path / "backup")
+    (tmp_path / "restored").mkdir()
+    shutil.copy(tmp_path / "state" / "secret", tmp_path / "restored")
+    settings = private.settings.model_copy(update={"state_dir": tmp_path / "restored"})
+    with pytest.raises(BackupError, match="leave --new-secret out"):
+        restore_from_folder(settings, tmp_path / "backup", new_secret=True)
+
+
+def test_an_export_holds_the_check_value_and_not_the_secret(private, tmp_path):
+    export_to_folder(private, tmp_path / "backup")
+    said = json.loads((tmp_path / "backup" / "secret_check.json").read_bytes())
+    secret = ServerSecret.of(private.settings)
+    assert said == {"check_value": secret.check_value, "derivation": 2}
+    value = (tmp_path / "state" / "secret").read_bytes()
+    assert not any(value in path.read_bytes() for path in (tmp_path / "backup").rglob("*") if path.is_file())
+
+
+def test_an_export_that_does_not_name_its_secret_is_not_restored_without_one(private, command, tmp_path):
+    command("export", "--out", "backup")
+    (tmp_path / "backup" / "secret_check.json").unlink()
+    code, said = command("restore", "backup", ARB_STATE_DIR="restored")
+    assert code == 1 and "copy the file `secret`" in " ".join(said.split())
+    code, said = command("restore", "backup", ARB_STATE_DIR="restored", ARB_SECRET=OTHER)
+    assert code == 0 and "does not name its secret" in said
+    code, said = command("verify", ARB_STATE_DIR="restored", ARB_SECRET=OTHER)
+    assert code == 1 and "2 scores could not be checked" in said
+
+
+def test_a_damaged_check_value_is_named(private, tmp_path):
+    export_to_folder(private, tmp_path / "backup")
+    (tmp_path / "backup" / "secret_check.json").write_text("[]")
+    settings = private.settings.model_copy(update={"state_dir": tmp_path / "restored"})
+    with pytest.raises(BackupError, match=r"secret_check\.json .* cannot be read"):
+        restore_from_folder(settings, tmp_path / "backup")
