@@ -118,7 +118,7 @@ def recorded_submission(
     newest_first = select(Score).where(Score.submission_id == submission.id).order_by(Score.id.desc())
     scores = session.scalars(newest_first).all()
     of_version = (score for score in scores if score.label_version == label_version)
-    shown = shown_score(disclosure_history(scores[::-1], statuses, submission.id), statuses)
+    shown = current_score(disclosure_history(scores[::-1], statuses, submission.id), statuses)
     return RecordedSubmission(
         submission,
         events[0],
@@ -133,7 +133,7 @@ def recorded_submission(
 def disclosure_history(
     scores: Sequence[Any], found: SubmissionStatuses, submission_id: str
 ) -> list[tuple[Any, datetime]]:
-    """Which scores of a submission were shown if labels are private, and since when; see `shown_score`.
+    """Which scores of a submission were shown if labels are private, and since when; see `current_score`.
 
     ``scores`` are all of it, oldest first: `Score`, or rows with what is looked at here. Each figure of
     hidden labels that is shown is paid for by its account's budget, and a correction of labels is nobody's
@@ -148,7 +148,7 @@ def disclosure_history(
     return shown
 
 
-def shown_score(history: Sequence[tuple[Any, datetime]], found: SubmissionStatuses) -> Any | None:
+def current_score(history: Sequence[tuple[Any, datetime]], found: SubmissionStatuses) -> Any | None:
     """Return the score of a `disclosure_history` that is shown now, if labels are private.
 
     That is the last one. None if it was scored with a secret that was replaced, or if figures are withdrawn

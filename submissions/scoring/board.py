@@ -23,10 +23,10 @@ from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import STATUS_KINDS, events_after, number_of_events
 from submissions.records.queries import (
     ScoreLine,
+    current_score,
     disclosure_histories,
     score_lines,
     scores_by_id,
-    shown_score,
 )
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
 
@@ -131,7 +131,7 @@ class BoardRecords:
         """Where labels are private: of each submission the score that is shown, of whatever label version."""
         statuses, shown = self.statuses(session), []
         for history in disclosure_histories(session, self._suite, POLICY, statuses):
-            if (score := shown_score(history, statuses)) is None:
+            if (score := current_score(history, statuses)) is None:
                 continue
             status = statuses.of(score.submission_id)
             if self._policy.is_on_the_board(status, now):
