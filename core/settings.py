@@ -51,8 +51,8 @@ class Settings(BaseSettings):
     port: int = Field(7860, ge=0, le=65_535, description="the port at which it listens")
     secret: SecretStr | None = Field(
         None,
-        description="signs receipts, and noise is drawn from it: what `submissions new-secret` prints; left out, "
-        "one is made in the state folder",
+        description="signs receipts, and noise is drawn from it: what `submissions new-secret` prints; "
+        "left out, one is made in the state folder",
     )
     accept_secret: str = Field(
         "",

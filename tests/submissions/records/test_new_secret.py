@@ -12,11 +12,14 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
+from space.pages.mine import own_submission
+from space.web.submission_text import FIGURES_WITHDRAWN
 from submissions.__main__ import app
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.privacy.leak_budget import charges_in, file_cost, row_cost
-from submissions.privacy.server_secret import SecretChanged, ServerSecret
+from submissions.privacy.secret_change import accept_charge
+from submissions.privacy.server_secret import SecretChanged, SecretTooWeak, ServerSecret
 from submissions.records.integrity import BackupError, export_to_folder, restore_from_folder
 from submissions.records.queries import current_statuses
 from submissions.service import SubmissionService
@@ -127,6 +130,8 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
         view.are_figures_withdrawn
         and restored.submission(private.ids[0], Actor("Mia", is_maintainer=True)).report
     )
+    page = own_submission(restored, private.ids[0], Actor("Ada"), is_whole=True)
+    assert page.text == FIGURES_WITHDRAWN and page.report == ""
     assert [row for row in restored.board().rows if row.judge == "Ada"] == []
     with pytest.raises(SubmissionError, match="withdrawn"):
         restored.actions.refresh(private.ids[0], Actor("Ada"), restored.label_version)
@@ -199,6 +204,28 @@ def test_another_secret_that_is_accepted_at_the_start_withdraws_figures_too(priv
     moved = open_service(other.model_copy(update={"accept_secret": accepted}))
     assert figures(moved, private.ids) == [None, None]
     assert figures(open_service(other), private.ids) == [None, None]
+
+
+def test_records_of_a_weak_secret_go_on_with_a_new_one_after_the_charge_is_accepted(private, monkeypatch):
+    weak = private.settings.model_copy(
+        update={"secret": SecretStr("hunter2hunter2"), "state_dir": private.settings.state_dir / "weak"}
+    )
+    with monkeypatch.context() as patched:  # as 7d56a80 took it
+        patched.setattr("submissions.privacy.server_secret.LEAST_BITS", 0)
+        service = open_service(weak)
+        ids = [
+            send(service, verdicts(service.suite, false_alarms=3), account="Ada", judge="Ada").submission_id
+        ]
+    with pytest.raises(SecretTooWeak, match="the next start says how to go on with the new one"):
+        open_service(weak)
+    strong = weak.model_copy(update={"secret": SecretStr(OTHER)})
+    with pytest.raises(SecretChanged) as refused:
+        open_service(strong)
+    accepted = re.search(r"ARB_ACCEPT_SECRET=(\w+)", str(refused.value))[1]
+    service = open_service(strong.model_copy(update={"accept_secret": accepted}))
+    assert service.submission(ids[0], Actor("Ada")).report is None
+    assert accept_charge(service, Actor("Mia", is_maintainer=True)).submissions == tuple(ids)
+    assert service.submission(ids[0], Actor("Ada")).report is not None
 
 
 def test_new_secret_is_refused_where_the_right_one_is_there(private, tmp_path):
