@@ -284,6 +284,7 @@ class SubmissionService:
             raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
         if problem := age_problem(actor, self.suite.rules, self.clock().date()):
             raise PermissionDenied(problem)
+        self.secret  # noqa: B018 - noted with the records before the first submission
         self.files.keep(upload.content)
         recorded = record_submission(
             self.engine,

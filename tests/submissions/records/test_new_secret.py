@@ -22,6 +22,7 @@ from submissions.privacy.secret_change import accept_charge
 from submissions.privacy.server_secret import SecretChanged, SecretTooWeak, ServerSecret
 from submissions.records.integrity import BackupError, export_to_folder, restore_from_folder
 from submissions.records.queries import current_statuses
+from submissions.scoring.rescore import publish
 from submissions.service import SubmissionService
 from submissions.startup import open_service
 from tests.support.submissions import send, settings_for, verdicts, write_suite
@@ -263,3 +264,14 @@ def test_a_damaged_check_value_is_named(private, tmp_path):
     settings = private.settings.model_copy(update={"state_dir": tmp_path / "restored"})
     with pytest.raises(BackupError, match=r"secret_check\.json .* cannot be read"):
         restore_from_folder(settings, tmp_path / "backup")
+
+
+def test_records_that_began_before_the_first_start_go_on_with_the_secret_that_is_made_then(tmp_path):
+    """As in the guide to a suite of one's own: labels are published first, by a command."""
+    write_suite(tmp_path / "suite")
+    settings = settings_for(tmp_path / "suite", tmp_path / "state", labels="records", secret=None)
+    labels = (tmp_path / "suite" / "labels.csv").read_bytes()
+    publish(SubmissionService(settings), labels, Actor("Mia", is_maintainer=True), "the first")
+    service = open_service(settings)
+    send(SubmissionService(settings), verdicts(service.suite))
+    assert open_service(settings).secret.derivation == 2
