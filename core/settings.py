@@ -55,10 +55,13 @@ class Settings(BaseSettings):
     )
     secret: SecretStr | None = Field(
         None,
-        description="signs receipts, and noise is drawn from it; left out, one is made in the state folder",
+        description="signs receipts, and noise is drawn from it: what `submissions new-secret` prints; "
+        "left out, one is made in the state folder",
     )
     accept_secret: str = Field(
-        "", description="goes on with a changed `ARB_SECRET`: what the refused start names"
+        "",
+        description="goes on with a changed `ARB_SECRET`: what the refused start names; private figures are "
+        "withdrawn",
     )
     maintainers: str = Field("", description="names of the accounts that may moderate, with commas between")
     state_lasts: bool | None = Field(

@@ -77,13 +77,13 @@ def serve(
     # request now and then.
     gc.disable()
     from space.app import create_app
-    from submissions.intake.receipts import SecretChanged
+    from submissions.privacy.server_secret import SecretRefused
     from submissions.records.database import DatabaseUnavailable
     from submissions.startup import InvalidRepositoryName
 
     try:
         application = with_checked_host(create_app(settings, wait_s=0), settings)
-    except (DatabaseUnavailable, InvalidRepositoryName, SecretChanged) as error:
+    except (DatabaseUnavailable, InvalidRepositoryName, SecretRefused) as error:
         stop(str(error))
     gc.freeze()
     # Boards hold millions of objects that reference counts free: to look all of them over takes half a second

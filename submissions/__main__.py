@@ -28,10 +28,12 @@ from core.cli import (
 from core.console import percent, text_table
 from core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS
 from submissions.cli import (
+    accept_charge,
     account,
     export,
     export_labels,
     label_versions,
+    new_secret,
     publish_labels,
     receipt,
     rescore,
@@ -49,16 +51,9 @@ if TYPE_CHECKING:
 
 app = new_command()
 for command in (
-    account,
-    export,
-    export_labels,
-    label_versions,
-    publish_labels,
-    receipt,
-    rescore,
-    restore,
-    verify,
-):
+    accept_charge, account, export, export_labels, label_versions, new_secret, publish_labels, receipt,
+    rescore, restore, verify,
+):  # fmt: skip
     app.command()(command)
 app.add_typer(annotate_app, name="annotate")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -38,20 +38,24 @@ OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="The fol
 def verify(as_json: JsonOption = False) -> None:
     """Check every record: the event log, the stored files, each score made again, and the board.
 
-    Exit code 1 when anything is not as it was written. Changes nothing.
+    Exit code 1 if anything is not as it was written, or could not be checked. Changes nothing.
     """
+    from submissions.privacy.server_secret import SecretRefused
     from submissions.records.integrity import verify as check
 
     service = open_records()
-    with progress_bar(stays=False, only_on_terminal=True) as progress:
-        found = check(service, lambda done, of: progress(done, of, "scores made again"))
+    try:
+        with progress_bar(stays=False, only_on_terminal=True) as progress:
+            found = check(service, lambda done, of: progress(done, of, "scores made again"))
+    except SecretRefused as problem:
+        stop(str(problem), code=1)
     if as_json:
         print_json({**vars(found), "problems": list(found.problems)})
     else:
-        others = found.scores_of_other_versions
+        replaced = found.scores_of_replaced_secrets
         typer.echo(
             f"{found.records:,} records, {found.files:,} files, {found.scores:,} scores made again"
-            + (f", {others:,} of other label versions left as they are" if others else "")
+            + (f", {replaced:,} of them without halves, since the secret was replaced" if replaced else "")
         )
         for problem in found.problems:
             typer.echo(f"problem: {problem}")
@@ -312,19 +316,63 @@ def export(
 
 def restore(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="What `export` wrote.")],
+    new_secret: Annotated[
+        bool, typer.Option("--new-secret", help="Go on with another secret if the old one is lost.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring the records and files of an export back, into an empty ARB_STATE_DIR or DATABASE_URL."""
+    """Bring the records and files of an export back, into an empty ARB_STATE_DIR or DATABASE_URL.
+
+    The server's secret has to be there: set ARB_SECRET, or copy the file `secret` into ARB_STATE_DIR. With
+    --new-secret, private figures are withdrawn until `accept-charge`, since their noise is drawn again.
+    """
+    from submissions.privacy.server_secret import SecretTooWeak, SecretUnavailable
     from submissions.records.database import DatabaseUnavailable
     from submissions.records.integrity import BackupError, restore_from_folder
 
     try:
-        found = restore_from_folder(read_settings(), folder)
-    except (BackupError, DatabaseUnavailable) as problem:
+        found = restore_from_folder(read_settings(), folder, new_secret)
+    except (BackupError, DatabaseUnavailable, SecretTooWeak, SecretUnavailable) as problem:
         stop(str(problem), code=1)
     _say_backup(found, "restored", as_json)
+    if not (found.names_secret or new_secret):
+        typer.echo(
+            "this export does not name its secret; `verify` shows whether it is the one that is set", err=True
+        )
     if not as_json:
         next_step("check them", "submissions", "verify")
+
+
+def accept_charge(
+    maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+    as_json: JsonOption = False,
+) -> None:
+    """Show private figures again after the secret was replaced, and charge them to the leak budget.
+
+    Every file is scored with the new secret first. Each file whose figures were shown before counts once more
+    for its account.
+    """
+    from submissions.errors import SubmissionError
+    from submissions.intake.accounts import Actor
+    from submissions.privacy.secret_change import accept_charge as accept
+
+    try:
+        with records_to_write() as service:
+            found = accept(service, Actor(maintainer, is_maintainer=True))
+    except SubmissionError as problem:
+        stop(str(problem), code=1)
+    if as_json:
+        print_json({"submissions": list(found.submissions), "rho": found.rho})
+        return
+    typer.echo(f"the figures of {len(found.submissions):,} files are shown again, for {found.rho:.4f} of rho")
+    next_step("check the records", "submissions", "verify")
+
+
+def new_secret() -> None:
+    """Print a new random secret for ARB_SECRET. Keep a copy of it."""
+    from submissions.privacy.server_secret import new_secret as make
+
+    typer.echo(make())
 
 
 def _say_backup(found: Backup, where: str, as_json: bool) -> None:
@@ -339,7 +387,8 @@ def _say_backup(found: Backup, where: str, as_json: bool) -> None:
 
 
 def open_records() -> SubmissionService:
-    """The service over this machine's records; a database that cannot be opened ends the command."""
+    """Return the service over this machine's records; end the command if they cannot be used."""
+    from submissions.privacy.server_secret import SecretRefused, SecretUnavailable
     from submissions.records.database import DatabaseUnavailable
     from submissions.service import SubmissionService
 
@@ -348,7 +397,10 @@ def open_records() -> SubmissionService:
     service = SubmissionService(settings)
     try:
         service.engine  # noqa: B018 - opened here, so that its error is reported here
-    except DatabaseUnavailable as problem:
+        if not service.suite.labels_are_public:
+            with suppress(SecretUnavailable):
+                service.secret  # noqa: B018 - as well
+    except (DatabaseUnavailable, SecretRefused) as problem:
         stop(str(problem))
     return service
 
@@ -356,7 +408,7 @@ def open_records() -> SubmissionService:
 @contextmanager
 def records_to_write() -> Iterator[SubmissionService]:
     """The same for a command that adds records: where the Hub keeps them, they are there when it ends."""
-    from submissions.intake.receipts import SecretChanged
+    from submissions.privacy.server_secret import SecretRefused
     from submissions.records.database import DatabaseUnavailable, snapshot
     from submissions.records.event_log import number_of_events
     from submissions.startup import InvalidRepositoryName, open_service
@@ -368,7 +420,7 @@ def records_to_write() -> Iterator[SubmissionService]:
     read_suite(None, settings)
     try:
         service = open_service(settings)
-    except (DatabaseUnavailable, InvalidRepositoryName, SecretChanged) as problem:
+    except (DatabaseUnavailable, InvalidRepositoryName, SecretRefused) as problem:
         stop(str(problem))
     try:
         if reason := service.durability.closed:

@@ -22,15 +22,16 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
 from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name
-from submissions.intake.receipts import ServerSecret, Signer, SubmissionView, receipt_of
+from submissions.intake.receipts import Signer, SubmissionView, receipt_of
 from submissions.intake.upload import Declaration, Upload, read_upload
 from submissions.labels.versions import LabelStore, label_origin
 from submissions.moderation.actions import Decision, SubmissionActions
 from submissions.moderation.overview import reasons_to_hold
 from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import LeakBudget, quota_of
+from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import events_after, salt_event_log
+from submissions.records.event_log import events_after, number_of_events, salt_event_log
 from submissions.records.files import FileStore, open_files
 from submissions.records.queries import (
     RecordedSubmission,
@@ -41,6 +42,7 @@ from submissions.records.queries import (
     state_of_board,
     submissions_not_durable,
 )
+from submissions.records.secret_check import claim_secret, note_secret
 from submissions.scoring.board import BoardMaker, CurrentBoard
 from submissions.scoring.scorer import (
     POLICY,
@@ -171,6 +173,7 @@ class SubmissionService:
             self.suite,
             self.settings,
             lambda: label_origin(self.suite, self.settings, self.engine, self.files),
+            lambda: self.secret,
         )
 
     def snapshot(self) -> AbstractContextManager[Session]:
@@ -183,8 +186,24 @@ class SubmissionService:
 
     @cached_property
     def secret(self) -> ServerSecret:
-        """What keys are made of; raises SecretUnavailable."""
-        return ServerSecret.of(self.settings)
+        """What keys are made of. Raises SecretUnavailable, SecretTooWeak, SecretChanged."""
+        with self._setup_lock:
+            return claim_secret(self.engine, self.settings, self.clock)
+
+    def adopt_secret(self, known: KnownSecret) -> None:
+        """Take over what the Hub's records say of their secret, before the first of them is here."""
+        try:
+            secret = self.secret
+        except SecretUnavailable:
+            return
+        if known.derivation == secret.derivation or not secret.is_known_as(known):
+            return
+        with transaction(self.engine) as session:
+            if number_of_events(session):
+                return
+            note_secret(session, secret.under(known.derivation))
+        for name in ("secret", "labels", "signer", "scorer", "disclosure_policy", "leak", "_current"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def signer(self) -> Signer:
@@ -285,6 +304,7 @@ class SubmissionService:
             raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
         if problem := age_problem(actor, self.suite.rules, self.clock().date()):
             raise PermissionDenied(problem)
+        self.secret  # noqa: B018 - noted with the records before the first submission
         self.files.keep(upload.content)
         recorded = record_submission(
             self.engine,
@@ -359,6 +379,7 @@ class SubmissionService:
             status=found.status,
             report=self.disclosure_policy.report(score, audience) if score and may_be_seen else None,
             appears_at=self.disclosure_policy.appears_at(found.status.published_at),
+            are_figures_withdrawn=found.score is not None and score is None,
         )
 
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> None:

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy.exc import IntegrityError
-
 from core.hub import CommitRateLimiter, HubRepository, hub_of, is_repo_name
 from core.settings import Settings, variable_of
 from submissions.hub.board_copy import BoardCopy
@@ -18,9 +16,12 @@ from submissions.hub.lease import open_lease
 from submissions.hub.mirror import Committer, HubSync
 from submissions.hub.repository import RecordsRepository
 from submissions.hub.restore import Restorer, Stopping
-from submissions.intake.receipts import SecretChanged, SecretUnavailable
-from submissions.records.database import SecretCheck, snapshot, transaction
+from submissions.privacy.secret_change import WITHDRAWN
+from submissions.privacy.server_secret import SecretUnavailable, ServerSecret
+from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
+from submissions.records.queries import current_statuses
+from submissions.records.secret_check import check_accepted
 from submissions.scoring.rescore import finish
 from submissions.service import SubmissionService
 
@@ -41,7 +42,7 @@ def open_service(
 
     Where the Hub keeps the records (ARB_RECORDS_REPO) and has not answered after ``wait_s`` seconds, reading
     goes on with what is here, and what is left to do is done when it answers. With 0 nothing is waited for,
-    unfinished scoring neither. Raises InvalidRepositoryName, DatabaseUnavailable, SecretChanged.
+    unfinished scoring neither. Raises InvalidRepositoryName, DatabaseUnavailable, SecretRefused.
     """
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
@@ -49,7 +50,11 @@ def open_service(
                 f"{variable_of(field)}: a repository is named OWNER/NAME, and {name!r} is not"
             )
     service = SubmissionService(settings)
-    check_secret(service)
+    with suppress(SecretUnavailable):
+        service.secret  # noqa: B018 - a secret that cannot be used is reported at the start
+    with service.snapshot() as session:
+        if current_statuses(session).are_figures_withdrawn and not service.suite.labels_are_public:
+            logger.warning(WITHDRAWN)
     mirror = None
     if settings.records_repo:
         mirror = _mirror(service, settings, limiter or CommitRateLimiter())
@@ -68,27 +73,9 @@ def open_service(
     return service
 
 
-def check_secret(service: SubmissionService) -> None:
-    """Keep what tells the secret from others with the records. Raises SecretChanged where it is another one
-    than before, unless ARB_ACCEPT_SECRET names it."""
-    if (value := _check_value(service)) is None:
-        return
-    with suppress(IntegrityError), transaction(service.engine) as session:  # another replica may store it now
-        if session.get(SecretCheck, 1) is None:
-            session.add(SecretCheck(id=1, check_value=value))
-    with transaction(service.engine) as session:
-        known = session.get_one(SecretCheck, 1)
-        if known.check_value != value:
-            if service.settings.accept_secret != value:
-                raise SecretChanged(value)
-            known.check_value = value
-
-
-def _check_value(service: SubmissionService) -> str | None:
-    try:
-        return service.secret.check_value
-    except SecretUnavailable:
-        return None
+def _secret_of(service: SubmissionService) -> ServerSecret | None:
+    with suppress(SecretUnavailable):
+        return service.secret
 
 
 def _after_restoring(service: SubmissionService) -> None:
@@ -107,7 +94,16 @@ def _mirror(service: SubmissionService, settings: Settings, limiter: CommitRateL
     stop = threading.Event()
     folder = _private_folder(settings)
     repository = RecordsRepository(hub_of(settings), settings.records_repo, folder, _say)
-    restorer = Restorer(lambda: service.engine, service.files, repository, service.clock, stop)
+    restorer = Restorer(
+        lambda: service.engine,
+        service.files,
+        repository,
+        service.clock,
+        stop,
+        secret=lambda: _secret_of(service),
+        adopt=service.adopt_secret,
+        check_accepted=lambda secret: check_accepted(secret, settings),
+    )
     pause, is_shared = _pause_until(stop), service.engine.dialect.name == "postgresql"
     committer = Committer(
         lambda: service.engine,
@@ -117,8 +113,6 @@ def _mirror(service: SubmissionService, settings: Settings, limiter: CommitRateL
         service.clock,
         pause,
         is_shared,
-        _check_value(service),
-        settings.accept_secret,
     )
     with snapshot(service.engine) as session:
         is_empty = number_of_events(session) == 0

@@ -26,6 +26,7 @@ WITHOUT_JSON = {
     "serve",  # it goes on until it is stopped
     "unblind", "sample-tasks", "split", "template", "annotation-template", "export-labels", "dev-labels",
     "annotations", "get",  # a file or a folder is what they give
+    "new-secret",  # one value, to be set as it is
 }  # fmt: skip
 
 

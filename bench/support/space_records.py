@@ -78,6 +78,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
     labels = service.labels_for_public_figures()
     if labels is None:
         sys.exit(f"no records without labels: {service.read_only_reason}")
+    service.secret  # noqa: B018 - noted with the records before the first submission
     with snapshot(service.engine) as session:
         there = number_of_events(session) // 2
     draw = intervals.resampling_weights

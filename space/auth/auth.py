@@ -28,7 +28,7 @@ from space.auth.access_tokens import AccessTokens
 from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token, sent_token
 from space.web.http_errors import AccessRefused, InvalidToken, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
-from submissions.intake.receipts import SecretUnavailable, ServerSecret
+from submissions.privacy.server_secret import SecretUnavailable, ServerSecret
 from submissions.records.database import BrowserSession, snapshot, transaction
 
 logger = logging.getLogger(__name__)

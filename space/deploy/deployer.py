@@ -36,7 +36,7 @@ NEEDED_SECRETS: Final = MappingProxyType(
     {
         "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
         "ARB_SECRET": "what receipts are signed with and noise is drawn from: make one with "
-        '`python -c "import secrets; print(secrets.token_urlsafe(32))"` and keep a copy',
+        "`python -m submissions new-secret` and keep a copy",
     }
 )
 OTHER_SECRETS: Final = MappingProxyType({"ARB_METRICS_TOKEN": "opens /metrics to a program"})

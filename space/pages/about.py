@@ -19,8 +19,8 @@ from space.pages.maintain.page import describe_epsilon
 from space.services import Services
 from space.web.cells import FEW
 from space.web.frame import PageFrame
-from submissions.intake.receipts import SecretUnavailable
 from submissions.privacy.leak_budget import Leak, account_budget, common_budget
+from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot
 from submissions.records.event_log import head
 from submissions.service import SubmissionService

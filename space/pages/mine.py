@@ -21,6 +21,7 @@ from space.web.http_errors import (
     require_open,
 )
 from space.web.submission_text import (
+    FIGURES_WITHDRAWN,
     StatusText,
     allowance_json,
     allowance_sentence,
@@ -198,6 +199,8 @@ def own_submission(
         now=service.clock(),
         reasons={decision.kind: decision.reason for decision in decisions},
     )
+    if found.are_figures_withdrawn and text.word == "not scored":
+        text = FIGURES_WITHDRAWN
     report = Markup("")
     if found.report is not None:  # its values are escaped already
         of = f"{found.judge}, submission {submission_id}"

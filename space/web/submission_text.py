@@ -105,6 +105,13 @@ class StatusText(NamedTuple):
     sentence: str
 
 
+FIGURES_WITHDRAWN: Final = StatusText(
+    "scored",
+    "It is accepted and scored. Its metrics are withdrawn for now; the maintainers of this Space "
+    "decide when they are shown again.",
+)
+
+
 def describe_status(
     status: SubmissionStatus,
     *,

@@ -37,10 +37,11 @@ from submissions.hub.repository import (
     writer_file,
 )
 from submissions.hub.restore import Forked, Restorer, Stopping, committed_through, note_commit
-from submissions.intake.receipts import SecretChanged
+from submissions.privacy.server_secret import SecretChanged
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import Event, events_after, number_of_events
 from submissions.records.files import FileStore
+from submissions.records.secret_check import known_secret
 
 logger = logging.getLogger(__name__)
 MOST_RECORDS: Final = 500
@@ -103,11 +104,8 @@ class Committer:
         clock: Callable[[], datetime],
         pause: Callable[[float], object],
         is_shared: bool = False,
-        check_value: str | None = None,
-        accepted: str = "",
     ) -> None:
         self._engine, self._repository, self._restorer = engine, repository, restorer
-        self._check_value, self._accepted = check_value, accepted
         self._limiter, self._clock, self._pause, self._is_shared = limiter, clock, pause, is_shared
         self._name = secrets.token_hex(_NAME_BYTES)
         self._head: Head | None = None
@@ -128,15 +126,18 @@ class Committer:
         head = self._repository.head()
         if self._is_named and head.writer != self._name:
             raise ReplacedByAnotherServer
-        if head.secret and self._check_value not in (None, head.secret, self._accepted):
-            raise SecretChanged(self._check_value)
         if not self._rate_is_known:
             self._limiter.remember(self._repository.commits_since(self._clock().timestamp() - HOUR))
             self._rate_is_known = True
         self._restorer.pull(head)
-        if not self._is_shared and head.writer != self._name:
-            commit = self._commit(head, {WRITER: writer_file(self._name, self._check_value)}, STARTS)
-            head = Head(commit, head.spans, self._name)
+        is_unnamed = not self._is_shared and head.writer != self._name
+        with snapshot(self._engine()) as session:
+            known = known_secret(session)
+        if is_unnamed or (head.secret is None and known is not None and known.check_value):
+            # The first secret of the records stays in the file; the log holds every later one.
+            first = head.secret or known
+            commit = self._commit(head, {WRITER: writer_file(self._name, first)}, STARTS)
+            head = Head(commit, head.spans, self._name, first)
         self._head, self._is_named = head, not self._is_shared
 
     def disconnect(self) -> None:

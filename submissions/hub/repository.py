@@ -24,6 +24,7 @@ from tenacity import RetryCallState
 
 from core.hub import LONGEST_PAUSE, HubError, asked_pause, describe_failure, status_of
 from dataset_script.sources.hub import Downloads
+from submissions.privacy.server_secret import KnownSecret
 from submissions.records.event_log import Event, EventLogBroken, parse_event
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Head:
     commit: str
     spans: tuple[Span, ...] = ()
     writer: str | None = None
-    secret: str | None = None
+    secret: KnownSecret | None = None
 
     @property
     def last(self) -> int:
@@ -255,16 +256,17 @@ def read_lines(content: bytes, span: Span) -> list[Event]:
     return events
 
 
-def writer_file(writer: str, check_value: str | None = None) -> bytes:
-    said = {"writer": writer} if check_value is None else {"writer": writer, "secret": check_value}
-    return json.dumps(said).encode() + b"\n"
+def writer_file(writer: str, known: KnownSecret | None = None) -> bytes:
+    """Return the content of ``writer.json``: who writes, and what the records say of their first secret."""
+    secret = {} if known is None else {"secret": known.check_value, "derivation": known.derivation}
+    return json.dumps({"writer": writer, **secret}).encode() + b"\n"
 
 
-def read_writer(content: bytes) -> tuple[str | None, str | None]:
-    """Who writes, by the content of ``writer.json``, and the check value of its secret; None: not said."""
+def read_writer(content: bytes) -> tuple[str | None, KnownSecret | None]:
+    """Return the two values of `writer_file`; 7d56a80 named no derivation, since it had only the first."""
     try:
         said = json.loads(content)
-        secret = said.get("secret")
-        return str(said["writer"]), secret if isinstance(secret, str) else None
+        secret, derivation = said.get("secret"), int(said.get("derivation", 1))
+        return str(said["writer"]), KnownSecret(secret, derivation) if isinstance(secret, str) else None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, None

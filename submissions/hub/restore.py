@@ -6,7 +6,7 @@ The table of commits says up to which record the Hub holds them all.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -16,10 +16,12 @@ from sqlalchemy.orm import Session
 
 from core.hub import HubError
 from submissions.hub.repository import EventFilesDamaged, Head, RecordsRepository, file_path, read_lines
+from submissions.privacy.server_secret import KnownSecret, ServerSecret
 from submissions.records.database import Commit, EventRow, Submission, snapshot, transaction
 from submissions.records.event_log import NO_HASH, Event, events_after, insert, lock_event_log
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
+from submissions.records.secret_check import last_replacement, replace_secret
 
 
 def committed_through(session: Session) -> int:
@@ -69,13 +71,22 @@ class Restorer:
     repository: RecordsRepository
     clock: Callable[[], datetime]
     stop: threading.Event
+    secret: Callable[[], ServerSecret | None] = lambda: None
+    """The server's secret; None if it has none."""
+    adopt: Callable[[KnownSecret], object] = lambda known: None
+    """Called with what the Hub says of the secret, before the first record comes."""
+    check_accepted: Callable[[ServerSecret], object] = lambda secret: None
+    """Raises SecretChanged if nobody accepted this secret in place of another one."""
     _logged_at: float = field(default=0.0, init=False)
 
     def pull(self, head: Head) -> int:
         """Insert the newer records and fetch every file that is not here; how many records were new.
 
-        Records that are only here are left for the next commit. Raises Forked, EventFilesDamaged, HubError.
+        Records that are only here are left for the next commit. Raises Forked, EventFilesDamaged, HubError,
+        and SecretChanged if the Hub's records were made with another secret.
         """
+        if head.last:  # 7d56a80 did not always write the check value
+            self.adopt(head.secret or KnownSecret(None, 1))
         with snapshot(self.engine()) as session:
             ours, hash_here = head_of_log(session)
             common = min(ours, head.last)
@@ -89,13 +100,27 @@ class Restorer:
             lock_event_log(session)
             if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, hash_here)):
                 raise HubError("records were added here while others were fetched; looking again")
+            replaced_by = self._replaced_by(session, newer, head)
             for event in newer:
                 insert(session, event)
+            if replaced_by is not None:
+                replace_secret(session, replaced_by, self.clock())
             note_commit(session, head.last, head.commit, self.clock())
         if newer:
             logger.info("restored from the Hub: the records %d to %d", newer[0].sequence, newer[-1].sequence)
         self.repository.clear()
         return len(newer)
+
+    def _replaced_by(self, session: Session, newer: Sequence[Event], head: Head) -> ServerSecret | None:
+        """Return our secret if it was accepted in place of the one that the Hub's records were made with."""
+        if not head.last or (secret := self.secret()) is None:
+            return None
+        known = last_replacement(newer) or last_replacement(events_after(session, kinds=["secret_replaced"]))
+        known = known or head.secret
+        if known is None or secret.is_known_as(known):
+            return None
+        self.check_accepted(secret)
+        return secret
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
         """The Hub's records from the last one that should be the same on both sides."""

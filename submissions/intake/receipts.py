@@ -1,105 +1,18 @@
-"""What a submitter gets: a signed receipt, and the submission as it may be seen; the server's secret.
+"""What a submitter gets: a signed receipt, and the submission as it may be seen.
 
 A receipt's signature is Ed25519 (RFC 8032) over its facts as canonical JSON, so that anyone can check one
-without asking the server. The private key is made from the server's secret, as is a key for every other
-purpose; the public one stands on the About page.
+without asking the server. The private key is made from the server's secret; the public key is on the About
+page.
 """
 
-import contextlib
-import hashlib
-import hmac
-import os
-import secrets
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final, Literal
 
-from core.settings import Settings
+from submissions.privacy.server_secret import ServerSecret
 from submissions.records.event_log import Event, canonical
 from submissions.records.statuses import SubmissionStatus
-
-Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half", "check", "annotation-item"]
-FILE_NAME: Final = "secret"
-FEWEST_CHARACTERS: Final = 16
-
-
-class SecretUnavailable(Exception):
-    """No secret can be had; the message says why and what to do, and never repeats one."""
-
-
-class SecretChanged(Exception):
-    """The secret is not the one that the records were made with; the message says what to do."""
-
-    def __init__(self, check_value: str) -> None:
-        super().__init__(
-            "ARB_SECRET is not the one that these records were made with: noise would be drawn anew, and old "
-            "receipts could not be checked any more. Set it to what it was. If that is lost, set "
-            f"ARB_ACCEPT_SECRET={check_value} to go on with the new one for good"
-        )
-
-
-@dataclass(frozen=True)
-class ServerSecret:
-    """What nobody else knows. Losing it makes old receipts uncheckable and draws other noise."""
-
-    _value: bytes = field(repr=False)
-
-    @classmethod
-    def of(cls, settings: Settings) -> "ServerSecret":
-        """ARB_SECRET, else a file of the state folder that only its owner reads, made on first need.
-
-        Raises SecretUnavailable: on a Space, whose disk does not last, the secret has to be set.
-        """
-        if settings.secret is not None:
-            value = settings.secret.get_secret_value().strip()
-            if len(value) < FEWEST_CHARACTERS:
-                raise SecretUnavailable(
-                    f"ARB_SECRET is shorter than {FEWEST_CHARACTERS} characters; make one with "
-                    "`python -c 'import secrets; print(secrets.token_urlsafe(32))'`"
-                )
-            return cls(value.encode())
-        if not settings.disk_is_lasting:
-            raise SecretUnavailable(
-                "ARB_SECRET is not set and the disk does not last: set it among the Space's secrets, to "
-                "what `python -c 'import secrets; print(secrets.token_urlsafe(32))'` prints"
-            )
-        try:
-            return cls(_secret_in(settings.state_dir / FILE_NAME))
-        except OSError as error:
-            raise SecretUnavailable(
-                f"the secret cannot be kept in ARB_STATE_DIR ({error.strerror or type(error).__name__}); "
-                "set ARB_SECRET, or ARB_STATE_DIR to a folder that this user may write"
-            ) from error
-
-    @property
-    def check_value(self) -> str:
-        """What tells this secret from another and says nothing else of it: 16 hexadecimal digits."""
-        return self.key("check").hex()[:16]
-
-    def key(self, purpose: Purpose) -> bytes:
-        """32 bytes for one purpose: HMAC-SHA256 of its name under the secret."""
-        return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
-
-
-def _secret_in(path: Path) -> bytes:
-    """The content of the file, made whole and only once: of two processes that start, one is first."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # made readable by its owner only
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(secrets.token_urlsafe(32).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            with contextlib.suppress(FileExistsError):  # another process was first: its secret holds
-                os.link(part, path)
-        finally:
-            Path(part).unlink()
-    return path.read_bytes()
-
 
 SIGNED: Final = (
     "submission_id", "suite", "split", "account", "judge", "file_sha256", "submitted_at", "label_version",
@@ -169,6 +82,8 @@ class SubmissionView:
     report: Mapping[str, Any] | None
     appears_at: datetime | None
     """When a row made public appears on the board, in a suite with private labels."""
+    are_figures_withdrawn: bool = False
+    """Whether it has a score whose figures are withdrawn, because the server's secret was replaced."""
 
     def to_json(self) -> dict[str, Any]:
         """The submission as REST, MCP and Gradio's clients get it: receipt, status, metrics, a sentence."""

@@ -17,12 +17,12 @@ from leaderboard.labels.labels import LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.receipts import SecretUnavailable
 from submissions.labels.annotation_actions import AnnotationActions
 from submissions.labels.annotation_state import AnnotationState, AnnotationStateCache, finished_annotations
 from submissions.labels.assignment import chosen
 from submissions.labels.corrections import accepted_corrections, apply_corrections
 from submissions.labels.versions import Correction, LabelVersion, published_versions, serves_records
+from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.event_log import DISPUTE_KINDS, events_after
 from submissions.records.statuses import disputes_in
 from submissions.scoring.rescore import publish

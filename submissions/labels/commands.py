@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from submissions.labels.annotation_service import AnnotationService
     from submissions.labels.annotation_state import DiscussionItem
     from submissions.labels.exchange import ImportedAnswers
+    from submissions.privacy.server_secret import ServerSecret
     from submissions.service import SubmissionService
 
 app = new_command()
@@ -269,7 +270,7 @@ def export_items(
     if dataset is None:
         stop(f"there is no dataset of {suite.name} in ARB_DATA_DIR: make it by `build`", code=1)
     there = dataset.table("trajectories", columns=["trajectory_id"])[0].to_pylist()
-    items = read_items(dataset, ids & set(there), _item_key(service))
+    items = read_items(dataset, ids & set(there), _secret(service).key("annotation-item"))
     try:
         if file_format == "argilla":
             found = write_argilla(out, suite.name, items, suite.questions, suite.guidelines, images or "")
@@ -408,12 +409,12 @@ def _datasets(service: SubmissionService) -> list[Any]:
         stop(str(problem), code=1)
 
 
-def _item_key(service: SubmissionService) -> bytes:
-    from submissions.intake.receipts import SecretUnavailable, ServerSecret
+def _secret(service: SubmissionService) -> ServerSecret:
+    from submissions.privacy.server_secret import SecretRefused, SecretUnavailable
 
     try:
-        return ServerSecret.of(service.settings).key("annotation-item")
-    except SecretUnavailable as problem:
+        return service.secret
+    except (SecretRefused, SecretUnavailable) as problem:
         stop(str(problem), code=1)
 
 
@@ -428,8 +429,9 @@ def _read_answers(
     if file_format == "csv":
         found = load_annotations(suite, service.settings, file=file)
         return [ImportedAnswers.of(each, suite.questions) for each in found], []
-    key = _item_key(service)
-    ids = {item_token(key, t.trajectory_id): t.trajectory_id for t in suite.trajectories}
+    # Items that were exported by 7d56a80 have the names of the older key.
+    keys = [_secret(service).old_key("annotation-item"), _secret(service).key("annotation-item")]
+    ids = {item_token(key, t.trajectory_id): t.trajectory_id for key in keys for t in suite.trajectories}
     reader = AnswersReader(suite.questions, ids)
     read = reader.argilla if file_format == "argilla" else reader.label_studio
     return read(read_export(file)), reader.left_out

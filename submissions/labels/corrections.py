@@ -20,8 +20,8 @@ from leaderboard.labels.labels import (
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.receipts import SecretUnavailable
 from submissions.labels.versions import Correction, LabelVersion, serves_records, versions_in
+from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot
 from submissions.records.event_log import DISPUTE_KINDS, events_after, number_of_events
 from submissions.records.statuses import Dispute, disputes_in

@@ -30,7 +30,7 @@ from leaderboard.labels.labels import (
     version_of,
 )
 from leaderboard.labels.source import LabelsUnavailable
-from submissions.intake.receipts import SecretUnavailable, ServerSecret
+from submissions.privacy.server_secret import SecretUnavailable, ServerSecret
 from submissions.records.database import snapshot
 from submissions.records.event_log import Event, events_after
 from submissions.records.files import FileStore
@@ -256,14 +256,19 @@ NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 class LabelStore:
     """Label sets, or the reason why there are none. Safe for threads.
 
-    ``find_origin`` gives what `label_origin` finds, asked at the first reading.
+    ``find_origin`` returns what `label_origin` does, ``find_secret`` the server's secret; both are called at
+    the first reading.
     """
 
     def __init__(
-        self, suite: Suite, settings: Settings, find_origin: Callable[[], LabelOrigin] | None = None
+        self,
+        suite: Suite,
+        settings: Settings,
+        find_origin: Callable[[], LabelOrigin],
+        find_secret: Callable[[], ServerSecret],
     ) -> None:
         self._suite, self._settings = suite, settings
-        self._find_origin = find_origin or (lambda: LabelOrigin(settings))
+        self._find_origin, self._find_secret = find_origin, find_secret
         self._reading = threading.RLock()
 
     @cached_property
@@ -345,4 +350,4 @@ class LabelStore:
         """What keys the version of hidden labels, since a plain hash would confirm a guess; else None."""
         if split != "test" or self._suite.labels_are_public:
             return None
-        return ServerSecret.of(self._settings).key("label-version")
+        return self._find_secret().key("label-version")

@@ -298,11 +298,12 @@ class AccessToken(Base):
 
 
 class SecretCheck(Base):
-    """The check value of the secret that the records were made with; one row."""
+    """The check value of the secret that the records were made with, and its derivation; one row."""
 
     __tablename__ = "secret"
     id: Mapped[int] = mapped_column(primary_key=True)
     check_value: Mapped[str] = mapped_column(String(16))
+    derivation: Mapped[int] = mapped_column(Integer)
 
 
 class Account(Base):

@@ -32,13 +32,14 @@ Kind = Literal[
     "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored", "labels_published",
     "invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved", "disputed", "dispute_decided",
     "error_tagged", "counted", "salted", "refreshed", "identified", "confirmed", "unconfirmed", "unpublished",
+    "secret_replaced", "charge_accepted",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
 STATUS_KINDS: Final = frozenset(
     (
         "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden", "shown", "verified",
         "rejected", "banned", "unbanned", "label_exposed", "counted", "salted", "refreshed",
-        "identified", "confirmed", "unconfirmed", "unpublished",
+        "identified", "confirmed", "unconfirmed", "unpublished", "secret_replaced", "charge_accepted",
     )
 )  # fmt: skip
 """What the statuses of submissions and accounts, the names of judges, and the leak budget follow from."""
@@ -73,8 +74,11 @@ class EventLogBroken(Exception):
     """Events that differ from what was written; the message names the first."""
 
 
+NOT_EMPTY: Final = "this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL"
+
+
 class NotEmpty(Exception):
-    """Records were to be restored into a place that holds some."""
+    """Raised when records are restored into a place that holds some."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,7 @@ def restore_events(session: Session, events: Iterable[Event]) -> int:
     """
     log = list(events)
     if number_of_events(session):
-        raise NotEmpty("this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL")
+        raise NotEmpty(NOT_EMPTY)
     if problems := check_event_log(log):
         raise ValueError("; ".join(problems))
     for event in log:

@@ -1,31 +1,43 @@
-"""The records from the beginning: checked, and copied into a folder and back.
+"""The records as a whole: checked from the beginning, and copied into a folder and back.
 
-To check them, everything is made again from the events, the stored files and the labels, and compared with
-what is stored. A copy is a folder:
+To check them, everything is computed again from the events, the stored files and the labels, and compared
+with what is stored. What cannot be checked is a problem too. A copy is a folder:
 
-    records.jsonl       every record, a canonical line each, with its nonce
+    records.jsonl       every record, one canonical line each, with its nonce
     files/ab/<sha256>   the uploaded files and published label sets, as they came
+    secret_check.json   the check value of the server's secret, and how its keys are derived
     board.json          the board of the moment; not needed to restore
     board.csv           the same as a table
 
 It holds exact scores and nonces, so it is as private as the labels. The server's secret is not in it: keep
-ARB_SECRET (or the file ``secret`` of the state folder) apart.
+ARB_SECRET (or the file ``secret`` of the state folder) in another place.
 """
 
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import select
 
 from core.settings import Settings
 from leaderboard.board.export import board_to_csv
+from leaderboard.labels.labels import LabelSet
+from leaderboard.metric_versions import is_known_version, report_of_version
 from submissions.intake.upload import read_upload
+from submissions.privacy.server_secret import (
+    KnownSecret,
+    SecretRefused,
+    SecretUnavailable,
+    ServerSecret,
+)
 from submissions.records.database import (
     Account,
     Judge,
@@ -36,6 +48,7 @@ from submissions.records.database import (
     transaction,
 )
 from submissions.records.event_log import (
+    NOT_EMPTY,
     Event,
     EventLogBroken,
     NotEmpty,
@@ -47,6 +60,9 @@ from submissions.records.event_log import (
     restore_events,
 )
 from submissions.records.files import FileStore, open_files
+from submissions.records.secret_check import known_secret, note_secret, replace_secret
+from submissions.records.statuses import fold_statuses
+from submissions.scoring.rescore import label_set_of
 from submissions.scoring.scorer import score_of
 from submissions.service import SubmissionService
 
@@ -56,41 +72,95 @@ TABLES = (Account, Judge, Submission, Score)
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked, and everything that is wrong."""
+    """What was checked, and everything that is wrong or could not be checked.
+
+    ``scores_of_replaced_secrets`` counts the scores that were made with a secret that was replaced, and whose
+    charge was accepted: their halves cannot be made again, and they are not shown any more.
+    """
 
     records: int
     files: int
     scores: int
-    scores_of_other_versions: int
+    scores_of_replaced_secrets: int
     problems: tuple[str, ...]
     board_digest: str | None
 
 
 def verify(service: SubmissionService, progress: Progress = lambda done, all: None) -> Verification:
-    """Check everything; changes nothing. Scores of label versions that are not here are only counted."""
+    """Check everything; changes nothing. Raises SecretRefused."""
     with snapshot(service.engine) as session:
         events = events_after(session)
     problems = check_event_log(events)
     submitted = {event.body["submission_id"]: event for event in events if event.kind == "submitted"}
     scored = [event for event in events if event.kind == "scored"]
-    version = service.label_version
-    to_check = [event for event in scored if event.body["label_version"] == version]
+    found = fold_statuses(events)
+    retired = frozenset() if service.suite.labels_are_public else found.retired_versions
     problems += _duplicates(events)
+    problems += _problems_of_label_files(service, events)
+    labels, absent = _label_sets(service, scored, retired)
+    problems += absent
+    to_check = [event for event in scored if event.body["label_version"] in labels]
     for place, event in enumerate(to_check, start=1):
         progress(place, len(to_check))
-        problems += _problems_of_score(service, event, submitted)
-    not_scored = submitted.keys() - {event.body["submission_id"] for event in scored}
+        version = event.body["label_version"]
+        problems += _problems_of_score(service, event, submitted, labels[version], version in retired)
+    not_scored = submitted.keys() - {event.body["submission_id"] for event in to_check}
     for submission_id in sorted(not_scored):
         problems += _problems_of_file(service, submitted[submission_id])
     problems += _problems_of_tables(service, events)
+    of_replaced = sum(event.body["label_version"] in retired for event in scored)
+    if of_replaced and found.are_figures_withdrawn:
+        problems.append(
+            f"{_count(of_replaced, 'score')} cannot be made again, since the server's secret was replaced; "
+            "`python -m submissions accept-charge` scores the files with the new one"
+        )
     return Verification(
         records=len(events),
         files=len(submitted),
         scores=len(to_check),
-        scores_of_other_versions=len(scored) - len(to_check),
+        scores_of_replaced_secrets=of_replaced,
         problems=tuple(problems),
         board_digest=service.board().digest if not problems else None,
     )
+
+
+def _label_sets(
+    service: SubmissionService, scored: Sequence[Event], retired: frozenset[str]
+) -> tuple[dict[str, LabelSet], list[str]]:
+    """Return the test labels of every version scored under, and a problem for each that is not here."""
+    versions = Counter(event.body["label_version"] for event in scored)
+    labels, problems = {}, []
+    served = service.labels.test
+    for version, number in versions.items():
+        try:
+            found = served if served and served.version == version else label_set_of(service, version)
+        except (SecretUnavailable, OSError) as problem:
+            problems.append(f"{_count(number, 'score')} could not be checked: {problem}")
+            continue
+        if found is None and version in retired and served is not None:
+            found = replace(served, version=version)  # no key is left that gives labels this name
+        if found is None:
+            why = service.labels.why_none("test") or "ARB_LABELS names other ones"
+            problems.append(
+                f"{_count(number, 'score')} could not be checked: the labels of version {version} "
+                f"are not here ({why})"
+            )
+        else:
+            labels[version] = found
+    return labels, problems
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _problems_of_label_files(service: SubmissionService, events: Sequence[Event]) -> list[str]:
+    published = {event.body["version"]: event for event in events if event.kind == "labels_published"}
+    return [
+        f"label version {version}: its stored file is missing or damaged"
+        for version, event in published.items()
+        if not _is_stored(service, event)
+    ]
 
 
 def _duplicates(events: Sequence[Event]) -> list[str]:
@@ -110,22 +180,43 @@ def _duplicates(events: Sequence[Event]) -> list[str]:
     return problems
 
 
-def _problems_of_file(service: SubmissionService, submitted: Event) -> list[str]:
+def _is_stored(service: SubmissionService, event: Event) -> bool:
     try:
-        service.files.read(submitted.body["file_sha256"])
+        service.files.read(event.body["file_sha256"])
     except (OSError, ValueError):
-        return [f"submission {submitted.body['submission_id']}: its stored file is missing or damaged"]
-    return []
+        return False
+    return True
 
 
-def _problems_of_score(service: SubmissionService, scored: Event, submitted: dict[str, Event]) -> list[str]:
-    """Make one score again from its file and the labels. No message names a figure."""
+def _problems_of_file(service: SubmissionService, submitted: Event) -> list[str]:
+    if _is_stored(service, submitted):
+        return []
+    return [f"submission {submitted.body['submission_id']}: its stored file is missing or damaged"]
+
+
+def _problems_of_score(
+    service: SubmissionService,
+    scored: Event,
+    submitted: dict[str, Event],
+    labels: LabelSet,
+    is_retired: bool,
+) -> list[str]:
+    """Make one score again from its file and its labels. No message names a figure.
+
+    Of a score that was made with a secret that was replaced, the halves are not compared.
+    """
     submission_id = scored.body["submission_id"]
     if submission_id not in submitted:
         return [f"record {scored.sequence}: a score of {submission_id}, which was never submitted"]
     body = submitted[submission_id].body
     if problems := _problems_of_file(service, submitted[submission_id]):
         return problems
+    metric = scored.body.get("metric_version", 1)
+    if not is_known_version(metric):
+        return [
+            f"submission {submission_id}: its score could not be checked, since this version does not know "
+            f"version {metric} of the metric; use the newest one"
+        ]
     content = service.files.read(body["file_sha256"])
     most = max(len(content), service.settings.max_upload_bytes)
     settings = service.settings.model_copy(update={"max_upload_bytes": most})
@@ -139,15 +230,26 @@ def _problems_of_score(service: SubmissionService, scored: Event, submitted: dic
     )
     if not upload.check.acceptable:
         return [f"submission {submission_id}: its file is not acceptable now"]
-    again = json.loads(canonical(score_of(upload, service.labels.test, service.scorer.half_key)))
-    differing = [
-        name
-        for name in ("report", "counts_by_task", "digests", "halves")
-        if scored.body[name] and again[name] != scored.body[name]
-    ]
-    if differing:
+    compares_halves = bool(scored.body["halves"]) and not is_retired
+    try:
+        half_key = service.secret.key("ranking-half") if compares_halves else None
+    except SecretUnavailable as problem:
+        return [f"submission {submission_id}: its score could not be checked: {problem}"]
+    again = _of_version(json.loads(canonical(score_of(upload, labels, half_key))), metric)
+    recorded = _of_version(scored.body, metric)
+    names = ("report", "counts_by_task", "digests", *(["halves"] if compares_halves else []))
+    if differing := [name for name in names if again[name] != recorded[name]]:
         return [f"submission {submission_id}: its score, made again, differs ({', '.join(differing)})"]
     return []
+
+
+def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """Return a score whose reports have the fields of a version of the metric."""
+    halves = {
+        name: {**half, "report": report_of_version(half["report"], version)}
+        for name, half in score["halves"].items()
+    }
+    return {**score, "report": report_of_version(score["report"], version), "halves": halves}
 
 
 def _problems_of_tables(service: SubmissionService, events: Sequence[Event]) -> list[str]:
@@ -177,20 +279,26 @@ def _rows(session, table) -> list[tuple]:
 
 RECORDS: Final = "records.jsonl"
 FILES: Final = "files"
+SECRET_CHECK: Final = "secret_check.json"
 MAX_PROBLEMS: Final = 20
 
 
 class BackupError(Exception):
-    """A folder that cannot be written or restored from; the message lists the problems and what to do."""
+    """Raised when a folder cannot be written or restored from; the message lists every problem."""
 
 
 @dataclass(frozen=True)
 class Backup:
-    """What a folder holds. ``missing``: the SHA-256 of files that were not there to copy."""
+    """What a folder holds.
+
+    ``missing`` has the SHA-256 of files that were not there to copy. ``names_secret`` is whether it says
+    which secret its records were made with; exports of 7d56a80 do not.
+    """
 
     records: int
     files: int
     missing: tuple[str, ...]
+    names_secret: bool
 
 
 def export_to_folder(service: SubmissionService, folder: Path) -> Backup:
@@ -215,12 +323,17 @@ def export_to_folder(service: SubmissionService, folder: Path) -> Backup:
     return made
 
 
-def restore_from_folder(settings: Settings, folder: Path) -> Backup:
+def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = False) -> Backup:
     """Fill an empty database and file store from such a folder; the records come last, in one transaction.
 
-    Raises BackupError with every problem: of the folder, or because there are records here already.
+    With ``new_secret`` the records go on with another secret, which withdraws the figures of hidden labels.
+
+    Raises:
+        BackupError: With every problem of the folder, or because there are records here already, or because
+            the secret is not the one of the export.
+        SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
     """
-    events = _read_records(folder)
+    events, known = _read_records(folder), _read_secret_check(folder)
     wanted = {event.file_sha256 for event in events if event.file_sha256}
     source, missing, problems = FileStore(folder / FILES), [], check_event_log(events)
     for sha256 in sorted(wanted):
@@ -235,12 +348,18 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
     engine = open_database(settings.records_url())
     try:
         with snapshot(engine) as session:
-            is_empty = number_of_events(session) == 0
+            if number_of_events(session):
+                raise BackupError(NOT_EMPTY)
+        secret = _secret_for(settings, known or KnownSecret(None, 1), new_secret)
         target = open_files(settings, lambda: engine)
-        for sha256 in sorted(wanted.difference(missing)) if is_empty else ():
+        for sha256 in sorted(wanted.difference(missing)):
             target.keep(source.read(sha256))
         with transaction(engine) as session:
             number = restore_events(session, events)
+            if new_secret:
+                replace_secret(session, secret, datetime.now(UTC))
+            else:
+                note_secret(session, secret)
     except NotEmpty as problem:
         raise BackupError(str(problem)) from None
     except OSError as error:
@@ -249,14 +368,43 @@ def restore_from_folder(settings: Settings, folder: Path) -> Backup:
         ) from error
     finally:
         engine.dispose()
-    return Backup(number, len(wanted) - len(missing), tuple(missing))
+    return Backup(number, len(wanted) - len(missing), tuple(missing), known is not None)
+
+
+def _secret_for(settings: Settings, known: KnownSecret, new_secret: bool) -> ServerSecret:
+    """Return the secret that restored records go on with. Raises BackupError if it is not theirs."""
+    try:
+        secret = ServerSecret.of(settings, may_make=new_secret)
+    except SecretUnavailable as problem:
+        if new_secret or settings.secret is not None:
+            raise
+        raise BackupError(f"{problem}. {SECRET_NEEDED}") from None
+    is_theirs = secret.is_known_as(known)
+    if new_secret and is_theirs and known.check_value:
+        raise BackupError("the secret here is the one of this export: leave --new-secret out")
+    if not (new_secret or is_theirs):
+        raise BackupError(f"the secret here is not the one that this export was made with. {SECRET_NEEDED}")
+    return secret if new_secret else secret.under(known.derivation)
+
+
+SECRET_NEEDED: Final = (
+    "Nothing was restored: set ARB_SECRET to that of the server, or copy the file `secret` of its "
+    "state folder into ARB_STATE_DIR. If it is lost, `--new-secret` goes on with another one and "
+    "withdraws private figures until an operator runs `python -m submissions accept-charge`, since "
+    "their noise is drawn again"
+)
 
 
 def _write(service: SubmissionService, folder: Path) -> Backup:
     board = service.board()
+    with suppress(SecretUnavailable, SecretRefused):
+        service.secret  # noqa: B018 - noted with the records at first use
     with snapshot(service.engine) as session:
-        events = events_after(session)
+        events, known = events_after(session), known_secret(session)
     _put(folder / RECORDS, b"".join(event.line() + b"\n" for event in events))
+    names_secret = known is not None and known.check_value is not None
+    if names_secret:
+        _put(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")
     store, missing = FileStore(folder / FILES), []
     wanted = sorted({event.file_sha256 for event in events if event.file_sha256})
     for sha256 in wanted:
@@ -266,7 +414,21 @@ def _write(service: SubmissionService, folder: Path) -> Backup:
             missing.append(sha256)
     _put(folder / "board.json", board.to_bytes())
     _put(folder / "board.csv", board_to_csv(board).encode())
-    return Backup(len(events), len(wanted) - len(missing), tuple(missing))
+    return Backup(len(events), len(wanted) - len(missing), tuple(missing), names_secret)
+
+
+def _read_secret_check(folder: Path) -> KnownSecret | None:
+    """Return what an export says of its secret; None if it says nothing. Raises BackupError."""
+    try:
+        said = json.loads((folder / SECRET_CHECK).read_bytes())
+        return KnownSecret(str(said["check_value"]), int(said["derivation"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BackupError(
+            f"{SECRET_CHECK} in {folder.name!r} cannot be read ({type(error).__name__}); restore "
+            "from an unchanged copy of the export"
+        ) from None
 
 
 def _read_records(folder: Path) -> list[Event]:

@@ -123,7 +123,7 @@ def recorded_submission(
     newest_first = select(Score).where(Score.submission_id == submission.id).order_by(Score.id.desc())
     scores = session.scalars(newest_first).all()
     of_version = (score for score in scores if score.label_version == label_version)
-    shown = disclosure_history(scores[::-1], statuses, submission.id)
+    shown = current_score(disclosure_history(scores[::-1], statuses, submission.id), statuses)
     first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
     return RecordedSubmission(
         submission,
@@ -133,14 +133,14 @@ def recorded_submission(
         statuses.name_of(body["account"], body["judge"]),
         statuses.of(submission.id),
         next(of_version, scores[0] if scores else None),
-        shown[-1][0] if shown else None,
+        shown,
     )
 
 
 def disclosure_history(
     scores: Sequence[Any], found: SubmissionStatuses, submission_id: str
 ) -> list[tuple[Any, datetime]]:
-    """Which scores of a submission were shown where labels are private, and since when; the last is.
+    """Which scores of a submission were shown if labels are private, and since when; see `current_score`.
 
     ``scores`` are all of it, oldest first: `Score`, or rows with what is looked at here. Each figure of
     hidden labels that is shown is paid for by its account's budget, and a correction of labels is nobody's
@@ -153,6 +153,18 @@ def disclosure_history(
     for at, version in found.refreshed.get(submission_id, ()):
         shown += [(score, at) for score in scores if score.label_version == version]
     return shown
+
+
+def current_score(history: Sequence[tuple[Any, datetime]], found: SubmissionStatuses) -> Any | None:
+    """Return the score of a `disclosure_history` that is shown now, if labels are private.
+
+    That is the last one. None if it was scored with a secret that was replaced, or if figures are withdrawn
+    until an operator accepts the charge: the noise would be drawn again.
+    """
+    if not history or found.are_figures_withdrawn:
+        return None
+    score = history[-1][0]
+    return None if score.label_version in found.retired_versions else score
 
 
 class BriefScore(NamedTuple):

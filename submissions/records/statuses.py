@@ -77,6 +77,10 @@ class SubmissionStatuses:
     """The account of each of the Hub's ids that was seen: its name in the records."""
     hub_names: Mapping[str, str] = field(default_factory=dict)
     """The name that an account has at the Hub, as far as that was seen."""
+    retired_versions: frozenset[str] = frozenset()
+    """Label versions whose hidden labels were scored with a secret that was replaced since."""
+    are_figures_withdrawn: bool = False
+    """Whether figures of hidden labels wait until an operator accepts the charge of drawing them again."""
 
     def of(self, submission_id: str) -> SubmissionStatus:
         """The status of a submission; the initial one where no event changed it."""
@@ -133,6 +137,7 @@ def fold_statuses(
     refreshed, salted_at, banned = dict(onto.refreshed), onto.salted_at, set(onto.banned)
     confirmed, released_at = set(onto.confirmed), dict(onto.released_at)
     accounts, hub_names = dict(onto.accounts), dict(onto.hub_names)
+    retired, are_withdrawn = onto.retired_versions, onto.are_figures_withdrawn
     for event in events:
         body = event.body
         match event.kind:
@@ -149,6 +154,10 @@ def fold_statuses(
             case "identified":
                 accounts[body["subject"]] = body["account"]
                 hub_names[body["account"]] = body["name"]
+            case "secret_replaced":
+                retired, are_withdrawn = retired.union(body["label_versions"]), True
+            case "charge_accepted":
+                are_withdrawn = False
             case "salted":
                 salted_at = event.at
             case "refreshed":
@@ -180,6 +189,8 @@ def fold_statuses(
         salted_at=salted_at,
         accounts=accounts,
         hub_names=hub_names,
+        retired_versions=retired,
+        are_figures_withdrawn=are_withdrawn,
     )
 
 

@@ -25,7 +25,13 @@ from submissions.labels.versions import LabelStore, versions_in
 from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import STATUS_KINDS, events_after, number_of_events
-from submissions.records.queries import ScoreLine, disclosure_histories, score_lines, scores_by_id
+from submissions.records.queries import (
+    ScoreLine,
+    current_score,
+    disclosure_histories,
+    score_lines,
+    scores_by_id,
+)
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
 
 AWAY_SECONDS: Final = 2.0
@@ -145,7 +151,8 @@ class BoardRecords:
         """Where labels are private: of each submission the score that is shown, of whatever label version."""
         statuses, shown = self.statuses(session), []
         for history in disclosure_histories(session, self._suite, POLICY, statuses):
-            score = history[-1][0]
+            if (score := current_score(history, statuses)) is None:
+                continue
             status = statuses.of(score.submission_id)
             if self._policy.is_on_the_board(status, now):
                 shown.append((score.id, status, _names(statuses, score.account, score.judge)))

@@ -20,7 +20,6 @@ from leaderboard.labels.source import LabelsUnavailable
 from leaderboard.report import verdicts_of
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.receipts import SecretUnavailable
 from submissions.labels.versions import (
     Correction,
     LabelVersion,
@@ -30,6 +29,7 @@ from submissions.labels.versions import (
     published_versions,
     serves_records,
 )
+from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import Event, add_event, events_after, lock_event_log
 from submissions.records.queries import ScoreLine, current_statuses, score_lines, versions_scored
@@ -208,14 +208,19 @@ def finish(service: SubmissionService) -> None:
 
 def _effects_of(service: SubmissionService, before: str) -> dict[str, list[dict[str, Any]]] | None:
     """The effects of the labels of now as the record holds them; None where the earlier ones are gone."""
-    old, new = _label_set_of(service, before), service.labels.test
+    old, new = label_set_of(service, before), service.labels.test
     if old is None or new is None:
         return None
     found = label_effects(service, old, new)
     return {label: [asdict(each) for each in effects] for label, effects in found.items()}
 
 
-def _label_set_of(service: SubmissionService, version: str) -> LabelSet | None:
+def label_set_of(service: SubmissionService, version: str) -> LabelSet | None:
+    """Return the test labels of a version, from a published set or the file in ARB_LABELS; None if neither
+    has it.
+
+    Raises SecretUnavailable if the labels are hidden and there is no secret to name their version with.
+    """
     key = service.labels.version_key("test")
     known = published_versions(service.engine, service.suite.name)
     file = next((each.file_sha256 for each in reversed(known) if each.version == version), None)

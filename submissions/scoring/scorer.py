@@ -16,6 +16,7 @@ from core.predictions.table import Predictions
 from core.settings import Settings
 from core.suite import Suite
 from leaderboard.labels.labels import LabelSet
+from leaderboard.metric_versions import METRIC_VERSION
 from leaderboard.report import counts_by_task, score_report, with_cost
 from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import limit_message
@@ -311,6 +312,7 @@ def score_of(upload: Upload, labels: LabelSet, half_key: bytes | None = None) ->
     return {
         "label_version": labels.version,
         "policy": POLICY,
+        "metric_version": METRIC_VERSION,
         **_figures(aligned, labels),
         "counts_by_task": dict(counts_by_task(aligned, labels)),
         "halves": {} if half_key is None else _halves(aligned, labels, half_key),

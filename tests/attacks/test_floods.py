@@ -238,7 +238,11 @@ def test_reading_and_health_wait_for_no_slow_hub(space, monkeypatch):
 
 def test_reading_waits_for_no_hub_that_is_asked_about_made_up_tokens(tmp_path, monkeypatch):
     space = space_with(
-        tmp_path, space_id="a/b", space_host="a-b.hf.space", state_lasts=True, secret="a secret of the tests"
+        tmp_path,
+        space_id="a/b",
+        space_host="a-b.hf.space",
+        state_lasts=True,
+        secret="e9e0a6db014fae9f910e076d204b9d24",
     )
     go_on = threading.Event()
     monkeypatch.setattr(HubAccounts, "person_of", lambda *_: go_on.wait(2 * SECONDS) and ("nobody", None))

@@ -38,7 +38,7 @@ def small_service(folder) -> SubmissionService:
         for name, answer in zip(ids, TRUTH, strict=True):
             answers = ("Successful" if answer else "Unsuccessful", "No", "2. Suboptimal", "No")
             writer.writerow(("A", "webarena", name.split("/")[2], "agent", "e", *answers))
-    settings = settings_for(folder, folder / "state", secret="a secret that no attacker has")
+    settings = settings_for(folder, folder / "state", secret="244743c0676a52704dec7742e95ee8c1")
     return SubmissionService(settings, clock=Clock())
 
 

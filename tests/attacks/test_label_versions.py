@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def settings(folder, tmp_path) -> Settings:
-    return settings_for(folder, tmp_path / "state", secret="a secret that no attacker has")
+    return settings_for(folder, tmp_path / "state", secret="244743c0676a52704dec7742e95ee8c1")
 
 
 def under_versions(settings, folder, clock):

@@ -28,7 +28,7 @@ class SpaceOfTheHub(RunningSpace):
             OAUTH_CLIENT_SECRET="space-secret",
             OPENID_PROVIDER_URL=hub.url,
             HF_ENDPOINT=hub.url,
-            ARB_SECRET="a-secret-of-the-tests",
+            ARB_SECRET="eab69819ef1c1cd52f14e04168d8698e",
             ARB_STATE_LASTS="true",
             ARB_SUITE=str(suite / "small"),
             ARB_LABELS=f"csv:{suite / 'labels.csv'}",

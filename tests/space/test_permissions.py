@@ -29,7 +29,7 @@ def settings(suite_folder, tmp_path_factory):
     settings = settings_for(
         suite_folder,
         folder / "state",
-        secret="a-secret-of-the-tests",
+        secret="eab69819ef1c1cd52f14e04168d8698e",
         maintainers="grace",
         space_id="ada/board",
         space_host=HOST,

@@ -32,7 +32,7 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
     write_suite(tmp_path)
     settings = settings_for(
         tmp_path, tmp_path / "state", records_repo=RECORDS, hf_token="hf_maintainer", state_lasts=False,
-        secret="a secret of sixteen or more",
+        secret="4f6f7adf61dd3b34cf532eae18d05771",
     )  # fmt: skip
     app = create_app(settings)
     form = {**FORM, "test_labels_used": "false"}
@@ -71,7 +71,7 @@ def test_a_start_does_not_wait_for_a_slow_hub_and_opens_once_it_has_answered(hub
     write_suite(tmp_path)
     settings = settings_for(
         tmp_path, tmp_path / "state", records_repo=RECORDS, hf_token="hf_maintainer", state_lasts=False,
-        secret="a secret of sixteen or more",
+        secret="4f6f7adf61dd3b34cf532eae18d05771",
     )  # fmt: skip
     answers = threading.Event()
     for method in ("GET", "HEAD", "POST"):

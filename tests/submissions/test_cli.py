@@ -128,11 +128,12 @@ def test_what_was_exported_is_restored_elsewhere_with_the_same_board(record_comm
     code, said = record_commands_run("export", "--out", "backup")
     assert (code, said.splitlines()[0]) == (0, "2 records and 1 files in backup")
     state = str(tmp_path / "elsewhere")
-    code, said = record_commands_run("restore", "backup", ARB_STATE_DIR=state)
+    secret = {"ARB_SECRET": service.settings.secret.get_secret_value(), "ARB_STATE_DIR": state}
+    code, said = record_commands_run("restore", "backup", **secret)
     assert (code, said.splitlines()[0]) == (0, "2 records and 1 files restored")
     restored = again(service, state_dir=tmp_path / "elsewhere")
     assert restored.board().to_bytes() == service.board().to_bytes()
-    code, said = record_commands_run("restore", "backup", ARB_STATE_DIR=state)
+    code, said = record_commands_run("restore", "backup", **secret)
     assert code == 1 and "restore into an empty" in said
     code, said = record_commands_run("export", "--out", "backup")
     assert code == 1 and "not empty" in said

@@ -232,7 +232,7 @@ def test_in_a_storm_every_acknowledged_submission_is_kept_once_and_limits_are_ex
         "ARB_LABELS": f"csv:{limited_suite / 'labels.csv'}",
         "ARB_RECORDS_REPO": RECORDS,
         "ARB_BOARD_REPO": BOARD,
-        "ARB_SECRET": "a secret of sixteen or more",
+        "ARB_SECRET": "4f6f7adf61dd3b34cf532eae18d05771",
         "ARB_CHECKS_A_MINUTE": "1000000",
         "GRADIO_TEMP_DIR": str(tmp_path / "uploads"),
         "HF_TOKEN": "hf_maintainer",
@@ -243,7 +243,7 @@ def test_in_a_storm_every_acknowledged_submission_is_kept_once_and_limits_are_ex
         **({"DATABASE_URL": database_url} if database_url else {}),
     }
     settings = settings_for(
-        limited_suite, states[0], database_url=database_url, secret="a secret of sixteen or more"
+        limited_suite, states[0], database_url=database_url, secret="4f6f7adf61dd3b34cf532eae18d05771"
     )
     answers, log = Answers(), tmp_path / "server.log"
     with ExitStack() as opened:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, select, text
 
-from submissions.intake.receipts import SecretChanged
+from submissions.privacy.server_secret import SecretChanged, ServerSecret
 from submissions.records.database import (
     Account,
     Judge,
@@ -20,7 +20,6 @@ from submissions.records.database import (
     transaction,
 )
 from submissions.service import SubmissionService
-from submissions.startup import check_secret
 from tests.submissions.records.test_database import NOON, _open_at_once, differences
 from tests.support.submissions import declaration, send, verdicts
 from tests.support.waiting import eventually
@@ -55,22 +54,22 @@ def test_of_services_that_open_a_new_database_at_once_one_stores_the_secrets_che
     url, settings, is_same
 ):
     service, ended = SubmissionService(settings.model_copy(update={"database_url": url})), []
-    value = service.secret.check_value if is_same else "0" * 16
+    value = ServerSecret.of(settings).check_value if is_same else "0" * 16
 
     def check() -> None:
         try:
-            ended.append(check_secret(service))
+            ended.append(service.secret.check_value)
         except SecretChanged as problem:
             ended.append(type(problem))
 
     with transaction(open_database(url)) as other:
-        other.add(SecretCheck(id=1, check_value=value))
+        other.add(SecretCheck(id=1, check_value=value, derivation=2))
         other.flush()
         checking = threading.Thread(target=check)
         checking.start()
         eventually(lambda: other.scalar(text("SELECT count(*) FROM pg_locks WHERE NOT granted")))
     checking.join(timeout=120)
-    assert ended == [None if is_same else SecretChanged]
+    assert ended == [value if is_same else SecretChanged]
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql"])

@@ -5,7 +5,7 @@ from core.settings import Settings
 from submissions.scoring import board as board_module
 from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService
-from tests.support.submissions import again, counts, declaration, send, settings_for, verdicts, write_suite
+from tests.support.submissions import again, counts, declaration, send, verdicts, write_suite
 
 # The board
 
@@ -117,9 +117,7 @@ def test_another_suite_over_the_same_records_has_a_board_of_its_own(service, tmp
     send(service, verdicts(service.suite))
     folder = tmp_path / "other"
     (write_suite(folder)).rename(folder / "other-suite")
-    other = SubmissionService(
-        settings_for(folder, service.settings.state_dir, suite=str(folder / "other-suite"))
-    )
+    other = SubmissionService(service.settings.model_copy(update={"suite": str(folder / "other-suite")}))
     assert other.finish_scoring() == 0
     assert other.board().rows == ()
     receipt = send(other, verdicts(other.suite))

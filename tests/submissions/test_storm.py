@@ -169,6 +169,7 @@ def test_a_killed_server_serves_the_same_board_when_it_is_started_again(suite_fo
     environment = {
         "ARB_SUITE": str(suite_folder / "small"),
         "ARB_LABELS": f"csv:{suite_folder / 'labels.csv'}",
+        "ARB_SECRET": settings_for(suite_folder, state).secret.get_secret_value(),  # the sender's
     }
     space = RunningSpace(state, **environment)
     try:

@@ -101,7 +101,7 @@ def settings_for(folder: Path, state: Path, **changes) -> Settings:
             "state_dir": state,
             "cache_dir": folder / "cache",
             "database_url": None,
-            "secret": "the same in every run of the tests",
+            "secret": "863bf41c30eb455c968d136c2c02861a",
             **changes,
         }
     )

@@ -58,7 +58,7 @@ def planted(tmp_path_factory):
             )
     settings = Settings(
         suite=str(suite), labels=f"csv:{folder / 'labels.csv'}", state_dir=folder / "state",
-        secret="a secret for the canaries alone", maintainers="Mia",
+        secret="71e06187218573b25d2e1c799ab538ec", maintainers="Mia",
     )  # fmt: skip
     # Right about the first 101 positives, wrong about the first 72 negatives.
     calls = [place < RIGHT or POSITIVES <= place < POSITIVES + CALLED - RIGHT for place in range(N)]

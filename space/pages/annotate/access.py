@@ -17,10 +17,10 @@ from space.pages.trajectories.index import TrajectoryEntry
 from space.web.http_errors import AccessRefused
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
-from submissions.intake.receipts import SecretUnavailable, ServerSecret
 from submissions.labels.annotation_actions import NOT_YOURS
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import AnnotationState
+from submissions.privacy.server_secret import SecretUnavailable
 
 logger = logging.getLogger(__name__)
 PATH: Final = "/annotate"
@@ -155,7 +155,7 @@ class Access:
     @cached_property
     def _item_key(self) -> bytes:
         try:
-            return ServerSecret.of(self._annotations.service.settings).key("annotation-item")
+            return self._annotations.service.secret.key("annotation-item")
         except SecretUnavailable as reason:
             logger.warning("addresses of items to annotate end when this process does: %s", reason)
             return secrets.token_bytes(32)

@@ -138,7 +138,7 @@ def test_a_session_begun_at_one_replica_is_known_at_the_other_and_ends_at_both(
     is_sqlite = database == "sqlite"
     url = f"sqlite:///{tmp_path / 'records.sqlite'}" if is_sqlite else request.getfixturevalue("postgres_url")
     shared = service.settings.model_copy(
-        update={"database_url": url, "secret": SecretStr("of both replicas")}
+        update={"database_url": url, "secret": SecretStr("d60e39385ce3bf93624150de2b763b69")}
     )
     one, two = (
         local_client(SubmissionService(shared.model_copy(update={"state_dir": tmp_path / name})))

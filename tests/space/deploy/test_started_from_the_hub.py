@@ -31,7 +31,7 @@ from tests.support.submissions import FORM, TASKS, verdicts, write_suite
 pytestmark = pytest.mark.slow
 LABELS = "maintainer/labels"
 START_SECONDS = 180
-SECRETS = {"HF_TOKEN": TOKEN, "ARB_SECRET": "a-secret-that-no-page-or-log-may-hold"}
+SECRETS = {"HF_TOKEN": TOKEN, "ARB_SECRET": "8af452d2ec9a11e12d03ba5faad701fe"}
 
 
 @pytest.fixture

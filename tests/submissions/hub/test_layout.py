@@ -17,6 +17,7 @@ from submissions.hub.repository import (
     to_lines,
     writer_file,
 )
+from submissions.privacy.server_secret import KnownSecret
 from submissions.records.event_log import NO_HASH, Event, hash_of
 
 
@@ -72,5 +73,7 @@ def test_records_read_back_as_they_were_and_changed_ones_are_refused():
 
 def test_the_writer_reads_back_and_anything_else_is_nobody():
     assert read_writer(writer_file("abc")) == ("abc", None)
-    assert read_writer(writer_file("abc", "12")) == ("abc", "12")
+    assert read_writer(writer_file("abc", KnownSecret("12", 2))) == ("abc", KnownSecret("12", 2))
+    # 7d56a80 had only the first derivation, and did not name it.
+    assert read_writer(b'{"writer": "abc", "secret": "12"}') == ("abc", KnownSecret("12", 1))
     assert [read_writer(content) for content in (b"", b"[]", b"{}", b"\xff")] == [(None, None)] * 4

@@ -238,4 +238,4 @@ def test_a_public_repository_gets_no_record(hub, opened):
 
 def test_who_writes_stands_in_the_repository(hub, opened):
     opened()
-    assert json.loads(contents(hub)[WRITER]).keys() == {"writer", "secret"}
+    assert json.loads(contents(hub)[WRITER]).keys() == {"writer", "secret", "derivation"}

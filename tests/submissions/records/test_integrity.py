@@ -1,4 +1,4 @@
-"""Everything is made again from records, files and labels; whatever was touched is named."""
+"""Everything is computed again from records, files and labels; what differs or cannot be checked is named."""
 
 import pytest
 from sqlalchemy import text
@@ -7,6 +7,8 @@ from submissions.intake.accounts import Actor
 from submissions.records.database import open_database, snapshot, transaction
 from submissions.records.event_log import NotEmpty, events_after, restore_events
 from submissions.records.integrity import verify
+from submissions.scoring import scorer
+from submissions.scoring.rescore import publish
 from tests.support.submissions import again, remove_nonces, send, verdicts
 
 
@@ -91,3 +93,64 @@ def test_a_database_of_the_version_before_gets_its_column(service, sent):
     started = again(service)
     started.finish_scoring()
     assert verify(started).problems == ()
+
+
+def test_a_score_verifies_after_the_metric_has_grown(service, sent, monkeypatch):
+    """As `balanced_accuracy` and `fpr` came after commit ac8dcee, and every older score failed."""
+    report_of_today = scorer.score_report
+
+    def grown(*arguments) -> dict:
+        report = report_of_today(*arguments)
+        report["tomorrow"] = 1
+        for found in filter(None, report["labels"].values()):
+            for cell in (found["overall"], *found["by_benchmark"].values(), *found["by_agent"].values()):
+                cell["f2"] = 0.5
+        return report
+
+    monkeypatch.setattr(scorer, "score_report", grown)
+    found = verify(service)
+    assert (found.problems, found.scores) == ((), 2)
+
+
+def test_a_score_of_a_metric_from_the_future_is_not_called_checked(service, monkeypatch):
+    monkeypatch.setattr(scorer, "METRIC_VERSION", 99)
+    receipt = send(service, verdicts(service.suite))
+    assert verify(service).problems == (
+        f"submission {receipt.submission_id}: its score could not be checked, since this version "
+        "does not know version 99 of the metric; use the newest one",
+    )
+
+
+def test_scores_whose_labels_are_not_here_are_not_called_checked(service, sent):
+    found = verify(again(service, labels="none"))
+    assert (found.scores, found.board_digest) == (0, None)
+    (problem,) = found.problems
+    version = service.label_version
+    assert problem.startswith(
+        f"2 scores could not be checked: the labels of version {version} are not here ("
+    )
+
+
+def test_scores_under_labels_that_were_replaced_are_not_called_checked(service, sent, tmp_path):
+    path = tmp_path / "labels.csv"
+    labels = (service.settings.cache_dir.parent / "labels.csv").read_text()
+    path.write_text(labels.replace("Unsuccessful", "Successful", 1))
+    (problem,) = verify(again(service, labels=f"csv:{path}")).problems
+    assert problem.endswith(f"version {service.label_version} are not here (ARB_LABELS names other ones)")
+
+
+def test_scores_under_every_published_label_version_are_made_again(service, tmp_path):
+    labels = (service.settings.cache_dir.parent / "labels.csv").read_text()
+    published = again(service, labels="records")
+    mia = Actor("Mia", is_maintainer=True)
+    for content in (labels, labels.replace("Unsuccessful", "Successful", 1)):
+        publish(published, content.encode(), mia, "why not")
+        send(published, verdicts(published.suite))
+        published.finish_scoring()
+    found = verify(published)
+    assert (found.problems, found.scores) == ((), 2)
+    first = published.files.path(published.labels.origin.version.file_sha256)
+    first.unlink()
+    problems = verify(again(published)).problems
+    assert any("its stored file is missing or damaged" in problem for problem in problems)
+    assert any(problem.startswith("1 score could not be checked") for problem in problems)

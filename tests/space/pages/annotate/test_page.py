@@ -52,7 +52,11 @@ class World:
         suite = load_suite(suite_folder)
         data = _dataset(folder / "data", suite, yes)
         self.settings = settings_for(
-            folder, folder / "state", data_dir=data, maintainers="grace", secret="the same in both worlds"
+            folder,
+            folder / "state",
+            data_dir=data,
+            maintainers="grace",
+            secret="4d714f6c3c852bf6bbbd4150b40440cb",
         )
         self.service = SubmissionService(self.settings)
         send(self.service, verdicts(suite, misses=0 if yes else 9))

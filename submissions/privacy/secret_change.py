@@ -1,0 +1,67 @@
+"""Showing figures of hidden labels again after the server's secret was replaced.
+
+Another secret draws other noise, and names the label versions and the hidden half anew. To show a file's
+figures again therefore tells as much of the labels as to show them the first time. They stay withdrawn until
+an operator accepts that; the charge is recorded as a ``refreshed`` event for each file whose figures were
+shown before, which the leak budget counts like a request of its owner.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from submissions.errors import SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.privacy.disclosure import POLICY
+from submissions.privacy.leak_budget import file_cost, row_cost
+from submissions.records.database import transaction
+from submissions.records.event_log import add_event, lock_event_log
+from submissions.records.queries import current_statuses, disclosure_histories, find_score
+from submissions.service import SubmissionService
+
+WITHDRAWN: Final = (
+    "the server's secret was replaced, so that figures of hidden labels are withdrawn: "
+    "`python -m submissions accept-charge` shows them again and charges them to the leak budget"
+)
+
+
+@dataclass(frozen=True)
+class AcceptedCharge:
+    """The files whose figures are shown again, and what that costs of the leak budget, in rho."""
+
+    submissions: tuple[str, ...]
+    rho: float
+
+
+def accept_charge(service: SubmissionService, actor: Actor) -> AcceptedCharge:
+    """Show figures again that were withdrawn because the secret was replaced, and record the charge.
+
+    Every file is scored first, under the label version that the new secret names.
+
+    Raises:
+        SubmissionError: Nothing is withdrawn, or there are no labels to score under.
+    """
+    suite = service.suite
+    with service.snapshot() as session:
+        are_withdrawn = current_statuses(session).are_figures_withdrawn
+    if suite.labels_are_public or not are_withdrawn:
+        raise SubmissionError("no figures are withdrawn: there is nothing to accept")
+    if (version := service.label_version) is None:
+        raise SubmissionError(f"files cannot be scored again: {service.labels.why_none('test')}")
+    service.finish_scoring()
+    again, rho = [], 0.0
+    with transaction(service.engine) as session:
+        lock_event_log(session)
+        found = current_statuses(session)
+        for history in disclosure_histories(session, suite.name, POLICY, found):
+            name = history[0][0].submission_id
+            was_shown = history[0][0].label_version in found.retired_versions
+            status = found.of(name)
+            if not (was_shown and status.is_on_the_board and find_score(session, name, version, POLICY)):
+                continue
+            body = {"submission_id": name, "label_version": version}
+            add_event(session, "refreshed", actor.name, service.clock(), body)
+            again.append(name)
+            rho += file_cost(suite.rules) + (row_cost(suite.rules) if status.published_at else 0.0)
+        body = {"label_version": version, "submissions": len(again)}
+        add_event(session, "charge_accepted", actor.name, service.clock(), body)
+    return AcceptedCharge(tuple(again), rho)

@@ -1,0 +1,242 @@
+"""The server's secret: where it comes from, how strong it has to be, and the keys that are made from it.
+
+Two derivations exist. Records name the one that their figures were drawn with, so that an upgrade changes
+none:
+
+1. HMAC-SHA256 of a purpose under the secret; records of commit 7d56a80 and older.
+2. HKDF-SHA256 (RFC 5869) for a purpose from the secret stretched by scrypt (RFC 7914).
+
+What others can see (the public key of receipts, session cookies, addresses of items to annotate) comes from
+derivation 2 for all records. A guess at the secret then costs a scrypt, whatever it is checked against.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import log2
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from core.settings import Settings
+
+Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half", "check", "annotation-item"]
+Derivation = Literal[1, 2]
+NEWEST_DERIVATION: Final = 2
+_OF_RECORDS: Final = frozenset(("noise", "ranking-half", "label-version", "check"))
+"""Purposes that records depend on: their keys stay as they were when the records began."""
+FILE_NAME: Final = "secret"
+LEAST_BITS: Final = 128
+
+MAKE_ONE: Final = "make one with `python -m submissions new-secret`"
+IF_LOST: Final = (
+    "If that secret is lost or weak, choose another one: private figures are then withdrawn until "
+    "an operator runs `python -m submissions accept-charge`, since their noise is drawn again"
+)
+
+
+class SecretUnavailable(Exception):
+    """Raised when there is no secret. The message says why and what to do; it holds no secret."""
+
+
+class SecretRefused(Exception):
+    """Raised when there is a secret that cannot be used. The message says why and what to do."""
+
+
+class SecretTooWeak(SecretRefused):
+    """Raised when a secret could be guessed."""
+
+    def __init__(self, source: str, bits: float) -> None:
+        super().__init__(
+            f"{source} has about {int(bits)} bits of entropy, and {LEAST_BITS} are needed: "
+            f"{MAKE_ONE}. If records were made with the weak one, the next start says how to go on "
+            "with the new one"
+        )
+
+
+class SecretChanged(SecretRefused):
+    """Raised when the secret is not the one that the records were made with."""
+
+    def __init__(self, accept: str | None = None) -> None:
+        """``accept`` is the check value of the secret that is here; None if there is none."""
+        problem = "These records were made with a secret that is not here."
+        way_out = f"{MAKE_ONE} and set ARB_SECRET to it"
+        if accept:
+            problem = "The server's secret is not the one that these records were made with."
+            way_out = f"start with ARB_ACCEPT_SECRET={accept}"
+        super().__init__(
+            f"{problem} Set ARB_SECRET to the old one, or put its file `secret` back into ARB_STATE_DIR. "
+            f"{IF_LOST}: {way_out}"
+        )
+
+
+class KnownSecret(NamedTuple):
+    """What records say of their secret; ``check_value`` is None if they say nothing."""
+
+    check_value: str | None
+    derivation: int
+
+
+@dataclass(frozen=True)
+class ServerSecret:
+    """A value that nobody else knows, and the derivation of the keys that records depend on."""
+
+    _value: bytes = field(repr=False)
+    derivation: int = NEWEST_DERIVATION
+
+    @classmethod
+    def of(cls, settings: Settings, may_make: bool = True) -> "ServerSecret":
+        """Return ARB_SECRET or else the content of a file in the state folder, which is made if it is absent.
+
+        Raises:
+            SecretUnavailable: There is none, and none may be made. On a Space, whose disk does not last, it
+            has
+                to be set.
+            SecretTooWeak: It has less than `LEAST_BITS` of entropy.
+        """
+        path = settings.state_dir / FILE_NAME
+        try:
+            if settings.secret is not None:
+                source, value = "ARB_SECRET", settings.secret.get_secret_value().strip().encode()
+            elif not settings.disk_is_lasting:
+                raise SecretUnavailable(
+                    f"ARB_SECRET is not set and the disk does not last: {MAKE_ONE} and set it among "
+                    "the Space's secrets"
+                )
+            elif not may_make and not path.exists():
+                raise SecretUnavailable("ARB_SECRET is not set, and ARB_STATE_DIR holds no file `secret`")
+            else:
+                source, value = "the file `secret` in ARB_STATE_DIR", _secret_in(path)
+        except OSError as error:
+            raise SecretUnavailable(
+                f"the secret cannot be kept in ARB_STATE_DIR ({error.strerror or type(error).__name__}); "
+                "set ARB_SECRET, or ARB_STATE_DIR to a folder that this user may write"
+            ) from error
+        if (bits := estimated_bits(value.decode(errors="replace"))) < LEAST_BITS:
+            raise SecretTooWeak(source, bits)
+        return cls(value)
+
+    def under(self, derivation: int) -> "ServerSecret":
+        """Return the same secret with the keys of another derivation."""
+        return replace(self, derivation=derivation)
+
+    def is_known_as(self, known: KnownSecret) -> bool:
+        """Return whether records that say this may have been made with this secret."""
+        return known.check_value in (None, self.under(known.derivation).check_value)
+
+    @property
+    def check_value(self) -> str:
+        """16 hexadecimal digits that differ from secret to secret."""
+        return self.key("check").hex()[:16]
+
+    def key(self, purpose: Purpose) -> bytes:
+        """Return 32 bytes for one purpose."""
+        if self.derivation == 1 and purpose in _OF_RECORDS:
+            return self.old_key(purpose)
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode()).derive(self._stretched)
+
+    def old_key(self, purpose: Purpose) -> bytes:
+        """Return the key that derivation 1 makes for a purpose."""
+        return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
+
+    @cached_property
+    def _stretched(self) -> bytes:
+        return _stretch(self._value)
+
+
+@lru_cache(maxsize=8)
+def _stretch(value: bytes) -> bytes:
+    """Return 32 bytes that cost 0.2 s and 32 MiB to make; a process computes them once."""
+    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+    # N, r and p are those of OWASP's password storage cheat sheet. The salt is fixed, since the keys follow
+    # from the secret only; a secret of 128 bits is in no table.
+    return Scrypt(salt=b"AgentRewardBench server secret 2", length=32, n=2**15, r=8, p=3).derive(value)
+
+
+def new_secret() -> str:
+    """Return a new random secret of 256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+_UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID_BITS: Final = 122
+_HEX: Final = re.compile("[0-9a-f]+|[0-9A-F]+")
+_WORD: Final = re.compile("[A-Z]?[a-z]+|[A-Z]+")
+_BITS_PER_WORD: Final = 12.0
+_SHORTEST_REPEAT: Final = 6
+_LONGEST: Final = 256
+"""Characters that are looked at."""
+
+
+def estimated_bits(secret: str) -> float:
+    """Return a cautious estimate of the entropy of a secret, in bits.
+
+    It is the number of characters times log2 of the alphabet that they seem to come from. A repeated part and
+    a sequence such as ``123456`` count as one character, an alphabet of which few characters occur only has
+    those, and a text of words has 12 bits per word. Random values of 32 hexadecimal digits or 22 characters
+    of base64 reach 128 bits, a UUID does not (122 bits).
+    """
+    if _UUID.fullmatch(secret):
+        return _UUID_BITS
+    secret = secret[:_LONGEST]
+    has_both_cases = re.search("[a-z]", secret) and re.search("[A-Z]", secret)
+    if is_hex := _HEX.fullmatch(secret) is not None:
+        alphabet = 16.0
+    else:
+        kinds = (("[0-9]", 10), ("[a-z]", 26), ("[A-Z]", 26), ("[^0-9a-zA-Z]", 2))
+        alphabet = 62.0 if has_both_cases else sum(size for kind, size in kinds if re.search(kind, secret))
+    distinct = len(set(secret))
+    if alphabet and distinct < alphabet * (1 - (1 - 1 / alphabet) ** len(secret)) / 2:
+        alphabet = distinct
+    steps = [ord(after) - ord(before) for before, after in pairwise(secret)]
+    bits = min(_novel(secret), 1 + _novel(steps)) * log2(alphabet or 1)
+    words = _WORD.findall(secret)
+    # Random characters rarely make long words; the words of a phrase in one case may be short.
+    shortest = 4.0 if has_both_cases and not re.search(r"\s", secret) else 2.5
+    if not is_hex and words and sum(map(len, words)) / len(words) >= shortest:
+        others = re.sub("[A-Za-z]", "", secret)
+        return min(bits, _BITS_PER_WORD * len(words) + _novel(others) * log2(10))
+    return bits
+
+
+def _novel(sequence: Sequence[object]) -> int:
+    """Return the length of a sequence in which every repeat of an earlier part counts once."""
+    place = count = 0
+    while place < len(sequence):
+        repeated = 0
+        for start in range(place):
+            length = 0
+            while place + length < len(sequence) and sequence[start + length] == sequence[place + length]:
+                length += 1
+            repeated = max(repeated, length)
+        place += repeated if repeated >= _SHORTEST_REPEAT else 1
+        count += 1
+    return count
+
+
+def _secret_in(path: Path) -> bytes:
+    """Return the content of the file. It is made whole and once, also if several processes start together."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # only its owner can read it
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(new_secret().encode())
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(FileExistsError):  # another process was first, and its secret counts
+                os.link(part, path)
+        finally:
+            Path(part).unlink()
+    return path.read_bytes().strip()

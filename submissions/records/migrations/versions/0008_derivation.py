@@ -1,0 +1,17 @@
+"""The derivation of the keys that records were made with, next to the check value of their secret."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("secret", sa.Column("derivation", sa.Integer, nullable=False, server_default="1"))
+
+
+def downgrade() -> None:
+    op.drop_column("secret", "derivation")

@@ -1,0 +1,95 @@
+"""What the records say of the server's secret: the check value of the first one, and every change of it.
+
+The first secret is a row of the table ``secret``; an export and the Hub's ``writer.json`` carry it too. Each
+later one is an event ``secret_replaced``, which is in every copy of the log.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Engine, exists, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from core.settings import Settings
+from submissions.privacy.server_secret import (
+    NEWEST_DERIVATION,
+    KnownSecret,
+    SecretChanged,
+    SecretUnavailable,
+    ServerSecret,
+)
+from submissions.records.database import EventRow, Score, SecretCheck, transaction
+from submissions.records.event_log import Event, add_event
+
+THE_OPERATOR: Final = "the operator"
+"""The actor of events that settings or a command cause."""
+
+
+def last_replacement(events: Iterable[Event]) -> KnownSecret | None:
+    """Return the secret of the last event that replaced one; None if there is no such event."""
+    replaced = [event.body["check_value"] for event in events if event.kind == "secret_replaced"]
+    return KnownSecret(replaced[-1], NEWEST_DERIVATION) if replaced else None
+
+
+def known_secret(session: Session) -> KnownSecret | None:
+    """Return what the records say of their secret; None if they were made without one so far."""
+    if (row := session.get(SecretCheck, 1)) is not None:
+        return KnownSecret(row.check_value, row.derivation)
+    # Whoever submits gets a signed receipt; 7d56a80 noted the secret only when a server started.
+    has_records = session.scalar(select(exists().where(EventRow.kind == "submitted")))
+    return KnownSecret(None, 1) if has_records else None
+
+
+def claim_secret(engine: Engine, settings: Settings, clock: Callable[[], datetime]) -> ServerSecret:
+    """Return the server's secret with the derivation of its records, and note it with them at first use.
+
+    Raises:
+        SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
+        SecretChanged: The records were made with another secret, and ARB_ACCEPT_SECRET does not name this
+        one.
+    """
+    with transaction(engine) as session:
+        known = known_secret(session)
+    try:
+        secret = ServerSecret.of(settings, may_make=known is None)
+    except SecretUnavailable:
+        if known is None or settings.secret is not None or not settings.disk_is_lasting:
+            raise
+        raise SecretChanged from None
+    with suppress(IntegrityError), transaction(engine) as session:  # another replica may note it now
+        if session.get(SecretCheck, 1) is None:
+            note_secret(session, secret.under(known.derivation if known else NEWEST_DERIVATION))
+    with transaction(engine) as session:
+        known = known_secret(session)
+        if secret.is_known_as(known):
+            return secret.under(known.derivation)
+        check_accepted(secret, settings)
+        replace_secret(session, secret, clock())
+    return secret
+
+
+def check_accepted(secret: ServerSecret, settings: Settings) -> None:
+    """Raise SecretChanged unless ARB_ACCEPT_SECRET names this secret."""
+    if settings.accept_secret != secret.check_value:
+        raise SecretChanged(secret.check_value)
+
+
+def note_secret(session: Session, secret: ServerSecret) -> None:
+    """Write what tells a secret from others into its table."""
+    session.merge(SecretCheck(id=1, check_value=secret.check_value, derivation=secret.derivation))
+    session.flush()
+
+
+def replace_secret(session: Session, secret: ServerSecret, at: datetime) -> None:
+    """Record that another secret is used from now on, which withdraws the figures of hidden labels.
+
+    The event names the label versions so far: the noise and the hidden half of their scores cannot be drawn
+    again.
+    """
+    versions = sorted(session.scalars(select(Score.label_version).distinct()))
+    body = {"check_value": secret.check_value, "label_versions": versions}
+    add_event(session, "secret_replaced", THE_OPERATOR, at, body)
+    note_secret(session, secret)

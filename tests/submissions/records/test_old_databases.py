@@ -1,0 +1,116 @@
+"""The records that each release left behind: upgraded, verified, shown as they were, and restored from its
+export.
+
+`tests/support/make_old_database.py` makes the records of the next release.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from core.settings import Settings
+from submissions.__main__ import app
+from submissions.intake.accounts import Actor
+from submissions.privacy.server_secret import SecretChanged
+from submissions.records.event_log import events_after
+from submissions.records.integrity import restore_from_folder, verify
+from submissions.service import SubmissionService
+from submissions.startup import open_service
+from tests.support.space_app import local_client
+
+DATABASES = Path(__file__).parent / "databases"
+RELEASES = sorted(folder.name for folder in DATABASES.iterdir())
+
+
+@pytest.fixture(params=RELEASES)
+def release(request, tmp_path) -> Path:
+    """A copy of what a release left behind."""
+    return Path(shutil.copytree(DATABASES / request.param, tmp_path / request.param))
+
+
+def settings_of(release: Path, **changes) -> Settings:
+    return Settings(
+        **{
+            "suite": str(release / "suite" / "small"),
+            "labels": "records",
+            "state_dir": release / "records",
+            "cache_dir": release / "cache",
+            "database_url": None,
+            "secret": None,
+            **changes,
+        }
+    )
+
+
+def shown_by(service: SubmissionService) -> dict:
+    """What `make_old_database` wrote down of the release."""
+    with service.snapshot() as session:
+        sent = {
+            e.body["account"]: e.body["submission_id"] for e in events_after(session, kinds=["submitted"])
+        }
+    return {
+        "label_version": service.label_version,
+        "owners": {name: service.submission(sent[name], Actor(name)).report for name in sent},
+        "rows": {row.judge: row.labels["success"]["overall"] for row in service.board().rows},
+    }
+
+
+def holds(now, before) -> bool:
+    """Whether everything that was shown before is shown now; more may be."""
+    if isinstance(before, dict):
+        return isinstance(now, dict) and all(
+            name in now and holds(now[name], before[name]) for name in before
+        )
+    return now == before
+
+
+def test_an_upgraded_database_verifies_and_shows_the_same_figures(release):
+    service = open_service(settings_of(release))
+    found = verify(service)
+    # Two files, each scored under two label versions.
+    assert (found.problems, found.files, found.scores) == ((), 2, 4)
+    assert holds(shown_by(service), json.loads((release / "shown.json").read_text()))
+    page = local_client(service).get("/").text
+    assert "Ada" in page and "Bob" not in page
+    service.close()
+
+
+def test_the_command_verifies_it_too(release, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    variables = {
+        "ARB_SUITE": str(release / "suite" / "small"), "ARB_LABELS": "records",
+        "ARB_STATE_DIR": str(release / "records"), "ARB_CACHE_DIR": str(release / "cache"),
+    }  # fmt: skip
+    done = CliRunner().invoke(app, ["verify"], env=variables)
+    assert done.exit_code == 0 and "4 scores made again" in done.output, done.output
+
+
+def test_its_records_do_not_go_on_without_their_secret(release):
+    (release / "records" / "secret").unlink()
+    with pytest.raises(SecretChanged, match="made with a secret that is not here"):
+        open_service(settings_of(release))
+    assert not (release / "records" / "secret").exists()
+
+
+def test_its_export_is_restored_with_its_secret_and_shows_the_same_figures(release, tmp_path):
+    state = tmp_path / "restored"
+    state.mkdir()
+    shutil.copy(release / "records" / "secret", state)
+    settings = settings_of(release, state_dir=state)
+    assert restore_from_folder(settings, release / "backup").missing == ()
+    service = open_service(settings)
+    assert verify(service).problems == ()
+    assert holds(shown_by(service), json.loads((release / "shown.json").read_text()))
+    service.close()
+
+
+def test_no_path_of_a_machine_is_in_it():
+    for path in DATABASES.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert not any(word in content for word in (b"/work/", b"/home/", b"/tmp/", b"/root/")), path.name
+    size = sum(path.stat().st_size for path in DATABASES.rglob("*") if path.is_file())
+    assert size < 300_000 * len(RELEASES)

@@ -1,0 +1,53 @@
+"""Every field of a report belongs to a version of the metric, so that older scores can be checked."""
+
+import numpy as np
+
+from leaderboard.metric_versions import (
+    CELL_FIELDS,
+    METRIC_VERSION,
+    REPORT_FIELDS,
+    is_known_version,
+    report_of_version,
+)
+from leaderboard.report import score_report, with_cost
+
+
+class AllYes:
+    def __init__(self, n: int) -> None:
+        self.success = np.ones(n, dtype=np.int8)
+        self.side_effect, self.repetition = self.success, None
+
+
+def report(service) -> dict:
+    labels = service.labels.test
+    n = len(labels.trajectories)
+    return with_cost(score_report(AllYes(n), labels), np.ones(n))
+
+
+def test_the_fields_of_todays_report_are_those_of_the_newest_version(service):
+    """If this fails, the report has changed: add a version to `leaderboard.metric_versions`."""
+    made = report(service)
+    assert set(made) == REPORT_FIELDS[METRIC_VERSION]
+    for label in ("success", "side_effect"):
+        found = made["labels"][label]
+        cells = [found["overall"], *found["by_benchmark"].values(), *found["by_agent"].values()]
+        assert {frozenset(cell) for cell in cells} == {CELL_FIELDS[METRIC_VERSION]}
+    assert report_of_version(made, METRIC_VERSION) == made
+
+
+def test_the_newest_version_is_the_last_one_that_is_known():
+    assert max(CELL_FIELDS) == max(REPORT_FIELDS) == METRIC_VERSION
+    assert is_known_version(METRIC_VERSION) and not is_known_version(METRIC_VERSION + 1)
+
+
+def test_a_field_that_a_version_did_not_have_is_left_out_everywhere(service):
+    made = report(service)
+    grown = {**made, "new": 1, "labels": dict(made["labels"])}
+    for label in ("success", "side_effect"):
+        found = made["labels"][label]
+        grown["labels"][label] = {
+            "overall": {**found["overall"], "new": 1},
+            "by_benchmark": {name: {**cell, "new": 1} for name, cell in found["by_benchmark"].items()},
+            "by_agent": {name: {**cell, "new": 1} for name, cell in found["by_agent"].items()},
+        }
+    assert report_of_version(grown, 1) == made
