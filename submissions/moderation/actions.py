@@ -189,7 +189,7 @@ class SubmissionActions(Actions):
                 self._check_budget(session, submission, file_cost(self.suite.rules), self.clock())
             event = self._add(session, decision, actor, body)
             if decision == "rejected":
-                self._give_back(session, submission.id, status, actor, "rejected before it was scored")
+                self._refund(session, submission.id, status, actor, "rejected before it was scored")
             return event
 
     def decide_account(
@@ -224,20 +224,22 @@ class SubmissionActions(Actions):
                 )
             event = self._add(session, decision, actor, {"account": account, "reason": _reason(reason)})
             if decision == "banned":
-                self._take_back(session, account, found, actor)
+                self._refund_account(session, account, found, actor)
             return event
 
-    def _take_back(self, session: Session, account: str, found: SubmissionStatuses, actor: Actor) -> None:
+    def _refund_account(
+        self, session: Session, account: str, found: SubmissionStatuses, actor: Actor
+    ) -> None:
         """Give back what a banned account was not shown yet: its unscored files and its coming rows."""
         policy = DisclosurePolicy(self.suite, None)
         round_now = policy.round(self.clock())
         for submission_id in self._submissions_of(session, account):
             status = found.of(submission_id)
-            self._give_back(session, submission_id, status, actor, "its account was banned before the score")
+            self._refund(session, submission_id, status, actor, "its account was banned before the score")
             if status.published_at is not None and policy.round(status.published_at) >= round_now:
                 self._add(session, "unpublished", actor, {"submission_id": submission_id})
 
-    def _give_back(
+    def _refund(
         self, session: Session, submission_id: str, status: SubmissionStatus, actor: Actor, reason: str
     ) -> None:
         """Stop counting a submission that has no score, so that nobody can have seen its figures."""
