@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from core.cli import new_command, read_settings, read_suite, stop
+from core.memory import keep_memory_small
 from space.deploy import commands as deploy_commands
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def serve(
     """Start the Space; stop it with Ctrl-C."""
     # Requests are answered side by side: threads of linear algebra within each would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    keep_memory_small()
     from space.auth.auth import host_problem, with_checked_host
     from space.operations.logging import configure_logs
 

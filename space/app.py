@@ -1,5 +1,7 @@
 """The Space: pages, REST, Gradio and MCP on one server."""
 
+import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import Mount
 
 from core.files import project_file
+from core.memory import resident_bytes, return_memory
 from core.settings import Settings
 from core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
@@ -21,7 +24,16 @@ from space.api.submissions import build_submission_router
 from space.auth.oauth import SignInPage, build_auth_router, build_login
 from space.gradio_app.app import TEMPORARY_FILES_SECONDS, mount_gradio
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
-from space.operations.limits import CheckLimit, client_address
+from space.operations.admission import Admission
+from space.operations.limits import (
+    AT_ONCE,
+    AT_ONCE_SMALL,
+    CheckLimit,
+    UploadQueue,
+    client_address,
+    count_file,
+    sender_of,
+)
 from space.operations.logging import RequestLog
 from space.operations.metrics import Metrics, build_metrics_router
 from space.operations.security import ClosedRoutes, SecurityHeaders
@@ -46,7 +58,7 @@ from space.pages.success_rates import build_rates_router
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
 from space.services import Services
-from space.web.body_limits import ALL_OTHERS, FORM_ROUTES, PAGE_UPLOAD, BodyLimits
+from space.web.body_limits import ALL_OTHERS, FORM_ROUTES, JSON_BYTES, PAGE_UPLOAD, BodyLimits
 from space.web.frame import PageFrame
 from space.web.http_errors import add_error_handlers
 from space.web.responses import StaticAssets
@@ -56,6 +68,8 @@ from submissions.startup import PATIENCE_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
 """How many other requests with a body an address may send for each file that it may have checked."""
+TIDY_EVERY_SECONDS: Final = 15.0
+GROWN_BYTES: Final = 16 << 20
 
 
 def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
@@ -122,7 +136,8 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
         openapi_url="/api/openapi.json",
     )
     on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
-    services = Services(service, Explorer(settings, service), checks)
+    uploads = UploadQueue(AT_ONCE_SMALL if settings.has_little_memory else AT_ONCE)
+    services = Services(service, Explorer(settings, service), checks, uploads)
     has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
@@ -134,10 +149,24 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, SignInPage(pages)))
 
+    requests = CheckLimit(settings, metrics, times=REQUESTS_A_FILE)
+
     def count_submitter(request: Request) -> None:
         if (actor := services.auth.submitter_of(request)) is not None:
             checks.take(request, actor)
+        request.state.submitter = actor
 
+    def count_call(request: Request) -> None:
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and len(length) < 9 and int(length) <= JSON_BYTES:
+            requests.take(request)
+        else:
+            count_file(checks, request)
+
+    def sender(request: Request) -> str:
+        return sender_of(request, on_space, getattr(request.state, "submitter", None))
+
+    app.add_middleware(Admission, uploads=uploads, sender=sender, admits=is_expensive)
     app.add_middleware(ClosedRoutes, serves=pages.profile.serves, render_error=pages.problem)
     add_error_handlers(app, service, pages.problem)
     app.add_middleware(
@@ -148,7 +177,8 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
         counts={
             PAGE_UPLOAD: CheckLimit(settings, metrics).take,
             **dict.fromkeys(FORM_ROUTES, checks.take),
-            ALL_OTHERS: CheckLimit(settings, metrics, times=REQUESTS_A_FILE).take,
+            MCP_PATH: count_call,
+            ALL_OTHERS: requests.take,
         },
         gates={"/api/submissions": count_submitter, ANSWERS_PATH: services.auth.require_actor},
         sender=lambda request: client_address(request, on_space),
@@ -164,11 +194,29 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     return app
 
 
+def is_expensive(path: str) -> bool:
+    """Return whether a POST to the path waits in the queue: files, estimates, MCP, and what Gradio does."""
+    return path in (*FORM_ROUTES, MCP_PATH) or path.startswith("/gradio_api/")
+
+
 @asynccontextmanager
 async def lifespan(
     service: SubmissionService, begin: Callable[[], object], _app: FastAPI
 ) -> AsyncIterator[None]:
     """Call ``begin`` at the start, and send to the Hub what waits for it when the server is shut down."""
     begin()
+    tidying = asyncio.create_task(return_memory_at_times())
     yield
+    tidying.cancel()
     await run_in_threadpool(service.close)
+
+
+async def return_memory_at_times() -> None:
+    """Return memory to the system whenever the server has grown since the last time."""
+    least = math.inf
+    while True:
+        await asyncio.sleep(TIDY_EVERY_SECONDS)
+        least = min(least, resident_bytes())
+        if resident_bytes() > least + GROWN_BYTES:
+            await run_in_threadpool(return_memory)
+            least = resident_bytes()

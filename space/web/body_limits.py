@@ -108,12 +108,11 @@ class BodyLimits:
             sender = self._sender(Request(scope))
             if self._open[sender] >= MOST_OPEN_EACH or self._open.total() >= MOST_OPEN:
                 raise HTTPException(503, TOO_MANY_OPEN, {"Retry-After": RETRY_AFTER_SECONDS})
-        except HTTPException as error:
+            await self._bounded(scope, receive, send, most, refusal, sender)
+        except HTTPException as error:  # of a middleware inside too, before it began an answer
             await self._delay(getattr(error, "delay_s", 0.0))
             answer = self._answer(scope, error.status_code, str(error.detail), error.headers)
             await answer(scope, receive, send)
-        else:
-            await self._bounded(scope, receive, send, most, refusal, sender)
 
     async def _delay(self, seconds: float) -> None:
         if seconds and self._delayed < MOST_DELAYED:
