@@ -1,4 +1,4 @@
-"""The requests of `bench.flood`: honest checks and junk through every door of the Space, over plain sockets."""
+"""The requests of `bench.flood`: honest checks and junk through every door of the Space, over sockets."""
 
 import asyncio
 import io
@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Final
+from uuid import uuid4
 
 ACCEPT_MCP: Final = "Accept: application/json, text/event-stream\r\n"
-CALL: Final = "/gradio_api/call"
+GRADIO: Final = "/gradio_api"
 HUGE_BYTES: Final = 3_000_000
 """Size of the largest junk bodies. MCP takes up to 4 MB, an upload up to 5 MB."""
 
@@ -166,21 +167,34 @@ async def check_by_mcp(connection: Connection, content: bytes) -> Answer:
 async def check_by_gradio(connection: Connection, content: bytes) -> Answer:
     """Upload a file and check it as ``gradio_client`` does; an error event counts as status 0."""
     sent = ("files", "my-judge.jsonl", content)
-    uploaded = await connection.ask(form(connection.port, sent, path="/gradio_api/upload"))
+    uploaded = await connection.ask(form(connection.port, sent, path=f"{GRADIO}/upload"))
     if uploaded.status != 200:
         return uploaded
     (path,) = json.loads(uploaded.body)
     answer = await call_gradio(connection, "check", [_uploaded(path), "test"])
-    return answer if answer.status != 200 or answer.body.startswith(b"event: complete") else Answer(0)
+    return answer if answer.status != 200 or b'"success":true' in answer.body else Answer(0)
 
 
-async def call_gradio(connection: Connection, name: str, data: list[object]) -> Answer:
-    """Call a named endpoint of Gradio and read its events."""
-    called = await connection.ask(json_body(connection.port, f"{CALL}/{name}", {"data": data}))
-    if called.status != 200:
+async def call_gradio(connection: Connection, name: str, data: list[object], is_read: bool = True) -> Answer:
+    """Call a named endpoint of Gradio and read its events, or leave them unread."""
+    session, port = uuid4().hex, connection.port
+    body = {"data": data, "fn_index": await _number_of(connection, name), "session_hash": session}
+    called = await connection.ask(json_body(port, f"{GRADIO}/queue/join", body))
+    if called.status != 200 or not is_read:
         return called
-    event = json.loads(called.body)["event_id"]
-    return await connection.ask(request(connection.port, "GET", f"{CALL}/{name}/{event}"))
+    return await connection.ask(request(port, "GET", f"{GRADIO}/queue/data?session_hash={session}"))
+
+
+_NUMBERS: dict[int, dict[str, int]] = {}
+
+
+async def _number_of(connection: Connection, name: str) -> int:
+    """Return Gradio's number of an endpoint; each server is asked once."""
+    if connection.port not in _NUMBERS:
+        config = await connection.ask(request(connection.port, "GET", "/config"))
+        found = json.loads(config.body)["dependencies"]
+        _NUMBERS[connection.port] = {each["api_name"]: each["id"] for each in found}
+    return _NUMBERS[connection.port][name]
 
 
 def _uploaded(path: str) -> dict[str, object]:
@@ -198,9 +212,7 @@ def junk(port: int) -> dict[str, Sequence[Ask]]:
     labels = b"trajectory_id,success\n" + b"".join(
         json.loads(line)["trajectory_id"].encode() + b",yes\n" for line in verdicts.splitlines()[:200]
     )
-    junk_arguments = (
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check","arguments":{"content":['
-    )
+    call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check","arguments":{"content":['
 
     def sent(content: bytes) -> Ask:
         return lambda connection: connection.ask(content)
@@ -219,21 +231,24 @@ def junk(port: int) -> dict[str, Sequence[Ask]]:
             sent(form(port, ("file", "a", files[2]), path="/api/submissions")),
         ],
         "upload": [
-            sent(form(port, ("files", "a", content), path="/gradio_api/upload"))
+            sent(form(port, ("files", "a", content), path=f"{GRADIO}/upload"))
             for content in (files[2], b"x" * HUGE_BYTES, b"\r\n-" * (HUGE_BYTES // 3))
         ],
         "call": [
-            sent(json_body(port, f"{CALL}/board", {"data": []})),  # nobody reads the answer
+            lambda connection: call_gradio(connection, "board", [], is_read=False),
             lambda connection: call_gradio(connection, "board", []),
             *(checked(content) for content in files),
             lambda connection: call_gradio(connection, "check", [_uploaded("/etc/passwd"), "test"]),
-            sent(json_body(port, f"{CALL}/check", b'{"data":[' + objects + b"0]}")),
+            *(
+                sent(json_body(port, f"{GRADIO}/queue/join", b'{"data":[' + content + b"0]}"))
+                for content in (objects, objects[:60_000])
+            ),
         ],
         "MCP": [
             *(sent(tool(port, "check", content=content.decode("latin-1"))) for content in files),
             sent(tool(port, "board")),
             sent(json_body(port, "/mcp", b"[" + objects + b"0]", ACCEPT_MCP)),
-            sent(json_body(port, "/mcp", junk_arguments + objects + b"0]}}}", ACCEPT_MCP)),
+            sent(json_body(port, "/mcp", call + objects + b"0]}}}", ACCEPT_MCP)),
         ],
         "estimate": [
             estimated("/api/estimate", files[2], files[2]),

@@ -67,6 +67,7 @@ def sender_of(request: HTTPConnection, on_space: bool, actor: Actor | None = Non
 
 
 MOST_ADDRESSES: Final = 10_000
+SWEEP_EVERY_SECONDS: Final = 1.0
 OTHERS: Final = "others"
 _COUNTERS: Final = 2
 """A sliding window is held as two counters an address."""
@@ -95,6 +96,20 @@ REFUSAL_DELAY_SECONDS: Final = 1.0
 that never waits would be answered hundreds of times per second."""
 
 
+class CounterStorage(MemoryStorage):
+    """Counters in memory that are swept while counting.
+
+    The library starts a thread for it at every count, for which the event loop would wait.
+    """
+
+    _swept = -math.inf
+
+    def _MemoryStorage__schedule_expiry(self) -> None:  # noqa: N802
+        if time.monotonic() > self._swept + SWEEP_EVERY_SECONDS:
+            self._swept = time.monotonic()
+            self._MemoryStorage__expire_events()
+
+
 class CheckLimit:
     """Counts checks by address and by account in memory, in a sliding window. One instance an application.
 
@@ -110,7 +125,7 @@ class CheckLimit:
         self._refusable = RateLimitItemPerMinute(settings.checks_a_minute)
         amount = self._item.amount
         self._what = f"have {amount} files checked" if times == 1 else f"send {amount} requests"
-        self._storage, self._refused = MemoryStorage(), MemoryStorage()
+        self._storage, self._refused = CounterStorage(), CounterStorage()
         self._limiter = SlidingWindowCounterRateLimiter(self._storage)
         self._refusals = SlidingWindowCounterRateLimiter(self._refused)
         self._most, self._metrics = most_addresses, metrics
@@ -156,7 +171,9 @@ AT_ONCE_SMALL: Final = 2
 AT_ONCE_EACH: Final = 2
 """Of one account or address."""
 AT_ONCE_HEAVY: Final = 1
-"""Of all heavy senders together, which also leave as much time free after a file as it took, up to:"""
+"""Of all heavy senders together."""
+PAUSE_TIMES: Final = 2.0
+"""After a request of a heavy sender the others have so many times as long as it took for themselves, up to:"""
 MOST_PAUSE_SECONDS: Final = 1.0
 HEAVY_SECONDS: Final = 0.1
 """A sender is heavy whose files took longer: some ten that are right, in a minute."""
@@ -218,9 +235,9 @@ class UploadQueue:
     """Slots for what costs the most, by the account or address that sends (``sender``).
 
     The next one is for the waiting sender whose files took the least time lately, so that one with a file
-    passes others with many, however many these are. Heavy senders share one slot, half of the time: the rest
-    is for pages and for those who come with few. Where all places are taken, the last file of the sender
-    with the most in the queue gives way, and is refused.
+    passes others with many, however many these are. Heavy senders share one slot, a third of the time: the
+    rest is for pages and for those who send little. If all places are taken, the last request of the sender
+    with the most in the queue is refused instead.
     """
 
     def __init__(
@@ -291,7 +308,7 @@ class UploadQueue:
         seconds = self._clock() - begun
         self._seconds[sender] = self._seconds.get(sender, 0.0) + seconds
         if is_heavy:
-            self._heavy_after = self._clock() + min(seconds, MOST_PAUSE_SECONDS)
+            self._heavy_after = self._clock() + min(PAUSE_TIMES * seconds, MOST_PAUSE_SECONDS)
         self._leave(sender, is_heavy)
 
     async def _enter(self, sender: str) -> bool:
