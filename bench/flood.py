@@ -1,14 +1,15 @@
 """What a flood of junk costs everybody else: ``python -m bench.flood`` (``--quick`` for a look).
 
-1. A Space over the shipped suite, with its default settings. An honest reader checks a file of real size again
-   and again through REST, MCP and Gradio in turn, each time from a new address, and asks for ``/healthz`` ten
-   times per second: first alone, then while 30 connections send junk through every door at once (REST, Gradio
-   upload, Gradio call, MCP, estimate), from one address and from 30 addresses. The clients of the flood run in
-   a process of lower priority, so that they do not take the processors from the server. Printed: the 95th
-   percentile of an honest check and its ratio to that alone, the health check, what the junk was answered, and
-   the memory of all processes of the server before and after. Addresses are those of 127.0.0.0/8: Linux only.
-2. A Space without a limit on checks: fuzzed files (correct files with bytes changed, cut off or doubled), and
-   the memory of all its processes afterwards, compared with that after the first few hundred.
+1. A Space over the shipped suite, with its default settings. An honest reader checks a file of real size
+   again and again through REST, MCP and Gradio in turn, each time from a new address, and asks for
+   ``/healthz`` ten times per second: first alone, then while 30 connections send junk through every door at
+   once (REST, Gradio upload, Gradio call, MCP, estimate), from one address and from 30 addresses. The clients
+   of the flood run in a process of lower priority, so that they do not take the processors from the server.
+   Printed: the 95th percentile of an honest check and its ratio to that alone, the health check, what the
+   junk was answered, and the memory of all processes of the server before and after. Addresses are those of
+   127.0.0.0/8: Linux only.
+2. A Space without a limit on checks: fuzzed files (correct files with bytes changed, cut off or doubled),
+   and the memory of all its processes afterwards, compared with that after the first few hundred.
 
 ``--minutes 10 --most-mb 512`` floods one Space for ten minutes instead. The Space may use that much memory: a
 control group enforces it, or the resident memory of all processes is watched where no group can be made. The

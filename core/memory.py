@@ -27,8 +27,8 @@ def container_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 def keep_memory_small() -> None:
     """Have glibc keep less memory than it does by default, where the C library is glibc.
 
-    By default each thread that allocates gets its own arena, and an arena keeps what was freed. Here there are
-    two arenas, and a large piece of memory goes back to the system as soon as it is freed.
+    By default each thread that allocates gets its own arena, and an arena keeps what was freed. Here there
+    are two arenas, and a large piece of memory goes back to the system as soon as it is freed.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libc.so.6")

@@ -5,12 +5,11 @@ import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI, Request
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import RedirectResponse
-from gradio.utils import get_upload_folder
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Mount
 
@@ -22,8 +21,10 @@ from space.api.board import build_board_router, build_board_versions_router
 from space.api.docs import ABOUT_REST, Documentation, build_api_router
 from space.api.submissions import build_submission_router
 from space.auth.oauth import SignInPage, build_auth_router, build_login
-from space.gradio_app.app import TEMPORARY_FILES_SECONDS, mount_gradio
+from space.gradio_app.app import mount_gradio
+from space.gradio_app.limits import OpenStreams, StreamLimits, UnreadResults, swept
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
+from space.gradio_app.uploads import UploadStore, build_upload_router
 from space.operations.admission import Admission
 from space.operations.limits import (
     AT_ONCE,
@@ -36,7 +37,7 @@ from space.operations.limits import (
 )
 from space.operations.logging import RequestLog
 from space.operations.metrics import Metrics, build_metrics_router
-from space.operations.security import ClosedRoutes, SecurityHeaders
+from space.operations.security import HUB, ClosedRoutes, SecurityHeaders
 from space.pages.about import build_about_router
 from space.pages.annotate.api import (
     ANSWERS_PATH,
@@ -118,26 +119,36 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
 
 
 def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
-    """The application for these settings: labels and records are opened, unfinished scoring is finished.
+    """Return the application for these settings: open labels and records, and finish unfinished scoring.
 
-    ``wait_s`` says how long the Hub is waited for, as in `open_service`. Raises InvalidRepositoryName,
-    DatabaseUnavailable.
+    ``state.end_streams`` of the application closes event streams, which would hold up its end.
+
+    Args:
+        settings: The settings.
+        wait_s: How long to wait for the Hub, as in `open_service`.
+
+    Raises:
+        InvalidRepositoryName: A repository's name is not valid.
+        DatabaseUnavailable: The database does not answer.
     """
     metrics = Metrics()
     service = open_service(settings, wait_s=wait_s)
     metrics.watch_service(service)
     metrics.watch_queue(service.durability.waiting)
+    uploads, streams = UploadStore(settings), OpenStreams()
     app = FastAPI(
-        lifespan=partial(lifespan, service, lambda: first_page.make()),
+        lifespan=partial(lifespan, service, uploads, lambda: first_page.make(), lambda: results.sweep()),
         title=service.suite.profile.title,
         description=ABOUT_REST,
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
+    app.state.end_streams = streams.end
     on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
-    uploads = UploadQueue(AT_ONCE_SMALL if settings.has_little_memory else AT_ONCE)
-    services = Services(service, Explorer(settings, service), checks, uploads)
+    page_checks, sender = CheckLimit(settings, metrics), partial(client_address, on_space=on_space)
+    queue = UploadQueue(AT_ONCE_SMALL if settings.has_little_memory else AT_ONCE)
+    services = Services(service, Explorer(settings, service), checks, queue)
     has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
@@ -145,6 +156,7 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     if has_docs:
         app.mount("/docs", Documentation(site, on_space))
         app.add_api_route("/docs", lambda: RedirectResponse("/docs/"), include_in_schema=False)
+    app.include_router(build_upload_router(uploads, sender))
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, SignInPage(pages)))
@@ -163,25 +175,32 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
         else:
             count_file(checks, request)
 
-    def sender(request: Request) -> str:
+    def account_or_address(request: Request) -> str:
         return sender_of(request, on_space, getattr(request.state, "submitter", None))
 
-    app.add_middleware(Admission, uploads=uploads, sender=sender, admits=is_expensive)
+    def count_upload(request: Request) -> None:
+        page_checks.take(request)
+        uploads.require_room(sender(request))
+
+    app.add_middleware(Admission, uploads=queue, sender=account_or_address, admits=is_expensive)
+    app.add_middleware(StreamLimits, streams=streams, sender=sender)
+    # Where there is one, Gradio does not add its own, which lets pages of every site read every answer.
+    app.add_middleware(
+        CORSMiddleware, allow_origins=(HUB,) if on_space else (), allow_methods=("GET", "POST")
+    )
     app.add_middleware(ClosedRoutes, serves=pages.profile.serves, render_error=pages.problem)
     add_error_handlers(app, service, pages.problem)
     app.add_middleware(
         BodyLimits,
         upload_bytes=settings.max_upload_bytes,
-        folder=Path(get_upload_folder()),
-        keep_seconds=TEMPORARY_FILES_SECONDS,
         counts={
-            PAGE_UPLOAD: CheckLimit(settings, metrics).take,
             **dict.fromkeys(FORM_ROUTES, checks.take),
+            PAGE_UPLOAD: count_upload,
             MCP_PATH: count_call,
             ALL_OTHERS: requests.take,
         },
         gates={"/api/submissions": count_submitter, ANSWERS_PATH: services.auth.require_actor},
-        sender=lambda request: client_address(request, on_space),
+        sender=sender,
         larger={ANSWERS_PATH: MOST_ANSWER_BYTES, MCP_PATH: MCP_BODY_BYTES},
         render_error=pages.problem,
     )
@@ -191,6 +210,7 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     app = mount_gradio(app, services, settings, pages)
     gradio_app = next(route.app for route in reversed(app.routes) if isinstance(route, Mount))
     add_error_handlers(gradio_app, service, pages.problem)  # it answers every address that is not ours
+    results = UnreadResults(gradio_app.get_blocks()._queue, sender)
     return app
 
 
@@ -201,13 +221,22 @@ def is_expensive(path: str) -> bool:
 
 @asynccontextmanager
 async def lifespan(
-    service: SubmissionService, begin: Callable[[], object], _app: FastAPI
+    service: SubmissionService,
+    uploads: UploadStore,
+    begin: Callable[[], object],
+    sweep: Callable[[], object],
+    _app: FastAPI,
 ) -> AsyncIterator[None]:
-    """Call ``begin`` at the start, and send to the Hub what waits for it when the server is shut down."""
+    """Call ``begin`` at the start, then ``sweep`` now and then.
+
+    At the end uploads are deleted, and what waits for the Hub is sent to it.
+    """
     begin()
     tidying = asyncio.create_task(return_memory_at_times())
-    yield
+    async with swept(uploads.sweep, sweep):
+        yield
     tidying.cancel()
+    uploads.clear()
     await run_in_threadpool(service.close)
 
 

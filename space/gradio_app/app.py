@@ -19,10 +19,8 @@ from space.operations.limits import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame
 
-TEMPORARY_FILES_SECONDS: Final = 3600
-"""How long an upload is kept."""
-SESSIONS: Final = 200
-"""How many sessions are kept; what a session holds beyond the page itself, another one makes again."""
+MOST_SESSIONS: Final = 256
+"""Sessions whose changes of the form Gradio remembers; a forgotten one is served as it was at first."""
 FONTS: Final = ["system-ui", "-apple-system", "Segoe UI", "Helvetica Neue", "Arial", "sans-serif"]
 MONOSPACED: Final = ["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"]
 TEAL: Final = gr.themes.Color(
@@ -87,16 +85,16 @@ def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: Pa
 
 
 def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
-    """The endpoints, and the form as a page of its own."""
-    cleaning = (TEMPORARY_FILES_SECONDS // 4, TEMPORARY_FILES_SECONDS)  # how often, and how old
+    """Return the Blocks: the endpoints, and the form as a page of its own."""
     title = services.submissions.suite.profile.title
-    with gr.Blocks(title=title, analytics_enabled=False, delete_cache=cleaning, fill_width=True) as blocks:
+    with gr.Blocks(title=title, analytics_enabled=False, fill_width=True) as blocks:
         gr.Navbar(visible=False)
         add_endpoints(endpoints)
     with blocks.route("Submit", PATH):
         gr.Navbar(visible=False)
         build_form(services, endpoints)
     blocks.queue(max_size=MOST_WAITING)
+    blocks.state_session_capacity = MOST_SESSIONS
     blocks.has_launched = True  # else Gradio 6.31 checks no path of a request: it does so from launch() on
     for event in blocks.fns.values():
         for part in event.inputs:
@@ -107,16 +105,15 @@ def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
 
 
 def make_calls_cheap(blocks: gr.Blocks) -> None:
-    """Take work out of every call that Gradio 6.31 does on the event loop and that nothing here needs.
+    """Spare every call what Gradio 6.31 does on the event loop for it and nothing here needs.
 
-    A call of ``gradio_client`` makes a session, which is kept and describes every part of the page again (10 ms
-    and 200 kB). After every call that fails, statistics over the last 10,000 calls are computed. Before every
-    call, matplotlib is set up if it is installed.
+    The first call of a session describes every part of the page again (10 ms and 200 kB). After a call that
+    fails, statistics over the last 10,000 calls are computed. Before each call, matplotlib is set up if it is
+    installed.
     """
     for part in blocks.blocks.values():
         described = part.get_config()
         part.get_config = lambda cls=None, described=described: dict(described)
-    blocks.state_session_capacity = SESSIONS
     blocks._queue.ANALYTICS_MAX_EVENTS, blocks._queue.ANAYLTICS_CACHE_FREQUENCY = 1, math.inf
     gradio.utils.MatplotlibBackendMananger = nullcontext
 
@@ -137,25 +134,27 @@ def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
 
 
 def take_uploads_only(part: gr.File) -> gr.File:
-    """The part, made strict about where a file comes from.
+    """Make a part of the page strict about where a file comes from, and return it.
 
     A page's script sends back the path that its upload got; a stranger can send any path, or an address.
     Gradio 6.31 reads any file of the server then when it is mounted on another app (it checks paths only
-    after its own ``launch``), and fetches public addresses of any size. The part refuses both.
-    A method of this one part, since Gradio writes a stub file beside the source of every subclass.
+    after its own ``launch``), and fetches public addresses of any size. The part refuses both, and takes an
+    upload where it lies; Gradio's own makes an empty temporary file for each call.
+    Methods of this one part, since Gradio writes a stub file next to the source of every subclass.
     """
-    folder, take = Path(part.GRADIO_CACHE), part.async_move_resource_to_block_cache
+    folder = Path(part.GRADIO_CACHE)
 
     async def take_from_folder(path: str | Path | None) -> str | None:
-        """The path, when it lies in the folder for uploads; raises InvalidPathError otherwise."""
+        """Return the path if it lies in the folder for uploads, else raise InvalidPathError."""
         if path is None:
             return None
         found = Path(path).resolve()
         if not found.is_relative_to(folder.resolve()):
             raise InvalidPathError("Only a file that was uploaded here can be read.")
-        return await take(str(found))
+        return str(found)
 
     part.async_move_resource_to_block_cache = take_from_folder
+    part._process_single_file = lambda file: file.path
     return part
 
 

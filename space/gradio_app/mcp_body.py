@@ -1,8 +1,8 @@
 """The bodies of MCP calls: a file is taken out of the JSON before the MCP server parses it.
 
-The server parses a body into Python objects on the event loop. A body of 4 MB can hold a million of them, which
-takes half a second in which nobody is answered. So of a long body only the fields of a tool call are read, by a
-parser that makes no objects of anything else, and the file reaches the tool next to a short body.
+The server parses a body into Python objects on the event loop. A body of 4 MB can hold a million of them,
+which takes half a second in which nobody is answered. So only the fields of a tool call are read from a long
+body, by a parser that makes no objects of anything else, and the file reaches the tool next to a short body.
 """
 
 from typing import Any, Final, Literal
@@ -22,8 +22,8 @@ _ARGUMENTS: Final = (
 _Text = str | msgspec.UnsetType
 _Arguments = msgspec.defstruct("_Arguments", [(name, _Text, msgspec.UNSET) for name in _ARGUMENTS])
 NOT_A_CALL: Final = (
-    f"a body over {JSON_BYTES:,} bytes has to be a call of the tool check or submit, with the file in content "
-    "and all arguments as strings"
+    f"a body over {JSON_BYTES:,} bytes has to be a call of the tool check or submit: send the file in "
+    "content, and every argument as a string"
 )
 _INVALID_REQUEST: Final = -32600
 

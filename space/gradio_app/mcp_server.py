@@ -1,8 +1,8 @@
 """An MCP server at /mcp over the same functions as the Gradio endpoints.
 
-This is the server of the ``mcp`` package, not Gradio's: ``gradio[mcp]`` 6.31 requires mcp below 2 and pydantic
-2.12.5 or older. There are no sessions, so nothing is kept for a caller. Every request waits in the queue that
-all uploads share; see `space.operations.admission`.
+This is the server of the ``mcp`` package, not Gradio's: ``gradio[mcp]`` 6.31 requires mcp below 2 and
+pydantic 2.12.5 or older. There are no sessions, so nothing is kept for a caller. Every request waits in the
+queue that all uploads share; see `space.operations.admission`.
 """
 
 import base64
@@ -108,8 +108,8 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
             return await endpoints.run(
                 request, endpoints.submit, request,
                 lambda: endpoints.check(_decoded(content_of(request, content), encoding), "", "test"),
-                account=account, judge=judge, kind=kind, inputs=inputs, model=model, authors=authors, link=link,
-                test_labels_used=test_labels_used,
+                account=account, judge=judge, kind=kind, inputs=inputs, model=model, authors=authors,
+                link=link, test_labels_used=test_labels_used,
             )  # fmt: skip
 
     async def board(context: Context) -> dict[str, Any]:

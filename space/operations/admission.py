@@ -1,9 +1,9 @@
 """Admission of requests: one queue in front of everything that costs much, whichever door it comes through.
 
-A request body is received first, however slowly it comes, and kept out of memory. Then the request waits for a
-slot of the queue, and only then is the body parsed. So parsing counts towards the time that a sender takes, and
-a sender that takes much waits for the others. The slot is free again when the answer begins: a client that
-reads slowly holds none.
+A request body is received first, however slowly it comes, and kept out of memory. Then the request waits for
+a slot of the queue, and only then is the body parsed. So parsing counts towards the time that a sender takes,
+and a sender that takes much waits for the others. The slot is free again when the answer begins: a client
+that reads slowly holds none.
 """
 
 from collections.abc import Callable

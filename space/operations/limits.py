@@ -104,7 +104,7 @@ class CounterStorage(MemoryStorage):
 
     _swept = -math.inf
 
-    def _MemoryStorage__schedule_expiry(self) -> None:  # noqa: N802
+    def _MemoryStorage__schedule_expiry(self) -> None:
         if time.monotonic() > self._swept + SWEEP_EVERY_SECONDS:
             self._swept = time.monotonic()
             self._MemoryStorage__expire_events()
@@ -173,7 +173,7 @@ AT_ONCE_EACH: Final = 2
 AT_ONCE_HEAVY: Final = 1
 """Of all heavy senders together."""
 PAUSE_TIMES: Final = 2.0
-"""After a request of a heavy sender the others have so many times as long as it took for themselves, up to:"""
+"""How many times as long as a heavy sender's request took the next one waits, up to:"""
 MOST_PAUSE_SECONDS: Final = 1.0
 HEAVY_SECONDS: Final = 0.1
 """A sender is heavy whose files took longer: some ten that are right, in a minute."""
@@ -203,7 +203,7 @@ class QueueFull(HTTPException):
 
 
 class Slot:
-    """A place among the few requests that are handled at once; ``is_heavy`` if it is the heavy senders' one."""
+    """A place among the few requests that are handled at once; ``is_heavy`` if for heavy senders only."""
 
     def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
         self.is_heavy, self.is_held, self._leave = is_heavy, True, leave

@@ -41,9 +41,8 @@ def settings(suite_folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def client(settings, tmp_path_factory) -> Iterator[TestClient]:
+def client(settings) -> Iterator[TestClient]:
     with pytest.MonkeyPatch.context() as patched, running_hub(patched) as hub:
-        patched.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("uploads")))
         hub.api.accounts |= {f"hf_token_of_{name}": Account(name) for name in NAMES.values()}
         app = create_app(settings)
         with TestClient(

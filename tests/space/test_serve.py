@@ -79,8 +79,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     started = []
 
     def start(*options: str, on_terminal: bool, **environment: str) -> Served:
-        uploads = {"GRADIO_TEMP_DIR": str(tmp_path / "uploads")}
-        served = Served(tmp_path / "state", *options, on_terminal=on_terminal, **{**uploads, **environment})
+        served = Served(tmp_path / "state", *options, on_terminal=on_terminal, **environment)
         started.append(served)
         return served
 

@@ -11,13 +11,16 @@ from space.operations.limits import QueueFull, UploadQueue, held_slot
 
 
 class Door:
-    """An application behind the queue whose answers wait for the test; ``reached`` names the senders in turn."""
+    """An application behind the queue that waits for ``go_on``; ``reached`` names the senders in turn."""
 
     def __init__(self, **options) -> None:
         self.queue = UploadQueue(**options)
         self.reached, self.bodies, self.go_on = [], [], asyncio.Event()
         self.app = Admission(
-            self._answer, self.queue, lambda request: request.headers["x-sender"], lambda path: path == "/file"
+            self._answer,
+            self.queue,
+            sender=lambda request: request.headers["x-sender"],
+            admits=lambda path: path == "/file",
         )
 
     async def _answer(self, scope, receive, send) -> None:

@@ -46,10 +46,8 @@ def directives(policy: str) -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def client(suite_folder, tmp_path_factory):
     state = tmp_path_factory.mktemp("headers") / "state"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("uploads")))
-        with TestClient(create_app(settings_for(suite_folder, state))) as client:
-            yield client
+    with TestClient(create_app(settings_for(suite_folder, state))) as client:
+        yield client
 
 
 ADDRESSES = (
