@@ -56,7 +56,7 @@ SLOW_EVERY: Final = 10
 """One in so many connections sends a form slowly."""
 JUNK_NICENESS: Final = 10
 HEALTH_EVERY_SECONDS: Final = 0.1
-SETTLING_SECONDS: Final = 20.0
+SETTLING_SECONDS: Final = 90.0
 """How long memory may take to be returned after a flood."""
 HONEST, JUNK, HEALTH = "127.1.{}.{}", "127.2.{}.{}", "127.3.0.1"
 LIMIT_SECONDS: Final = 300.0
@@ -148,7 +148,7 @@ async def measure(port: int, addresses: Iterator[str], is_over: Callable[[int], 
 
 async def start_parsers(port: int) -> None:
     """Have the server start every process that reads files, which it then keeps."""
-    content = form(port, ("file", "a", parquet_file(100_000)))
+    content = form(port, ("file", "a", parquet_file(40_000)))
     await asyncio.gather(*(Connection(port, HEALTH).ask(content) for _ in range(4)))
 
 

@@ -98,12 +98,15 @@ class BodyLimits:
                 raise HTTPException(503, TOO_MANY_OPEN, {"Retry-After": RETRY_AFTER_SECONDS})
             await self._bounded(scope, receive, send, most, refusal, sender)
         except HTTPException as error:  # of a middleware inside too, before it began an answer
-            await self._delay(getattr(error, "delay_s", 0.0))
-            answer = self._answer(scope, error.status_code, str(error.detail), error.headers)
+            headers = dict(error.headers or {})
+            if delay_s := getattr(error, "delay_s", 0.0):
+                headers["Connection"] = "close"  # else the server would read the rest of the body
+                await self._delay(delay_s)
+            answer = self._answer(scope, error.status_code, str(error.detail), headers)
             await answer(scope, receive, send)
 
     async def _delay(self, seconds: float) -> None:
-        if seconds and self._delayed < MOST_DELAYED:
+        if self._delayed < MOST_DELAYED:
             self._delayed += 1
             try:
                 await asyncio.sleep(seconds)

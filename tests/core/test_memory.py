@@ -53,11 +53,11 @@ def test_a_small_pool_has_one_worker_with_little_address_space_that_is_killed_fi
 
 
 def test_a_large_file_is_read_in_a_small_pool():
-    """A file of 4.9 MB, almost the default limit: 45,000 rows of 109 bytes."""
-    task = "the-long-name-of-a-task-of-the-benchmark"
-    row = f'{{"trajectory_id": "benchmark/an-agent/{task}-%05d", "success": true, "score": 0.5}}\n'
-    content = "".join(row % number for number in range(45_000)).encode()
-    assert len(content) == 45_000 * 109
+    """A file of 5 MB, the default limit: 43,000 rows of 113 bytes."""
+    task = "the-long-name-of-a-task-of-the-bench"
+    row = f'{{"trajectory_id": "benchmark/an-agent/{task}%05d", "success": true, "score": 0.5}}\n'
+    content = "".join(row % number for number in range(43_000)).encode()
+    assert len(content) == 43_000 * 113
     with ParserPool.small() as pool:
         table, findings = pool.read(content, ReadingLimits())
-    assert (table.rows, findings) == (45_000, [])
+    assert (table.rows, findings) == (43_000, [])
