@@ -319,7 +319,9 @@ def run_fuzzed(folder: Path, sizes: Sizes) -> bool:
 
 def run_small(folder: Path, minutes: float, most_bytes: int) -> bool:
     """Flood a Space of little memory for so long; return whether it survives within its memory."""
-    environment = {"ARB_STATE_DIR": str(folder / "state"), "ARB_LABELS": "none"}
+    environment = {
+        "ARB_STATE_DIR": str(folder / "state"), "ARB_LABELS": "none", "ARB_MEMORY_MB": str(most_bytes >> 20),
+    }  # fmt: skip
     log, honest, peaks, ended = folder / "small.log", honest_addresses(), [0], threading.Event()
 
     def watch(pid: int) -> None:

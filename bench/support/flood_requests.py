@@ -212,6 +212,7 @@ def junk(port: int) -> dict[str, Sequence[Ask]]:
     labels = b"trajectory_id,success\n" + b"".join(
         json.loads(line)["trajectory_id"].encode() + b",yes\n" for line in verdicts.splitlines()[:200]
     )
+    join = b'{"session_hash":"a","fn_index":0,"data":['
     call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check","arguments":{"content":['
 
     def sent(content: bytes) -> Ask:
@@ -240,7 +241,7 @@ def junk(port: int) -> dict[str, Sequence[Ask]]:
             *(checked(content) for content in files),
             lambda connection: call_gradio(connection, "check", [_uploaded("/etc/passwd"), "test"]),
             *(
-                sent(json_body(port, f"{GRADIO}/queue/join", b'{"data":[' + content + b"0]}"))
+                sent(json_body(port, f"{GRADIO}/queue/join", join + content + b"0]}"))
                 for content in (objects, objects[:60_000])
             ),
         ],
