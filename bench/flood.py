@@ -55,6 +55,8 @@ CONNECTIONS: Final = 30
 SLOW_EVERY: Final = 10
 """One in so many connections sends a form slowly."""
 JUNK_NICENESS: Final = 10
+RECONNECT_SECONDS: Final = 0.05
+"""Pause of a client whose connection was closed or refused."""
 HEALTH_EVERY_SECONDS: Final = 0.1
 SETTLING_SECONDS: Final = 90.0
 """How long memory may take to be returned after a flood."""
@@ -96,6 +98,8 @@ async def send_junk(port: int, addresses: int, ended: asyncio.Event) -> dict[str
             else:
                 answer = await next(sends)(connection)
             answered[name][answer.status] += 1
+            if not answer.status:
+                await asyncio.sleep(RECONNECT_SECONDS)
 
     await asyncio.gather(*map(one, range(CONNECTIONS)))
     return answered

@@ -50,7 +50,10 @@ class Connection:
 
     async def ask_slowly(self, request: bytes, ended: asyncio.Event) -> Answer:
         """Send the body at two bytes per second; the server may answer before its end."""
-        reader, writer = await self._open()
+        try:
+            reader, writer = await self._open()
+        except OSError:
+            return Answer(0)
         body = request.index(b"\r\n\r\n") + 4
         writer.write(request[:body])
         status = asyncio.ensure_future(reader.readline())
@@ -178,7 +181,9 @@ async def check_by_gradio(connection: Connection, content: bytes) -> Answer:
 async def call_gradio(connection: Connection, name: str, data: list[object], is_read: bool = True) -> Answer:
     """Call a named endpoint of Gradio and read its events, or leave them unread."""
     session, port = uuid4().hex, connection.port
-    body = {"data": data, "fn_index": await _number_of(connection, name), "session_hash": session}
+    if (numbers := await _endpoint_numbers(connection)) is None:
+        return Answer(0)
+    body = {"data": data, "fn_index": numbers[name], "session_hash": session}
     called = await connection.ask(json_body(port, f"{GRADIO}/queue/join", body))
     if called.status != 200 or not is_read:
         return called
@@ -188,13 +193,15 @@ async def call_gradio(connection: Connection, name: str, data: list[object], is_
 _NUMBERS: dict[int, dict[str, int]] = {}
 
 
-async def _number_of(connection: Connection, name: str) -> int:
-    """Return Gradio's number of an endpoint; each server is asked once."""
+async def _endpoint_numbers(connection: Connection) -> dict[str, int] | None:
+    """Return Gradio's numbers of its endpoints, or None without an answer; each server is asked once."""
     if connection.port not in _NUMBERS:
         config = await connection.ask(request(connection.port, "GET", "/config"))
+        if config.status != 200:
+            return None
         found = json.loads(config.body)["dependencies"]
         _NUMBERS[connection.port] = {each["api_name"]: each["id"] for each in found}
-    return _NUMBERS[connection.port][name]
+    return _NUMBERS[connection.port]
 
 
 def _uploaded(path: str) -> dict[str, object]:
