@@ -147,7 +147,7 @@ class StreamLimits:
 
         # By this version of ASGI Starlette does not cancel a stream whose client has left. Gradio looks for
         # that itself every ten seconds; when cancelled, its stream leaves a task behind that never ends.
-        scope = {**scope, "asgi": {**scope["asgi"], "spec_version": "2.4"}}
+        scope = {**scope, "asgi": {**scope.get("asgi", {}), "spec_version": "2.4"}}
         with CancelScope() as cancel:
             self._streams.scopes.add(cancel)
             try:
