@@ -145,15 +145,13 @@ class StreamLimits:
             has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
-        # By this version of ASGI Starlette does not cancel a stream whose client has left. Gradio looks for
-        # that itself every ten seconds; when cancelled, its stream leaves a task behind that never ends.
-        scope = {**scope, "asgi": {**scope.get("asgi", {}), "spec_version": "2.4"}}
         with CancelScope() as cancel:
             self._streams.scopes.add(cancel)
             try:
                 await self._app(scope, receive, watched)
-            except HTTPException:  # Gradio has told the client already that the session is not there
-                if not has_begun:
+            except RuntimeError as error:
+                # There is no such session. Gradio has told the client so, and raises 404 all the same.
+                if not (has_begun and isinstance(error.__cause__, HTTPException)):
                     raise
             finally:
                 self._streams.scopes.discard(cancel)

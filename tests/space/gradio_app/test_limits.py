@@ -1,7 +1,6 @@
 """What a stranger makes Gradio keep is bounded: bodies, uploads, unread results and open streams."""
 
 import asyncio
-import gc
 import tempfile
 import time
 from collections.abc import Iterator
@@ -228,7 +227,7 @@ def call(client: TestClient, event: int, data: list, session: str = "one") -> st
     return client.get(f"/gradio_api/queue/data?session_hash={session}").text
 
 
-def test_results_that_nobody_reads_do_not_pile_up(client):
+def test_results_that_nobody_reads_do_not_pile_up(client, caplog):
     queue, board = queue_of(client), number_of(client, "board")
     for number in range(200):
         join(client, board, [], f"unread {number}")
@@ -240,6 +239,7 @@ def test_results_that_nobody_reads_do_not_pile_up(client):
     assert '"success":true' in call(client, board, [], "reader")  # the latest one is there
     late = client.get("/gradio_api/queue/data?session_hash=unread 0")
     assert '"session_not_found":true' in late.text
+    assert "the request failed" not in caplog.text
 
 
 def wait_until(is_so) -> None:
@@ -337,21 +337,7 @@ def test_few_streams_of_one_address_are_open_at_once_and_the_server_answers(spac
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "10")
             assert "too many answers are waited for" in refused.json()["detail"]
             assert client.get("/healthz").status_code == 200
-        # Gradio looks every ten seconds whether a client has left.
         wait_until(lambda: '"success":true' in call(client, number_of(client, "board"), [], "other"))
-
-
-def test_a_stream_whose_client_left_leaves_no_task_behind(space):
-    def heartbeats() -> int:
-        tasks = [each for each in gc.get_objects() if isinstance(each, asyncio.Task) and not each.done()]
-        return sum("queue_data_helper.<locals>.heartbeat" in repr(task) for task in tasks)
-
-    with httpx.Client(base_url=space.url, timeout=SECONDS) as client:
-        call(client, number_of(client, "board"), [], "idle")
-        before = heartbeats()
-        with open_stream(space):
-            wait_until(lambda: heartbeats() > before)
-        wait_until(lambda: heartbeats() == before)
 
 
 def test_a_client_of_gradio_checks_many_files_one_after_the_other(space):
