@@ -180,7 +180,10 @@ class UnreadResults:
         self._queue, self._sender = queue, sender
         self._ledger: Ledger[tuple[str, str]] = Ledger(clock)
         self._pass_on, queue.send_message = queue.send_message, self._send_message
-        queue.ANALYTICS_MAX_EVENTS = 1  # a table of the last 10,000 calls, for a page that is closed
+        # Gradio keeps a table of the last 10,000 calls for a page that is closed, and makes a summary of it
+        # with pandas after each.
+        queue.ANALYTICS_MAX_EVENTS = 1
+        queue.compute_analytics_summary = lambda records: None
 
     def _send_message(self, event: Event, message: EventMessage) -> None:
         self._pass_on(event, message)

@@ -236,6 +236,7 @@ def test_results_that_nobody_reads_do_not_pile_up(client, caplog):
     assert len(queue.pending_messages_per_session) <= most + 1
     assert len(queue.pending_event_ids_session) <= most + 1
     assert len(queue.event_analytics) <= 1
+    assert queue.events_recorded > queue.event_count_at_last_cache == 0  # no summary was made of them
     assert '"success":true' in call(client, board, [], "reader")  # the latest one is there
     late = client.get("/gradio_api/queue/data?session_hash=unread 0")
     assert '"session_not_found":true' in late.text
