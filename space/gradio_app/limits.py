@@ -145,15 +145,13 @@ class StreamLimits:
             has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
-        # By this version of ASGI Starlette does not cancel a stream whose client has left. Gradio looks for
-        # that itself every ten seconds; when cancelled, its stream leaves a task behind that never ends.
-        scope = {**scope, "asgi": {**scope["asgi"], "spec_version": "2.4"}}
         with CancelScope() as cancel:
             self._streams.scopes.add(cancel)
             try:
                 await self._app(scope, receive, watched)
-            except HTTPException:  # Gradio has told the client already that the session is not there
-                if not has_begun:
+            except RuntimeError as error:
+                # There is no such session. Gradio has told the client so, and raises 404 all the same.
+                if not (has_begun and isinstance(error.__cause__, HTTPException)):
                     raise
             finally:
                 self._streams.scopes.discard(cancel)
@@ -182,7 +180,10 @@ class UnreadResults:
         self._queue, self._sender = queue, sender
         self._ledger: Ledger[tuple[str, str]] = Ledger(clock)
         self._pass_on, queue.send_message = queue.send_message, self._send_message
-        queue.ANALYTICS_MAX_EVENTS = 1  # a table of the last 10,000 calls, for a page that is closed
+        # Gradio keeps a table of the last 10,000 calls for a page that is closed, and makes a summary of it
+        # with pandas after each.
+        queue.ANALYTICS_MAX_EVENTS = 1
+        queue.compute_analytics_summary = lambda records: None
 
     def _send_message(self, event: Event, message: EventMessage) -> None:
         self._pass_on(event, message)

@@ -41,8 +41,8 @@ class TooManyUploads(HTTPException):
     def __init__(self, status: int, who: str, most: int, seconds: float) -> None:
         wait = max(1, ceil(seconds))
         message = (
-            f"uploads of {who} take {most / 1e6:,g} MB, the most that is kept; try again in {wait} s, when the "
-            "oldest is deleted, or check the file on your own machine: python -m submissions check FILE"
+            f"uploads of {who} take {most / 1e6:,g} MB, the most that is kept; try again in {wait} s, when "
+            "the oldest is deleted, or check the file on your own machine: python -m submissions check FILE"
         )
         super().__init__(status, message, {"Retry-After": str(wait)})
 

@@ -107,7 +107,7 @@ def security_headers(on_space: bool) -> dict[str, str]:
 NOT_FOUND: Final = "Not Found"
 _CLOSED: Final = re.compile(
     r"/monitoring(/.*)?|/logout|/login/?|/openapi\.json|/manifest\.json|/pwa_icon(/.*)?|/svelte/.*|/submit/"
-    r"|/gradio_api/(?!(upload|upload_progress|queue/join|queue/data|cancel|reset|info/?|app_id/?|file=/.*)$).*",
+    r"|/gradio_api/(?!(upload|upload_progress|queue/join|queue/data|cancel|reset|info/?|app_id/?|file=/.*)\Z).*",
     re.DOTALL,
 )
 

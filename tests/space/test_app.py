@@ -11,9 +11,6 @@ from gradio import processing_utils
 
 from core.suite import load_suite
 from space.app import create_app
-from space.gradio_app.app import build_blocks
-from space.gradio_app.endpoints import Endpoints
-from space.services import Services
 from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService
 from tests.support.permissions import expected
