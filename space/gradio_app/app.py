@@ -1,6 +1,5 @@
 """The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win."""
 
-import math
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
@@ -107,14 +106,12 @@ def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
 def make_calls_cheap(blocks: gr.Blocks) -> None:
     """Spare every call what Gradio 6.31 does on the event loop for it and nothing here needs.
 
-    The first call of a session describes every part of the page again (10 ms and 200 kB). After a call that
-    fails, statistics over the last 10,000 calls are computed. Before each call, matplotlib is set up if it is
-    installed.
+    The first call of a session describes every part of the page again (10 ms and 200 kB). Before each call,
+    matplotlib is set up if it is installed; to import it stops the event loop for half a second.
     """
     for part in blocks.blocks.values():
         described = part.get_config()
         part.get_config = lambda cls=None, described=described: dict(described)
-    blocks._queue.ANALYTICS_MAX_EVENTS, blocks._queue.ANAYLTICS_CACHE_FREQUENCY = 1, math.inf
     gradio.utils.MatplotlibBackendMananger = nullcontext
 
 

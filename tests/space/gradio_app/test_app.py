@@ -78,13 +78,6 @@ def test_a_session_describes_no_part_again_and_shares_no_value_with_another(bloc
     assert values == ["of one session", "as it was"]
 
 
-def test_statistics_over_calls_are_not_computed_again(blocks):
-    make_calls_cheap(blocks)
-    queue = blocks._queue
-    queue.events_recorded = 100
-    assert queue.compute_analytics_summary([{"function": "same"}]) == {"functions": {}}
-
-
 def test_a_call_runs_in_its_slot_and_without_one_it_ends_with_a_message(blocks):
     held = []
 
