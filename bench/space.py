@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -135,15 +135,29 @@ START_SECONDS = 180
 
 
 @contextmanager
-def serving(log: Path, command: list[str], port: int, **environment: str) -> Iterator[str]:
-    """The address of a Python module's server, once it answers; ended at the end.
+def serving(
+    log: Path,
+    command: list[str],
+    port: int,
+    at_start: Callable[[], object] | None = None,
+    /,
+    **environment: str,
+) -> Iterator[str]:
+    """Serve a Python module in the block and give its address once it answers.
 
-    Raises RuntimeError with its output when it does not come up.
+    ``at_start`` is called in the new process before the module runs.
+
+    Raises:
+        RuntimeError: The server does not start. The message holds its output.
     """
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command], env={**os.environ, **environment}, stdout=out, stderr=out
+            [sys.executable, "-m", *command],
+            env={**os.environ, **environment},
+            stdout=out,
+            stderr=out,
+            preexec_fn=at_start,
         )
     try:
         deadline = time.monotonic() + START_SECONDS

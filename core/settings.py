@@ -6,6 +6,8 @@ from pathlib import Path
 from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from core.memory import container_memory
+
 
 def _alias(variable: str) -> AliasChoices:
     """For a setting whose variable does not begin with ARB_."""
@@ -77,6 +79,9 @@ class Settings(BaseSettings):
     checks_a_minute: int = Field(
         60, gt=0, description="how many files one address or account may send in a minute"
     )
+    memory_mb: int | None = Field(
+        None, gt=0, description="memory that the Space may use, in MB; left out, the limit of its container"
+    )
     metrics_token: SecretStr | None = Field(None, description="bearer token that opens `/metrics`")
     space_id: str | None = Field(
         None, validation_alias=_alias("SPACE_ID"), description="set by the Hub: that this is a Space"
@@ -132,6 +137,12 @@ class Settings(BaseSettings):
     def disk_is_lasting(self) -> bool:
         """Whether what is written to the state folder is there after a restart; a Space's disk is not."""
         return self.space_id is None if self.state_lasts is None else self.state_lasts
+
+    @property
+    def has_little_memory(self) -> bool:
+        """Whether the Space has less than a gigabyte, so that it reads fewer and smaller files at once."""
+        most = container_memory() if self.memory_mb is None else self.memory_mb << 20
+        return most is not None and most < 1 << 30
 
     def records_url(self) -> str:
         """The SQLAlchemy URL of the records: DATABASE_URL, else a SQLite file in the state folder."""

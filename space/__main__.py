@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from core.cli import new_command, read_settings, read_suite, stop
+from core.memory import keep_memory_small
 from space.auth import commands as auth_commands
 from space.deploy import commands as deploy_commands
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from socket import socket
 
     from starlette.types import ASGIApp
@@ -24,6 +26,8 @@ COLLECT_AFTER = (20_000, 20, 1_000)
 """Allocations before young objects are collected, and how many of these before older ones, and all."""
 SWITCH_SECONDS = 0.001
 """After so long a busy thread lets another run."""
+LAST_ANSWERS_SECONDS = 10
+"""How long answers that are on their way may take when the server is to stop."""
 TAKEN = "port {port} on {host} is taken: stop the program that uses it, or choose another with --port"
 PUBLISHED = (
     "Other machines can reach this Space: everybody may read; accounts with an access token may submit "
@@ -60,6 +64,7 @@ def serve(
     """Start the Space; stop it with Ctrl-C."""
     # Requests are answered side by side: threads of linear algebra within each would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    keep_memory_small()
     from space.auth.auth import with_checked_host
     from space.operations.logging import configure_logs
 
@@ -82,7 +87,7 @@ def serve(
     from submissions.startup import InvalidRepositoryName
 
     try:
-        application = with_checked_host(create_app(settings, wait_s=0), settings)
+        built = create_app(settings, wait_s=0)
     except (DatabaseUnavailable, InvalidRepositoryName, SecretRefused) as error:
         stop(str(error))
     gc.freeze()
@@ -92,7 +97,8 @@ def serve(
     gc.enable()
     if not (settings.is_local or settings.has_oauth):
         typer.echo(PUBLISHED, err=True)
-    _serve(application, listener, host, path="" if source is None else "/trajectories")
+    path = "" if source is None else "/trajectories"
+    _serve(with_checked_host(built, settings), listener, host, path, built.state.end_streams)
 
 
 def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
@@ -132,8 +138,13 @@ def _bind(host: str, port: int) -> "socket":
     return bound
 
 
-def _serve(application: "ASGIApp", listener: "socket", host: str, path: str) -> None:
-    """Answer requests until Ctrl-C; the address, with ``path``, is printed once there is an answer at it."""
+def _serve(
+    application: "ASGIApp", listener: "socket", host: str, path: str, end_streams: "Callable[[], None]"
+) -> None:
+    """Answer requests until Ctrl-C, and print the address, with ``path``, once there is an answer at it.
+
+    ``end_streams`` is called first at the end, since the server waits for answers that are on their way.
+    """
     import sys
 
     import uvicorn
@@ -149,6 +160,10 @@ def _serve(application: "ASGIApp", listener: "socket", host: str, path: str) -> 
                 port = listener.getsockname()[1]
                 typer.echo(f"The Space is at http://{name}:{port}{path} (stop it with Ctrl-C)", err=True)
 
+        async def shutdown(self, sockets=None) -> None:
+            end_streams()
+            await super().shutdown(sockets)
+
     config = uvicorn.Config(
         application,
         log_config=None,  # ours is set up
@@ -156,6 +171,7 @@ def _serve(application: "ASGIApp", listener: "socket", host: str, path: str) -> 
         access_log=False,
         proxy_headers=False,  # a client could name any address; `client_address` reads them where they count
         server_header=False,
+        timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
     )
     server = Server(config)
     try:

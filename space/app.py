@@ -1,30 +1,43 @@
 """The Space: pages, REST, Gradio and MCP on one server."""
 
+import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI, Request
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import RedirectResponse
-from gradio.utils import get_upload_folder
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Mount
 
 from core.files import project_file
+from core.memory import resident_bytes, return_memory
 from core.settings import Settings
 from core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
 from space.api.docs import ABOUT_REST, Documentation, build_api_router
 from space.api.submissions import build_submission_router
 from space.auth.oauth import SignInPage, build_auth_router, build_login
-from space.gradio_app.app import TEMPORARY_FILES_SECONDS, mount_gradio
+from space.gradio_app.app import mount_gradio
+from space.gradio_app.limits import OpenStreams, StreamLimits, UnreadResults, swept
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
-from space.operations.limits import CheckLimit, client_address
+from space.gradio_app.uploads import UploadStore, build_upload_router
+from space.operations.admission import Admission
+from space.operations.limits import (
+    AT_ONCE,
+    AT_ONCE_SMALL,
+    CheckLimit,
+    UploadQueue,
+    client_address,
+    count_file,
+    sender_of,
+)
 from space.operations.logging import RequestLog
 from space.operations.metrics import Metrics, build_metrics_router
-from space.operations.security import ClosedRoutes, SecurityHeaders
+from space.operations.security import HUB, ClosedRoutes, SecurityHeaders
 from space.pages.about import build_about_router
 from space.pages.annotate.api import (
     ANSWERS_PATH,
@@ -46,7 +59,7 @@ from space.pages.success_rates import build_rates_router
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
 from space.services import Services
-from space.web.body_limits import ALL_OTHERS, FORM_ROUTES, PAGE_UPLOAD, BodyLimits
+from space.web.body_limits import ALL_OTHERS, FORM_ROUTES, JSON_BYTES, PAGE_UPLOAD, BodyLimits
 from space.web.frame import PageFrame
 from space.web.http_errors import add_error_handlers
 from space.web.responses import StaticAssets
@@ -56,6 +69,8 @@ from submissions.startup import PATIENCE_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
 """How many other requests with a body an address may send for each file that it may have checked."""
+TIDY_EVERY_SECONDS: Final = 15.0
+GROWN_BYTES: Final = 16 << 20
 
 
 def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
@@ -104,25 +119,36 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
 
 
 def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
-    """The application for these settings: labels and records are opened, unfinished scoring is finished.
+    """Return the application for these settings: open labels and records, and finish unfinished scoring.
 
-    ``wait_s`` says how long the Hub is waited for, as in `open_service`. Raises InvalidRepositoryName,
-    DatabaseUnavailable.
+    ``state.end_streams`` of the application closes event streams, which would hold up its end.
+
+    Args:
+        settings: The settings.
+        wait_s: How long to wait for the Hub, as in `open_service`.
+
+    Raises:
+        InvalidRepositoryName: A repository's name is not valid.
+        DatabaseUnavailable: The database does not answer.
     """
     metrics = Metrics()
     service = open_service(settings, wait_s=wait_s)
     metrics.watch_service(service)
     metrics.watch_queue(service.durability.waiting)
+    uploads, streams = UploadStore(settings), OpenStreams()
     app = FastAPI(
-        lifespan=partial(lifespan, service, lambda: first_page.make()),
+        lifespan=partial(lifespan, service, uploads, lambda: first_page.make(), lambda: results.sweep()),
         title=service.suite.profile.title,
         description=ABOUT_REST,
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
+    app.state.end_streams = streams.end
     on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
-    services = Services(service, Explorer(settings, service), checks)
+    page_checks, sender = CheckLimit(settings, metrics), partial(client_address, on_space=on_space)
+    queue = UploadQueue(AT_ONCE_SMALL if settings.has_little_memory else AT_ONCE)
+    services = Services(service, Explorer(settings, service), checks, queue)
     has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
@@ -130,28 +156,51 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     if has_docs:
         app.mount("/docs", Documentation(site, on_space))
         app.add_api_route("/docs", lambda: RedirectResponse("/docs/"), include_in_schema=False)
+    app.include_router(build_upload_router(uploads, sender))
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, SignInPage(pages)))
 
+    requests = CheckLimit(settings, metrics, times=REQUESTS_A_FILE)
+
     def count_submitter(request: Request) -> None:
         if (actor := services.auth.submitter_of(request)) is not None:
             checks.take(request, actor)
+        request.state.submitter = actor
 
+    def count_call(request: Request) -> None:
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and len(length) < 9 and int(length) <= JSON_BYTES:
+            requests.take(request)
+        else:
+            count_file(checks, request)
+
+    def account_or_address(request: Request) -> str:
+        return sender_of(request, on_space, getattr(request.state, "submitter", None))
+
+    def count_upload(request: Request) -> None:
+        page_checks.take(request)
+        uploads.require_room(sender(request))
+
+    app.add_middleware(Admission, uploads=queue, sender=account_or_address, admits=is_expensive)
+    app.add_middleware(StreamLimits, streams=streams, sender=sender)
+    # Where there is one, Gradio does not add its own, which lets pages of every site read every answer.
+    app.add_middleware(
+        CORSMiddleware, allow_origins=(HUB,) if on_space else (), allow_methods=("GET", "POST")
+    )
     app.add_middleware(ClosedRoutes, serves=pages.profile.serves, render_error=pages.problem)
     add_error_handlers(app, service, pages.problem)
     app.add_middleware(
         BodyLimits,
         upload_bytes=settings.max_upload_bytes,
-        folder=Path(get_upload_folder()),
-        keep_seconds=TEMPORARY_FILES_SECONDS,
         counts={
-            PAGE_UPLOAD: CheckLimit(settings, metrics).take,
             **dict.fromkeys(FORM_ROUTES, checks.take),
-            ALL_OTHERS: CheckLimit(settings, metrics, times=REQUESTS_A_FILE).take,
+            PAGE_UPLOAD: count_upload,
+            MCP_PATH: count_call,
+            ALL_OTHERS: requests.take,
         },
         gates={"/api/submissions": count_submitter, ANSWERS_PATH: services.auth.require_actor},
-        sender=lambda request: client_address(request, on_space),
+        sender=sender,
         larger={ANSWERS_PATH: MOST_ANSWER_BYTES, MCP_PATH: MCP_BODY_BYTES},
         render_error=pages.problem,
     )
@@ -161,14 +210,42 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     app = mount_gradio(app, services, settings, pages)
     gradio_app = next(route.app for route in reversed(app.routes) if isinstance(route, Mount))
     add_error_handlers(gradio_app, service, pages.problem)  # it answers every address that is not ours
+    results = UnreadResults(gradio_app.get_blocks()._queue, sender)
     return app
+
+
+def is_expensive(path: str) -> bool:
+    """Return whether a POST to the path waits in the queue: files, estimates, MCP, and what Gradio does."""
+    return path in (*FORM_ROUTES, MCP_PATH) or path.startswith("/gradio_api/")
 
 
 @asynccontextmanager
 async def lifespan(
-    service: SubmissionService, begin: Callable[[], object], _app: FastAPI
+    service: SubmissionService,
+    uploads: UploadStore,
+    begin: Callable[[], object],
+    sweep: Callable[[], object],
+    _app: FastAPI,
 ) -> AsyncIterator[None]:
-    """Call ``begin`` at the start, and send to the Hub what waits for it when the server is shut down."""
+    """Call ``begin`` at the start, then ``sweep`` now and then.
+
+    At the end uploads are deleted, and what waits for the Hub is sent to it.
+    """
     begin()
-    yield
+    tidying = asyncio.create_task(return_memory_at_times())
+    async with swept(uploads.sweep, sweep):
+        yield
+    tidying.cancel()
+    uploads.clear()
     await run_in_threadpool(service.close)
+
+
+async def return_memory_at_times() -> None:
+    """Return memory to the system whenever the server has grown since the last time."""
+    least = math.inf
+    while True:
+        await asyncio.sleep(TIDY_EVERY_SECONDS)
+        least = min(least, resident_bytes())
+        if resident_bytes() > least + GROWN_BYTES:
+            await run_in_threadpool(return_memory)
+            least = resident_bytes()

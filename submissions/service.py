@@ -159,7 +159,7 @@ class SubmissionService:
     def parsers(self) -> ParserPool:
         """The processes that read files; started when a file needs one."""
         with self._setup_lock:
-            pool = ParserPool()
+            pool = ParserPool.small() if self.settings.has_little_memory else ParserPool()
             self.on_close(pool.close)
             return pool
 

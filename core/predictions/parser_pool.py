@@ -16,8 +16,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, fields
 from importlib import import_module
+from pathlib import Path
 from typing import IO, Final, Self
 
 import numpy as np
@@ -36,12 +38,15 @@ NICENESS: Final = 5
 """Reading files takes what answering pages leaves of the processors."""
 IDLE_SECONDS: Final = 300.0
 """A worker that is not asked for so long ends, and its memory is free again."""
-_MAX_MEMORY_BYTES: Final = 1 << 30
+MAX_MEMORY_BYTES: Final = 1 << 30
 """Of address space; a file at the limits takes 330 MB of it, and less than 600 MB with its reasoning."""
+SMALL_MEMORY_BYTES: Final = 400 << 20
+"""The same on a machine with little memory; the libraries take 216 MB of it, most of them shared."""
+_KILLED_FIRST: Final = "1000"
 _MAX_SECONDS: Final = 30
 _PROGRAM: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from core.predictions.parser_pool import serve; serve()"
+    "from core.predictions.parser_pool import serve; serve(int(sys.argv[2]))"
 )
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "SYSTEMROOT", "TMPDIR")
 """Of the environment; tokens and addresses of databases are none of that process's business."""
@@ -96,10 +101,17 @@ def _unreadable(content: bytes, why: str) -> Finding:
 class ParserPool:
     """At most ``size`` workers, started when they are needed and used again. Safe for threads.
 
-    A thread that finds all of them busy waits; who may wait, and how many, is for the caller to bound.
+    A thread that finds all of them busy waits; the caller bounds how many wait. ``most_bytes`` bounds the
+    address space of a worker.
     """
 
-    def __init__(self, size: int = WORKERS) -> None:
+    @classmethod
+    def small(cls) -> Self:
+        """Return a pool for a machine with little memory."""
+        return cls(1, SMALL_MEMORY_BYTES)
+
+    def __init__(self, size: int = WORKERS, most_bytes: int = MAX_MEMORY_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._room = threading.BoundedSemaphore(size)
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
@@ -136,7 +148,7 @@ class ParserPool:
             status, answer = worker.ask(content, limits, reader)
         except _WorkerEnded:  # it was idle for too long just now, or the system ended it
             worker.end()
-            worker = _Worker()
+            worker = _Worker(self._most_bytes)
             try:
                 status, answer = worker.ask(content, limits, reader)
             except _WorkerEnded:
@@ -163,7 +175,7 @@ class ParserPool:
                 self._idle, self._owner = [], os.getpid()
             if self._idle:
                 return self._idle.pop()
-        return _Worker()
+        return _Worker(self._most_bytes)
 
 
 class _WorkerEnded(Exception):
@@ -173,10 +185,10 @@ class _WorkerEnded(Exception):
 class _Worker:
     """One process, at the other end of two pipes; used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = MAX_MEMORY_BYTES) -> None:
         environment = _SMALL | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
+            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), str(most_bytes)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
             start_new_session=True,  # Ctrl-C is for the server, which ends its workers
         )  # fmt: skip
@@ -227,14 +239,19 @@ class _Worker:
             return
 
 
-def serve() -> None:
-    """A worker: limits and bytes on standard input, status and JSON on standard output, until it ends."""
+def serve(most_bytes: int = MAX_MEMORY_BYTES) -> None:
+    """Work: take limits and bytes on standard input, write status and JSON to standard output, until it ends.
+
+    If memory runs out, the kernel ends this process and not the server.
+    """
     import core.predictions.parquet  # noqa: F401 - before the first fork, so that every child has it
 
-    _bound("RLIMIT_AS", _MAX_MEMORY_BYTES)
+    _bound("RLIMIT_AS", most_bytes)
     _bound("RLIMIT_CORE", 0)
     if _CAN_FORK:
         os.nice(NICENESS)
+    with suppress(OSError):  # Linux only
+        Path("/proc/self/oom_score_adj").write_text(_KILLED_FIRST)
     requests, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(1, "wb", buffering=0)
     while not _CAN_FORK or select.select([requests], [], [], IDLE_SECONDS)[0]:
         try:

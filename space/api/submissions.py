@@ -21,7 +21,7 @@ from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
 from leaderboard.success_rates.runs import SUCCESS_LABELS, read_draw, read_labels, read_runs
 from space.auth.auth import Auth
-from space.operations.limits import CheckLimit, UploadQueue, sender_of
+from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
 from space.web.body_limits import FORM_LIMITS
 from space.web.http_errors import NO_STORE
 from space.web.submission_text import waiting_headers
@@ -164,18 +164,16 @@ class FileEstimates:
             for _ in verdicts:  # the form itself was counted before it was read
                 self._checks.take(request)
         sender = sender_of(request, self._on_space)
-        return await self._uploads.run(
-            sender, self._make, verdicts, labels, draw, self._uploads.is_heavy(sender)
-        )
+        return await self._uploads.run(sender, self._make, verdicts, labels, draw)
 
     def _make(
-        self, verdicts: Sequence[UploadFile], labels: UploadFile, draw: UploadFile | None, apart: bool
+        self, verdicts: Sequence[UploadFile], labels: UploadFile, draw: UploadFile | None
     ) -> FilesEstimate:
         limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
 
         def read(file: UploadFile, reader: str = PREDICTIONS):
             content = file.file.read()
-            return read_predictions(content, "", limits, self._service.parsers, apart, reader)
+            return read_predictions(content, "", limits, self._service.parsers, reads_apart(), reader)
 
         runs, findings = read_runs((safe_file_name(file.filename or ""), read(file)) for file in verdicts)
         name = safe_file_name(labels.filename or "labels")
@@ -227,14 +225,11 @@ def build_submission_router(
         responses=CHECKED,
     )
     async def check(request: Request, file: File, split: Literal["dev", "test"] = "test") -> JSONResponse:
-        sender = sender_of(request, on_space)
-        apart = uploads.is_heavy(sender)
-
         def answer() -> JSONResponse:
-            upload = service.check(file.file.read(), file.filename or "", split, apart)
+            upload = service.check(file.file.read(), file.filename or "", split, reads_apart())
             return JSONResponse(upload.check.to_json())
 
-        return await uploads.run(sender, answer)
+        return await uploads.run(sender_of(request, on_space), answer)
 
     @router.post(
         "/api/estimate",
@@ -258,17 +253,14 @@ def build_submission_router(
     async def submit(
         request: Request, submitter: Submitter, file: File, declared: Annotated[DeclarationForm, Form()]
     ) -> JSONResponse:
-        sender = sender_of(request, on_space, submitter)
-        apart = uploads.is_heavy(sender)
-
         def answer() -> JSONResponse:
-            upload = service.check(file.file.read(), file.filename or "", "test", apart)
+            upload = service.check(file.file.read(), file.filename or "", "test", reads_apart())
             if not upload.check.acceptable:
                 report = upload.check.to_json()
                 return JSONResponse({"error": "the file is not acceptable", "check": report}, status_code=422)
             return _submit(service, upload, declared, submitter)
 
-        return await uploads.run(sender, answer)
+        return await uploads.run(sender_of(request, on_space, submitter), answer)
 
     return router
 

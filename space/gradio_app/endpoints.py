@@ -5,8 +5,8 @@ a Space, a name on one's own machine.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args
 
@@ -17,7 +17,14 @@ from starlette.requests import HTTPConnection
 from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from space.api.board import judges_response
 from space.api.submissions import submit_upload
-from space.operations.limits import MOST_WAITING, QueueFull, TooManyChecks, client_address
+from space.operations.limits import (
+    MOST_WAITING,
+    QueueFull,
+    TooManyChecks,
+    client_address,
+    is_counted,
+    reads_apart,
+)
 from space.services import Services
 from space.web.http_errors import AccessRefused
 from submissions.errors import SubmissionError, TemporarilyClosed
@@ -52,8 +59,12 @@ class Endpoints:
         self._uploads, self._on_space = services.uploads, services.submissions.settings.space_id is not None
 
     def count(self, request: Request, actor: Actor | None = None) -> None:
-        """Count one check of this address, or of an account. Raises CallRefused."""
-        if self._checks is None:
+        """Count one check of this address, or of an account.
+
+        Raises:
+            CallRefused: The sender sent too many files in the last minute.
+        """
+        if self._checks is None or (actor is None and is_counted(_connection(request))):
             return
         try:
             self._checks.take(_connection(request), actor)
@@ -63,13 +74,27 @@ class Endpoints:
     async def run(self, request: Request, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Call a function that reads a file, in a thread, once its sender has a slot.
 
-        Raises CallRefused where too many files wait.
+        Raises:
+            CallRefused: Too many requests wait.
         """
-        sender = client_address(_connection(request), self._on_space)
+        async with self.slot(request):
+            return await self._uploads.run(self._sender(request), function, *args, **options)
+
+    @asynccontextmanager
+    async def slot(self, request: Request) -> AsyncIterator[None]:
+        """Hold a slot of the queue for the block, or use the one that the request holds already.
+
+        Raises:
+            CallRefused: Too many requests wait.
+        """
         try:
-            return await self._uploads.run(sender, function, *args, **options)
+            async with self._uploads.slot(self._sender(request)):
+                yield
         except QueueFull as full:
             raise CallRefused(str(full)) from None
+
+    def _sender(self, request: Request) -> str:
+        return client_address(_connection(request), self._on_space)
 
     def check(self, content: bytes, name: str, split: str) -> Upload:
         """The file, checked for a split. Raises CallRefused for another split and for too many bytes."""
@@ -78,7 +103,7 @@ class Endpoints:
         limit = self.service.settings.max_upload_bytes
         if len(content) > limit:
             raise CallRefused(f"more than {limit:,} bytes: send a smaller file (without reasoning, say)")
-        return self.service.check(content, name, split)
+        return self.service.check(content, name, split, reads_apart())
 
     def check_path(self, path: str, name: str, split: str) -> Upload:
         """A file that was uploaded to this server, checked; never more of it is read than the limit."""
@@ -151,7 +176,7 @@ def add_endpoints(endpoints: Endpoints) -> None:
         Returns:
             the report that POST /api/check gives.
         """
-        with _gradio_errors():
+        with gradio_errors():
             endpoints.count(request)
             return (await endpoints.run(request, _upload, endpoints, file, split)).check.to_json()
 
@@ -184,7 +209,7 @@ def add_endpoints(endpoints: Endpoints) -> None:
         Returns:
             the receipt and the metrics that POST /api/submissions gives.
         """
-        with _gradio_errors():
+        with gradio_errors():
             return await endpoints.run(
                 request, endpoints.submit, request, lambda: _upload(endpoints, file, "test"), account=account,
                 judge=judge, kind=kind, inputs=inputs, model=model, authors=authors, link=link,
@@ -193,12 +218,12 @@ def add_endpoints(endpoints: Endpoints) -> None:
 
     def board() -> dict:
         """The leaderboard as data: rows, metrics, intervals, digest; what GET /api/board.json gives."""
-        with _gradio_errors():
+        with gradio_errors():
             return endpoints.board()
 
     def judges() -> dict:
         """The judges in the order of the leaderboard, each with its best row; what GET /api/judges gives."""
-        with _gradio_errors():
+        with gradio_errors():
             return endpoints.judges()
 
     for function in (check, submit):
@@ -209,7 +234,7 @@ def add_endpoints(endpoints: Endpoints) -> None:
 
 
 @contextmanager
-def _gradio_errors() -> Iterator[None]:
+def gradio_errors() -> Iterator[None]:
     """Turn a refusal into the one exception whose text Gradio passes on; all others stay hidden."""
     try:
         yield

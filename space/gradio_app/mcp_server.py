@@ -1,22 +1,24 @@
 """An MCP server at /mcp over the same functions as the Gradio endpoints.
 
-The ``mcp`` package's own server, not Gradio's: ``gradio[mcp]`` 6.31 wants mcp below 2 and pydantic at most
-2.12.5, which is older than ours. Each request stands alone (no sessions), so nothing is kept for a caller.
+This is the server of the ``mcp`` package, not Gradio's: ``gradio[mcp]`` 6.31 requires mcp below 2 and
+pydantic 2.12.5 or older. There are no sessions, so nothing is kept for a caller. Every request waits in the
+queue that all uploads share; see `space.operations.admission`.
 """
 
 import base64
 import binascii
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI
 from starlette.applications import Starlette
 
 from core.settings import Settings
 from core.suite import Suite
 from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo
+from space.gradio_app.mcp_body import ContentOutside, content_of
 from submissions.errors import TemporarilyClosed
 
 if TYPE_CHECKING:
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 
 MCP_PATH: Final = "/mcp"
 MCP_BODY_BYTES: Final = 4_194_304
-"""Of one call, which is held in memory; a larger file goes to the REST API."""
-BOARDS_AT_ONCE: Final = 2
+"""The most bytes of a call; a larger file goes to the REST API."""
 INSTRUCTIONS: Final = (
     "{title} ranks automatic judges of web agents against expert labels. Check a prediction file, "
     "submit it, and read the leaderboard. Files over 4 MB go to POST /api/check and POST /api/submissions."
@@ -37,19 +38,21 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite
     """Serve the tools at ``/mcp``, under the name of the suite."""
     from mcp.server.mcpserver import MCPServer
 
+    logging.getLogger("mcp").setLevel(logging.WARNING)  # it writes a line per request; so does `RequestLog`
     instructions = INSTRUCTIONS.format(title=suite.profile.title)
     server = MCPServer(suite.name, instructions=instructions, log_level="WARNING")
     for tool in _tools(endpoints):
         server.add_tool(tool)
-    _join(app, _http_app(server, settings))
+    served = _http_app(server, settings)
+    for route in served.routes:
+        route.app = ContentOutside(route.app)
+    _join(app, served)
 
 
 def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
     """The functions that are served; a client sees their names, types and docstrings."""
     from mcp.server.mcpserver import Context
     from mcp.server.mcpserver.exceptions import ToolError
-
-    room = CapacityLimiter(BOARDS_AT_ONCE)
 
     @contextmanager
     def _tool_errors() -> Iterator[None]:
@@ -68,10 +71,12 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
         split: the split that the file is for.
         """
 
-        def checked() -> dict[str, Any]:
-            return endpoints.check(_decoded(content, encoding), "", split).check.to_json()
-
         request = context.request_context.request
+
+        def checked() -> dict[str, Any]:
+            file = _decoded(content_of(request, content), encoding)
+            return endpoints.check(file, "", split).check.to_json()
+
         with _tool_errors():
             endpoints.count(request)
             return await endpoints.run(request, checked)
@@ -103,20 +108,20 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
         with _tool_errors():
             return await endpoints.run(
                 request, endpoints.submit, request,
-                lambda: endpoints.check(_decoded(content, encoding), "", "test"), account=account,
-                judge=judge, kind=kind, inputs=inputs, model=model, authors=authors, link=link,
-                test_labels_used=test_labels_used,
+                lambda: endpoints.check(_decoded(content_of(request, content), encoding), "", "test"),
+                account=account, judge=judge, kind=kind, inputs=inputs, model=model, authors=authors,
+                link=link, test_labels_used=test_labels_used,
             )  # fmt: skip
 
-    async def board() -> dict[str, Any]:
+    async def board(context: Context) -> dict[str, Any]:
         """The leaderboard as data: rows, metrics, intervals, digest."""
         with _tool_errors():
-            return await to_thread.run_sync(endpoints.board, limiter=room)
+            return await endpoints.run(context.request_context.request, endpoints.board)
 
-    async def judges() -> dict[str, Any]:
+    async def judges(context: Context) -> dict[str, Any]:
         """The judges in the order of the leaderboard, each with its best row and metrics."""
         with _tool_errors():
-            return await to_thread.run_sync(endpoints.judges, limiter=room)
+            return await endpoints.run(context.request_context.request, endpoints.judges)
 
     return check, submit, board, judges
 

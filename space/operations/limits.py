@@ -1,9 +1,9 @@
-"""Who may send how much: files in a minute, refused ones too, and whose file is read next.
+"""How much each sender may send per minute, and whose request is handled next.
 
-A sender is an account, or the address that connected (on a Space the one that the Hub's proxy saw).
-Few files are read at once, in a queue with a bound, and nobody's files before everybody else's. One queue an
-application, used on its event loop: REST, Gradio and MCP wait there. A file that waits for its slot holds no
-thread, so that pages and the health check never wait for files.
+A sender is an account, or the address that connected (on a Space the one that the Hub's proxy saw). The
+requests that cost the most are handled few at a time: each application has one queue for REST, pages, Gradio
+and MCP (see `space.operations.admission`), and no sender can hold up the others. The queue runs on the event
+loop. A request that waits for its slot holds no thread, so pages and the health check never wait for files.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from functools import partial
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final, ParamSpec, TypeVar
@@ -76,6 +77,7 @@ def site_of(address: str) -> str | None:
 
 
 MOST_ADDRESSES: Final = 10_000
+SWEEP_EVERY_SECONDS: Final = 1.0
 OTHERS: Final = "others"
 _COUNTERS: Final = 2
 """A sliding window is held as two counters an address."""
@@ -100,8 +102,22 @@ class TooManyChecks(HTTPException):
 
 
 REFUSAL_DELAY_SECONDS: Final = 1.0
-"""How long a refusal waits for a sender that was refused as often as it may send: without it a client that
-never waits would be answered hundreds of times a second."""
+"""Delay of each refusal once a sender was refused as often as it may send files. Without the delay, a client
+that never waits would be answered hundreds of times per second."""
+
+
+class CounterStorage(MemoryStorage):
+    """Counters in memory that are swept while counting.
+
+    The library starts a thread for it at every count, for which the event loop would wait.
+    """
+
+    _swept = -math.inf
+
+    def _MemoryStorage__schedule_expiry(self) -> None:
+        if time.monotonic() > self._swept + SWEEP_EVERY_SECONDS:
+            self._swept = time.monotonic()
+            self._MemoryStorage__expire_events()
 
 
 class CheckLimit:
@@ -113,12 +129,13 @@ class CheckLimit:
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """``times`` as many as the settings say where it is other requests that are counted, not files."""
+        """Count files, or with ``times`` other requests, of which a sender may send so many per file."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)
+        self._refusable = RateLimitItemPerMinute(settings.checks_a_minute)
         self._what = "have {} files checked" if times == 1 else "send {} requests"
-        self._storage, self._refused = MemoryStorage(), MemoryStorage()
+        self._storage, self._refused = CounterStorage(), CounterStorage()
         self._limiter = SlidingWindowCounterRateLimiter(self._storage)
         self._refusals = SlidingWindowCounterRateLimiter(self._refused)
         self._most, self._metrics = most_addresses, metrics
@@ -142,7 +159,7 @@ class CheckLimit:
             who, item = f"one {'address' if actor is None else 'account'}", self._item
         self._metrics.checks.labels("limited").inc()
         reset = self._limiter.get_window_stats(item, sender).reset_time
-        goes_on = not self._refusals.hit(item, sender)
+        goes_on = not self._refusals.hit(self._refusable, sender)
         raise TooManyChecks(
             f"{who} may {self._what.format(item.amount)}",
             max(1, math.ceil(reset - time.time())),
@@ -153,12 +170,31 @@ class CheckLimit:
         return self._limiter.get_window_stats(self._item, sender).remaining < self._item.amount
 
 
+def count_file(checks: CheckLimit, request: HTTPConnection) -> None:
+    """Count a request as a file before its body is read; whoever handles it does not count it again.
+
+    Raises:
+        TooManyChecks: The sender sent too many files in the last minute.
+    """
+    checks.take(request)
+    request.state.is_counted = True
+
+
+def is_counted(request: HTTPConnection) -> bool:
+    """Return whether `count_file` counted the request."""
+    return getattr(request.state, "is_counted", False)
+
+
 AT_ONCE: Final = 4
-"""Files; each may take 120 MB, and Parquet or large text a process of its own."""
+"""Requests that hold a slot; a file may take 120 MB, and Parquet or large text a process of its own."""
+AT_ONCE_SMALL: Final = 2
+"""The same on a machine with little memory; see `Settings.has_little_memory`."""
 AT_ONCE_EACH: Final = 2
 """Of one account or address."""
 AT_ONCE_HEAVY: Final = 1
-"""Of all heavy senders together, which also leave as much time free after a file as it took, up to:"""
+"""Of all heavy senders together."""
+PAUSE_TIMES: Final = 2.0
+"""How many times as long as a heavy sender's request took the next one waits, up to:"""
 MOST_PAUSE_SECONDS: Final = 1.0
 HEAVY_SECONDS: Final = 0.1
 """A sender is heavy whose files took longer: some ten that are right, in a minute."""
@@ -173,26 +209,56 @@ P, T = ParamSpec("P"), TypeVar("T")
 
 
 class QueueFull(HTTPException):
-    """No room to wait in (503)."""
+    """Raised when the queue has no place for a request (503). The answer is to wait ``delay_s`` first."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay_s: float = 0.0) -> None:
         message = (
             f"too many files wait to be read; try again in {RETRY_AFTER_SECONDS} s, or check the file on "
             "your own machine: python -m submissions check FILE"
         )
         super().__init__(503, message, {"Retry-After": str(RETRY_AFTER_SECONDS)})
+        self.delay_s = delay_s
 
     def __str__(self) -> str:
         return self.detail
 
 
+class Slot:
+    """A place among the few requests that are handled at once; ``is_heavy`` if for heavy senders only."""
+
+    def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
+        self.is_heavy, self.is_held, self._leave = is_heavy, True, leave
+
+    def release(self) -> None:
+        """Give the place to the next request; later calls do nothing."""
+        if self.is_held:
+            self.is_held = False
+            self._leave()
+
+
+_SLOT: ContextVar[Slot | None] = ContextVar("_SLOT", default=None)
+"""The slot of the request that is handled, also in the threads and tasks that it starts."""
+
+
+def held_slot() -> Slot | None:
+    """Return the slot that the current request holds, or None."""
+    slot = _SLOT.get()
+    return slot if slot is not None and slot.is_held else None
+
+
+def reads_apart() -> bool:
+    """Return whether files of the current request are read in another process, however small they are."""
+    slot = held_slot()
+    return slot is not None and slot.is_heavy
+
+
 class UploadQueue:
-    """Slots for reading, by the account or address that sends (``sender``).
+    """Slots for what costs the most, by the account or address that sends (``sender``).
 
     The next one is for the waiting sender whose files took the least time lately, so that one with a file
-    passes others with many, however many these are. Heavy senders share one slot, half of the time: the rest
-    is for pages and for those who come with few. Where all places are taken, the last file of the sender
-    with the most in the queue gives way, and is refused.
+    passes others with many, however many these are. Heavy senders share one slot, a third of the time: the
+    rest is for pages and for those who send little. If all places are taken, the last request of the sender
+    with the most in the queue is refused instead.
     """
 
     def __init__(
@@ -214,7 +280,7 @@ class UploadQueue:
 
     @property
     def waiting(self) -> int:
-        """How many files wait."""
+        """How many requests wait."""
         return sum(map(len, self._waiting.values()))
 
     def is_heavy(self, sender: str) -> bool:
@@ -222,33 +288,55 @@ class UploadQueue:
         return self._seconds.get(sender, 0.0) > HEAVY_SECONDS
 
     async def run(self, sender: str, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
-        """Call ``function`` once the sender has a slot, in a thread that is none of those for pages.
+        """Call ``function`` in a thread once the sender has a slot; pages have other threads.
 
-        Raises QueueFull.
+        Raises:
+            QueueFull: The queue has no place for the sender.
         """
         async with self.slot(sender):
             return await to_thread.run_sync(partial(function, *args, **options), limiter=self._threads)
 
     @asynccontextmanager
-    async def slot(self, sender: str) -> AsyncIterator[None]:
-        """Wait for a slot and hold it. Raises QueueFull."""
+    async def slot(self, sender: str) -> AsyncIterator[Slot]:
+        """Wait for a slot and hold it for the block, or use the one that the request holds already.
+
+        Raises:
+            QueueFull: The queue has no place for the sender.
+        """
+        if (held := held_slot()) is not None:
+            yield held
+            return
         is_heavy = await self._enter(sender)
-        begun = self._clock()
+        slot = Slot(is_heavy, partial(self._end, sender, is_heavy, self._clock()))
+        token = _SLOT.set(slot)
         try:
-            yield
+            yield slot
         finally:
-            seconds = self._clock() - begun
-            self._seconds[sender] = self._seconds.get(sender, 0.0) + seconds
-            if is_heavy:
-                pause = min(seconds, MOST_PAUSE_SECONDS)
-                self._heavy_after = self._clock() + pause
-            self._leave(sender, is_heavy)
+            _SLOT.reset(token)
+            slot.release()
+
+    def require_room(self, sender: str) -> None:
+        """Raise QueueFull if a request of the sender would find no place in the queue now."""
+        own = len(self._waiting.get(sender, ()))
+        is_longest = own + 1 >= max(map(len, self._waiting.values()), default=0)
+        if own >= self._most_waiting_each or (self.waiting >= self._most_waiting and is_longest):
+            raise self._full(sender)
+
+    def _full(self, sender: str) -> QueueFull:
+        return QueueFull(REFUSAL_DELAY_SECONDS if self.is_heavy(sender) else 0.0)
+
+    def _end(self, sender: str, is_heavy: bool, begun: float) -> None:
+        seconds = self._clock() - begun
+        self._seconds[sender] = self._seconds.get(sender, 0.0) + seconds
+        if is_heavy:
+            self._heavy_after = self._clock() + min(PAUSE_TIMES * seconds, MOST_PAUSE_SECONDS)
+        self._leave(sender, is_heavy)
 
     async def _enter(self, sender: str) -> bool:
-        """Whether the slot is one for heavy senders."""
+        """Wait for a slot; return whether it is the one for heavy senders."""
         own = len(self._waiting.get(sender, ()))
         if own >= self._most_waiting_each or not self._make_room(own):
-            raise QueueFull
+            raise self._full(sender)
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(sender, deque()).append(waiter)
         self._fill_slots()

@@ -4,9 +4,9 @@ Content-Security-Policy: scripts are files of ours, or inline ones allowed by th
 markup which somebody smuggles into a page runs nothing. Only what Gradio 6 serves (``/submit``) gets
 'unsafe-eval': its `js_on_load` handlers are made with `new Function`.
 
-Routes of Gradio that no page of ours uses are closed, so that nothing behind them has to be trusted. Some are
-costly for a stranger to hold open (``dev/reload`` looks at the disk twenty times a second for each
-connection), some fetch, some are for an app's author at work.
+Only those routes of Gradio are open that the page /submit or ``gradio_client`` uses, so that nothing behind
+the others has to be trusted. Some are costly for a stranger to hold open (``dev/reload`` looks at the disk
+twenty times a second for each connection), some fetch addresses, some are for an app's author at work.
 """
 
 import base64
@@ -106,14 +106,14 @@ def security_headers(on_space: bool) -> dict[str, str]:
 
 NOT_FOUND: Final = "Not Found"
 _CLOSED: Final = re.compile(
-    r"/monitoring(/.*)?|/logout|/login/?"
-    r"|/gradio_api/(dev/|runs|deep_link|proxy=|stream/|component_server|process_recording|custom_component/"
-    r"|vibe-|undo-vibe).*"
+    r"/monitoring(/.*)?|/logout|/login/?|/openapi\.json|/manifest\.json|/pwa_icon(/.*)?|/svelte/.*|/submit/"
+    r"|/gradio_api/(?!(upload|upload_progress|queue/join|queue/data|cancel|reset|info/?|app_id/?|file=/.*)\Z).*",
+    re.DOTALL,
 )
 
 
 class ClosedRoutes:
-    """Middleware that answers 404 for them, whatever the method, and for pages that the suite has not."""
+    """Middleware that answers 404 for closed routes and for pages that the suite has switched off."""
 
     def __init__(self, app: ASGIApp, serves: Callable[[str], bool], render_error: RenderError) -> None:
         self._app, self._serves, self._render_error = app, serves, render_error
@@ -132,5 +132,5 @@ class ClosedRoutes:
 
 
 def is_closed(path: str) -> bool:
-    """Whether an address is one of them; ours under ``/login/`` are not."""
+    """Return whether an address belongs to a closed route of Gradio; ours under ``/login/`` do not."""
     return _CLOSED.fullmatch(path) is not None

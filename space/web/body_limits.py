@@ -2,28 +2,20 @@
 
 How many a sender may send is counted first, on the event loop and before a byte of the body is read.
 
-FastAPI reads a body before it asks who sends it, and Gradio 6.31 bounds each file of a form but not the form,
-which may hold a thousand files. What Gradio had written when a sender went away stays in its folder, since it
-only removes files that arrived; that is removed here.
+FastAPI reads a body before it asks who sends it, and Gradio 6.31 reads JSON of any size.
 """
 
 import asyncio
-import contextlib
-import math
-import re
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 
 from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi import HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from python_multipart.multipart import parse_options_header
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.formparsers import MultiPartException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,10 +27,12 @@ FORM_BYTES: Final = 64_000
 """Room in a form for the fields and the boundaries beside the file; also the longest single field."""
 JSON_BYTES: Final = 8_000
 """More than any JSON body of the API needs that is not listed in `LARGER`."""
+GRADIO_JSON_BYTES: Final = 64_000
+"""Of a call through Gradio: paths and a declaration. 1 MB of ``{},`` would hold the event loop for 0.1 s."""
 FORM_LIMITS: Final = {"max_files": 1, "max_fields": 16, "max_part_size": FORM_BYTES}
 """What FastAPI takes of a form with a file."""
 PAGE_UPLOAD: Final = "/gradio_api/upload"
-FORM_ROUTES: Final = ("/api/check", "/api/submissions", "/api/estimate", "/rates")
+FORM_ROUTES: Final = ("/api/check", "/api/submissions", "/api/estimate", "/rates", PAGE_UPLOAD)
 Gate = Callable[[Request], object]
 """Raises HTTPException for a request whose body is not to be read."""
 ALL_OTHERS: Final = ""
@@ -58,8 +52,6 @@ MOST_DELAYED: Final = 500
 """Refusals that wait at the same time; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
 
 _CHARSETS: Final = (b"", b"utf-8", b"utf8", b"us-ascii")
-_TEMPORARY_NAME: Final = re.compile(r"tmp[a-z0-9_]{8}")
-"""How Python names a temporary file."""
 _LONGEST_NUMBER: Final = 15
 
 
@@ -74,8 +66,7 @@ class BodyTooSlow(MultiPartException):
 class BodyLimits:
     """Middleware: 413 for a body over its limit, 408 for a slow one, 422 for a form that is not to be parsed.
 
-    ``upload_bytes`` is the limit of a file; ``folder`` is where uploads lie while they come in, and what is
-    left there is removed after ``keep_seconds``. Before anything is read ``counts`` are asked by path, on the
+    ``upload_bytes`` is the limit of a file. Before anything is read ``counts`` are asked by path, on the
     event loop, then ``gates``, in a thread. ``sender`` says whose body it is. ``larger`` are the JSON limits
     of single paths. ``render_error`` makes the page of a refusal for a browser.
     """
@@ -84,8 +75,6 @@ class BodyLimits:
         self,
         app: ASGIApp,
         upload_bytes: int,
-        folder: Path,
-        keep_seconds: float,
         gates: Mapping[str, Gate] | None = None,
         larger: Mapping[str, int] | None = None,
         counts: Mapping[str, Gate] | None = None,
@@ -94,7 +83,6 @@ class BodyLimits:
     ) -> None:
         self._app, self._upload_bytes = app, upload_bytes
         self._gates, self._larger, self._counts = gates or {}, larger or {}, counts or {}
-        self._folder, self._keep_seconds, self._swept = folder, keep_seconds, -math.inf
         self._threads = CapacityLimiter(GATES_AT_ONCE)
         self._sender, self._open, self._delayed = sender, Counter[str](), 0
         self._render_error = render_error
@@ -109,18 +97,20 @@ class BodyLimits:
             sender = self._sender(Request(scope))
             if self._open[sender] >= MOST_OPEN_EACH or self._open.total() >= MOST_OPEN:
                 raise HTTPException(503, TOO_MANY_OPEN, {"Retry-After": RETRY_AFTER_SECONDS})
+            await self._bounded(scope, receive, send, most, refusal, sender)
         except TemporarilyClosed as error:
             headers = {"Retry-After": str(error.RETRY_AFTER_SECONDS)}
             await self._answer(scope, 503, str(error), headers)(scope, receive, send)
-        except HTTPException as error:
-            await self._delay(getattr(error, "delay_s", 0.0))
-            answer = self._answer(scope, error.status_code, str(error.detail), error.headers)
+        except HTTPException as error:  # of a middleware inside too, before it began an answer
+            headers = dict(error.headers or {})
+            if delay_s := getattr(error, "delay_s", 0.0):
+                headers["Connection"] = "close"  # else the server would read the rest of the body
+                await self._delay(delay_s)
+            answer = self._answer(scope, error.status_code, str(error.detail), headers)
             await answer(scope, receive, send)
-        else:
-            await self._bounded(scope, receive, send, most, refusal, sender)
 
     async def _delay(self, seconds: float) -> None:
-        if seconds and self._delayed < MOST_DELAYED:
+        if self._delayed < MOST_DELAYED:
             self._delayed += 1
             try:
                 await asyncio.sleep(seconds)
@@ -131,7 +121,7 @@ class BodyLimits:
         """The scope to go on with, the most bytes, and the message for more. Raises HTTPException."""
         request, path = Request(scope), scope["path"]
         content_type = request.headers.get("content-type", "")
-        is_form_route, is_multipart = path in FORM_ROUTES, content_type.lower().startswith("multipart/")
+        is_form_route = path in FORM_ROUTES
         if count := self._counts.get(path, self._counts.get(ALL_OTHERS)):
             count(request)
         if gate := self._gates.get(path):
@@ -140,28 +130,20 @@ class BodyLimits:
             raise HTTPException(403, "a page of another site may not send files here")
         if path.startswith("/api/") and not is_form_route:
             scope = _as_json(scope)
-            is_multipart = False
-        if problem := form_problem(content_type) if is_form_route or is_multipart else None:
-            raise HTTPException(422, problem)
-        if is_multipart:
-            await self._sweep()
+        if is_form_route:
+            if problem := form_problem(content_type):
+                raise HTTPException(422, problem)
             most = self._upload_bytes + FORM_BYTES
             refusal = (
                 f"more than {self._upload_bytes:,} bytes: send a smaller file (for example without reasoning)"
             )
-        elif path.startswith("/gradio_api/"):
-            return scope, math.inf, ""
         else:
-            most = self._larger.get(path, JSON_BYTES)
+            is_gradio = path.startswith("/gradio_api/")
+            most = self._larger.get(path, GRADIO_JSON_BYTES if is_gradio else JSON_BYTES)
             refusal = f"the body is over {most:,} bytes"
         if _says_more_than(most, request.headers.get("content-length", "")):
             raise HTTPException(413, refusal)
         return scope, most, refusal
-
-    async def _sweep(self) -> None:
-        if time.monotonic() - self._swept > self._keep_seconds / 4:
-            self._swept = time.monotonic()
-            await run_in_threadpool(remove_left_over, self._folder, self._keep_seconds)
 
     async def _bounded(
         self, scope: Scope, receive: Receive, send: Send, most: float, refusal: str, sender: str
@@ -236,21 +218,6 @@ def form_problem(content_type: str) -> str | None:
     if parameters.get(b"charset", b"").lower() not in _CHARSETS:
         return "the form cannot be read: write its names in UTF-8 and leave charset out of the content type"
     return None
-
-
-def remove_left_over(folder: Path, keep_seconds: float) -> None:
-    """Remove temporary files right in the folder that were not written to for so long.
-
-    The system's own folder for temporary files is left alone: it holds files of others.
-    """
-    if folder.resolve() == Path(tempfile.gettempdir()).resolve():
-        return
-    oldest = time.time() - keep_seconds
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            with contextlib.suppress(OSError):
-                if _TEMPORARY_NAME.fullmatch(path.name) and path.is_file() and path.stat().st_mtime < oldest:
-                    path.unlink()
 
 
 def _as_json(scope: Scope) -> Scope:

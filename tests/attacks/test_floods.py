@@ -169,6 +169,38 @@ def test_a_file_is_checked_while_one_address_holds_all_that_it_can(own_space, mo
     run(scene())
 
 
+DOORS = {
+    "/api/check": {"files": {"file": ("a", b"{}")}},
+    "/api/submissions": {"files": {"file": ("a", b"{}")}},
+    "/api/estimate": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
+    "/rates": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
+    "/mcp": {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
+    "/gradio_api/upload": {"files": {"files": ("a", b"{}")}},
+    "/gradio_api/queue/join": {"json": {"data": [], "fn_index": 0, "session_hash": "a"}},
+}
+"""Every way in that costs much, with a request."""
+
+
+@pytest.mark.parametrize("path", DOORS)
+def test_a_sender_that_holds_all_it_can_is_refused_at_every_door(own_space, monkeypatch, path):
+    space = own_space
+
+    async def scene():
+        async with held(monkeypatch, JUNK), space.client(FLOOD) as flood:
+            junk = [asyncio.create_task(check(flood, JUNK)) for _ in range(30)]
+            async with asyncio.timeout(SECONDS):
+                while sum(task.done() for task in junk) < 20:  # two are read and eight wait
+                    await asyncio.sleep(0.01)
+            refused = await served(flood.post(path, **DOORS[path]))
+            assert refused.status_code == 503
+            assert int(refused.headers["retry-after"]) >= 1
+            async with space.client(ADA) as ada:
+                assert (await served(check(ada, space.file()))).json()["acceptable"]
+        await all_done(junk)
+
+    run(scene())
+
+
 def test_a_file_is_checked_among_those_of_thirty_addresses(own_space, monkeypatch):
     """Every address has one file read before; then each holds what it can, and Ada comes last."""
     space = own_space
@@ -299,6 +331,29 @@ def test_requests_with_any_other_body_are_counted_too(strict, within_a_minute):
             answers = [await client.post("/mcp", content=b"{") for _ in range(31)]
             assert answers[-2].status_code != 429
             assert answers[-1].status_code == 429
+
+    run(scene())
+
+
+def test_a_long_call_of_mcp_is_counted_as_a_file_before_it_is_read(strict, within_a_minute):
+    async def scene():
+        async with strict.client("192.0.2.78") as client:
+            answers = [await client.post("/mcp", content=b"[" * 9_000) for _ in range(4)]
+            assert [answer.status_code for answer in answers] == [400, 400, 400, 429]
+            assert (await check(client, JUNK)).status_code == 429  # the same count
+
+    run(scene())
+
+
+def test_a_sender_that_goes_on_after_refusals_loses_its_connection(strict, within_a_minute, monkeypatch):
+    monkeypatch.setattr("space.operations.limits.REFUSAL_DELAY_SECONDS", 0.001)
+
+    async def scene():
+        async with strict.client("192.0.2.79") as client:
+            answers = [await check(client, JUNK) for _ in range(7)]
+            assert [answer.status_code for answer in answers] == [200] * 3 + [429] * 4
+            closes = [answer.headers.get("connection") == "close" for answer in answers]
+            assert closes == [False] * 6 + [True]  # three are let through, three refused at once
 
     run(scene())
 

@@ -1,20 +1,59 @@
 """The flood's own parts: what is sent, what it is answered, what counts as a fault of the server."""
 
 import asyncio
+import json
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
+
+import pytest
 
 from bench.flood import (
     CONNECTIONS,
-    Connection,
-    form,
+    DOORS,
+    JUNK_NICENESS,
+    Phase,
+    flooding,
     fuzzed,
-    honest_file,
-    junk_files,
+    print_phase,
     send_junk,
     server_errors,
 )
+from bench.support.flood_requests import Answer, Connection, form, honest_file, junk, junk_files, turns
+from bench.support.memory_limit import memory_group
 from core.predictions import read_predictions
+
+CONFIG = json.dumps({"dependencies": [{"api_name": "check", "id": 1}, {"api_name": "board", "id": 2}]})
+
+
+class Server:
+    """A server that notes what is asked, answers slow forms with 408 and all others with 429."""
+
+    def __init__(self) -> None:
+        self.addresses, self.paths = Counter(), Counter()
+
+    async def answer(self, reader, writer) -> None:
+        self.addresses[writer.get_extra_info("peername")[0]] += 1
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = int(head.lower().partition("content-length:")[2].split("\r\n")[0])
+        path = head.split()[1]
+        self.paths[path] += 1
+        if path == "/config":
+            self._write(writer, "200 OK", CONFIG)
+        elif path == "/api/check" and length < 1_000:  # 208 bytes and their form, some byte by byte
+            self._write(writer, "408 Too Slow")
+        else:
+            await reader.readexactly(length)
+            self._write(writer, "429 Too Many", "no")
+        await writer.drain()
+        writer.close()
+
+    def _write(self, writer, status: str, body: str = "") -> None:
+        head = f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        writer.write((head + body).encode())
 
 
 def test_the_honest_file_is_right_and_the_junk_is_not():
@@ -35,33 +74,85 @@ def test_a_fault_is_any_5xx_but_503():
     assert server_errors(Counter({200: 9, 429: 9, 503: 9, 500: 2, 502: 1, 0: 4})) == 3
 
 
-def test_thirty_connections_send_until_the_end_and_slow_ones_are_answered_early():
+def test_thirty_connections_send_through_every_door_and_slow_ones_are_answered_early():
     async def scene():
-        seen, ended = Counter(), asyncio.Event()
+        server, ended = Server(), asyncio.Event()
+        listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, limit=1 << 22)
+        port = listening.sockets[0].getsockname()[1]
+        sending = asyncio.create_task(send_junk(port, CONNECTIONS, ended))
+        doors = {
+            "/api/check", "/api/submissions", "/api/estimate", "/rates", "/mcp", "/gradio_api/upload",
+            "/gradio_api/queue/join",
+        }  # fmt: skip
+        async with asyncio.timeout(120):
+            while len(server.addresses) < CONNECTIONS or not doors <= server.paths.keys():
+                await asyncio.sleep(0.01)
+        ended.set()
+        answered = await asyncio.wait_for(sending, 120)
+        listening.close()
+        assert set(answered) == set(junk(port)) == {"REST", "upload", "call", "MCP", "estimate"}
+        assert all(statuses[429] > 0 for statuses in answered.values())
+        assert sum(statuses[408] for statuses in answered.values()) > 0
 
+    asyncio.run(scene())
+
+
+def test_each_connection_sends_all_requests_of_its_door():
+    sends = turns(["a", "b", "c"], 4)
+    assert [next(sends) for _ in range(5)] == ["b", "c", "a", "b", "c"]
+
+
+def test_a_chunked_answer_is_read_to_its_end():
+    async def scene():
         async def answer(reader, writer):
-            seen[writer.get_extra_info("peername")[0]] += 1
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-            if length < 1_000:  # 208 bytes and their form, which some send byte by byte
-                writer.write(b"HTTP/1.1 408 Too Slow\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-            else:
-                await reader.readexactly(length)
-                writer.write(b"HTTP/1.1 429 Too Many\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno")
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            writer.write(b"5\r\nevent\r\n3\r\n: x\r\n0\r\n\r\n")
             await writer.drain()
-            writer.close()
-            if seen.total() > 100:
-                ended.set()
 
-        server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=1 << 22)
-        port = server.sockets[0].getsockname()[1]
-        answered = await asyncio.wait_for(send_junk(port, CONNECTIONS, ended), 120)
-        server.close()
-        assert len(seen) == CONNECTIONS  # an address each
-        assert answered[408] > 0 and answered[429] > 0
+        listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        assert await Connection(port, "127.0.0.1").ask(b"GET / HTTP/1.1\r\n\r\n") == Answer(200, b"event: x")
+        listening.close()
 
     asyncio.run(scene())
 
 
 def test_a_server_that_is_gone_is_no_answer():
-    assert asyncio.run(Connection(9, "127.0.0.1").ask(form(9, b"{}"))) == 0
+    answer = asyncio.run(Connection(9, "127.0.0.1").ask(form(9, ("file", "a", b"{}"))))
+    assert answer == Answer(0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "health", "statuses", "holds"),
+    [
+        (0.2, 0.01, {200: 9}, True),
+        (0.21, 0.01, {200: 9}, False),  # 2.1 times as long as alone
+        (0.2, 0.06, {200: 9}, False),  # the health check took over 50 ms
+        (0.2, 0.01, {200: 9, 503: 1}, False),  # an honest check was refused
+    ],
+)
+def test_a_flood_meets_the_targets_or_not(seconds, health, statuses, holds):
+    alone = Phase({name: [0.1] for name in DOORS}, [0.001], Counter({200: 9}))
+    phase = Phase({name: [seconds] for name in DOORS}, [health], Counter(statuses))
+    assert print_phase("flood", phase, alone) is holds
+
+
+def test_the_junk_is_sent_by_a_process_of_low_priority_that_says_what_it_was_answered():
+    """Port 9 of this machine refuses connections, so that every answer is none."""
+    with flooding(9, CONNECTIONS) as answered:
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        assert JUNK_NICENESS in [os.getpriority(os.PRIO_PROCESS, int(child)) for child in children]
+    assert set(answered) == set(junk(9))
+    assert {status for statuses in answered.values() for status in statuses} <= {0}
+
+
+def test_a_process_that_takes_more_than_its_group_may_is_killed():
+    program = "import os; held = bytearray(os.urandom(1 << 20)) * 200"
+    with memory_group(64 << 20) as group:
+        if group is None:
+            pytest.skip("this user may not make a control group")
+        run = subprocess.run([sys.executable, "-c", program], preexec_fn=group.enter, check=False)
+        assert run.returncode == -9
+        assert group.killed() == 1
+    assert not group.folder.exists()

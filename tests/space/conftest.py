@@ -1,5 +1,6 @@
 """A synthetic suite and a service over it, as in the tests of submissions; names that mean harm."""
 
+import os
 import re
 
 import pytest
@@ -26,6 +27,12 @@ def _test_clients_share_an_event_loop():
     with start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patched:
         patched.setattr(TestClient, "portal", portal)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _folder_for_uploads(monkeypatch):
+    """Give the folder for uploads back to the module's application after a test that makes its own."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", os.environ["GRADIO_TEMP_DIR"])
 
 
 @pytest.fixture(params=HOSTILE)

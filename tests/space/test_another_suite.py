@@ -78,15 +78,13 @@ class Ours:
 @pytest.fixture(scope="module", params=["public", "private"])
 def ours(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ours")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("GRADIO_TEMP_DIR", str(folder / "uploads"))
-        settings = own_settings(folder, request.param)
-        service = SubmissionService(settings)
-        receipt = send(service, verdicts(service.suite, misses=2, false_alarms=4), account=MAINTAINER)
-        app = create_app(settings)
-        headers = {**signed_in(service, MAINTAINER), "accept": "text/html"}
-        with TestClient(app, base_url=f"http://{HOST}", headers=headers) as client:
-            yield Ours(settings, client, app, receipt.submission_id)
+    settings = own_settings(folder, request.param)
+    service = SubmissionService(settings)
+    receipt = send(service, verdicts(service.suite, misses=2, false_alarms=4), account=MAINTAINER)
+    app = create_app(settings)
+    headers = {**signed_in(service, MAINTAINER), "accept": "text/html"}
+    with TestClient(app, base_url=f"http://{HOST}", headers=headers) as client:
+        yield Ours(settings, client, app, receipt.submission_id)
 
 
 def addresses(ours: Ours) -> list[str]:
@@ -188,8 +186,7 @@ def test_what_goes_to_the_hub_names_the_suite(ours):
     assert "@misc{ours2026" in citation and "Made with the software of AgentRewardBench" in citation
 
 
-def test_a_page_that_is_switched_off_is_not_found_and_nothing_leads_to_it(tmp_path, monkeypatch):
-    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
+def test_a_page_that_is_switched_off_is_not_found_and_nothing_leads_to_it(tmp_path):
     off = "\n[pages]\n" + "".join(f"{name} = false\n" for name in OPTIONAL_PAGES)
     settings = own_settings(tmp_path, "public", off)
     service = SubmissionService(settings)

@@ -11,9 +11,6 @@ from gradio import processing_utils
 
 from core.suite import load_suite
 from space.app import create_app
-from space.gradio_app.app import build_blocks
-from space.gradio_app.endpoints import Endpoints
-from space.services import Services
 from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService
 from tests.support.permissions import expected
@@ -21,21 +18,18 @@ from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, settings_fo
 
 
 @pytest.fixture(scope="module")
-def uploads(tmp_path_factory) -> Path:
-    """Gradio's folder for what is dropped; its components look it up when they are made."""
-    folder = tmp_path_factory.mktemp("uploads")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("GRADIO_TEMP_DIR", str(folder))
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def settings(suite_folder, tmp_path_factory, uploads):
+def settings(suite_folder, tmp_path_factory):
     """Settings of the running application, with one submission recorded before it starts."""
     settings = settings_for(suite_folder, tmp_path_factory.mktemp("app") / "state", max_upload_bytes=100_000)
     service = SubmissionService(settings)
     send(service, verdicts(service.suite), judge="<b>Recorded</b>")
     return settings
+
+
+@pytest.fixture
+def uploads(settings) -> Path:
+    """The folder for what is dropped."""
+    return settings.state_dir.resolve() / "uploads"
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +80,7 @@ def test_the_app_serves_its_pages_and_the_board(client):
         assert client.get(path).status_code == 200, path
 
 
-def test_starting_finishes_what_a_killed_process_left(suite_folder, tmp_path, monkeypatch, uploads):
+def test_starting_finishes_what_a_killed_process_left(suite_folder, tmp_path, monkeypatch):
     settings = settings_for(suite_folder, tmp_path / "state")
     service = SubmissionService(settings)
     with monkeypatch.context() as patched:
@@ -97,7 +91,7 @@ def test_starting_finishes_what_a_killed_process_left(suite_folder, tmp_path, mo
     assert len(service.board().rows) == 1
 
 
-def test_the_app_starts_although_a_kept_file_is_damaged(suite_folder, tmp_path, monkeypatch, caplog, uploads):
+def test_the_app_starts_although_a_kept_file_is_damaged(suite_folder, tmp_path, monkeypatch, caplog):
     settings = settings_for(suite_folder, tmp_path / "state")
     service = SubmissionService(settings)
     with monkeypatch.context() as patched:
@@ -220,13 +214,6 @@ def test_an_uploaded_file_stays_in_the_folder_for_uploads(client, uploads, name)
     answer = client.post("/gradio_api/upload", files={"files": (name, b"{}\n")})
     if answer.status_code == 200:
         assert Path(answer.json()[0]).resolve().is_relative_to(uploads.resolve())
-
-
-def test_uploads_are_cleaned_away(settings):
-    service = SubmissionService(settings)
-    services = Services(service, None)
-    every, older_than = build_blocks(services, Endpoints(services)).delete_cache  # seconds
-    assert 0 < every <= older_than <= 3600
 
 
 # What answers give away

@@ -63,15 +63,13 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    state, uploads = tmp_path_factory.mktemp("state"), tmp_path_factory.mktemp("uploads")
+    state = tmp_path_factory.mktemp("state")
     given = Settings(labels="none", state_dir=state, checks_a_minute=1_000_000)
     heard = Heard()
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("GRADIO_TEMP_DIR", str(uploads))
-        with TestClient(create_app(given), raise_server_exceptions=False) as client:
-            logging.getLogger().addHandler(heard)
-            yield Served(client, SubmissionService(given), heard)
-            logging.getLogger().removeHandler(heard)
+    with TestClient(create_app(given), raise_server_exceptions=False) as client:
+        logging.getLogger().addHandler(heard)
+        yield Served(client, SubmissionService(given), heard)
+        logging.getLogger().removeHandler(heard)
 
 
 @pytest.fixture(scope="module")

@@ -41,9 +41,8 @@ def settings(suite_folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def client(settings, tmp_path_factory) -> Iterator[TestClient]:
+def client(settings) -> Iterator[TestClient]:
     with pytest.MonkeyPatch.context() as patched, running_hub(patched) as hub:
-        patched.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("uploads")))
         hub.api.accounts |= {f"hf_token_of_{name}": Account(name) for name in NAMES.values()}
         app = create_app(settings)
         with TestClient(
@@ -99,7 +98,7 @@ def test_every_route_is_in_the_table_and_no_other(client):
     assert sorted(TABLE.keys() - found) == [], "these are no more: take them out of the table"
 
 
-@pytest.mark.parametrize("line", [line for line, statuses in TABLE.items() if "stream" not in statuses])
+@pytest.mark.parametrize("line", TABLE)
 def test_each_actor_gets_what_the_table_says(client, settings, line):
     method, path = line.split()
     address = re.sub(r"\{[^}]*\}", "x", path)

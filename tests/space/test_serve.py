@@ -18,7 +18,7 @@ import pytest
 import typer
 
 from core.settings import Settings
-from space.__main__ import _bind, _settings_of_source
+from space.__main__ import LAST_ANSWERS_SECONDS, _bind, _settings_of_source
 from space.web.frame import PAGES
 from submissions.service import SubmissionService
 from tests.conftest import REPOSITORY
@@ -79,8 +79,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     started = []
 
     def start(*options: str, on_terminal: bool, **environment: str) -> Served:
-        uploads = {"GRADIO_TEMP_DIR": str(tmp_path / "uploads")}
-        served = Served(tmp_path / "state", *options, on_terminal=on_terminal, **{**uploads, **environment})
+        served = Served(tmp_path / "state", *options, on_terminal=on_terminal, **environment)
         started.append(served)
         return served
 
@@ -103,6 +102,26 @@ def test_a_terminal_gets_readable_lines_and_the_address_once_there_is_an_answer(
     lines = text.splitlines()
     assert not [line for line in lines if line.startswith("{")]
     assert not [line for line in lines if "Warning" in line or "warnings.warn" in line or "gradio" in line]
+    served.stop()
+    assert "Traceback" not in served.text
+
+
+def test_the_server_stops_at_once_although_clients_listen(serve):
+    served = serve(on_terminal=True)
+    address = ADDRESS.search(served.wait_for(ADDRESS.search))[1]
+    events = json.load(urllib.request.urlopen(f"{address}/config", timeout=SECONDS))["dependencies"]
+    board = next(each["id"] for each in events if each["api_name"] == "board")
+    body = json.dumps({"fn_index": board, "data": [], "session_hash": "x"}).encode()
+    asked = urllib.request.Request(
+        f"{address}/gradio_api/queue/join", body, {"content-type": "application/json"}
+    )
+    urllib.request.urlopen(asked, timeout=SECONDS).read()
+    listen = f"{address}/gradio_api/queue/data?session_hash=x"
+    urllib.request.urlopen(listen, timeout=SECONDS).read()  # the result; the next streams wait for nothing
+    listening = [urllib.request.urlopen(listen, timeout=SECONDS) for _ in range(3)]
+    served.process.terminate()
+    served.process.wait(timeout=LAST_ANSWERS_SECONDS)
+    assert len(listening) == 3
     served.stop()
     assert "Traceback" not in served.text
 

@@ -234,7 +234,6 @@ def test_in_a_storm_every_acknowledged_submission_is_kept_once_and_limits_are_ex
         "ARB_BOARD_REPO": BOARD,
         "ARB_SECRET": "4f6f7adf61dd3b34cf532eae18d05771",
         "ARB_CHECKS_A_MINUTE": "1000000",
-        "GRADIO_TEMP_DIR": str(tmp_path / "uploads"),
         "HF_TOKEN": "hf_maintainer",
         "HF_ENDPOINT": failing_hub.url,
         "HF_HUB_DISABLE_XET": "1",

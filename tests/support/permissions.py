@@ -118,36 +118,36 @@ GET  /api/maintain/labels                              401 403 403 200 401
 POST /api/maintain/labels                              401 403 403 422 401
 GET  /api/maintain/log                                 401 403 403 200 401
 
-# Gradio's own: what the pages need
+# Gradio's own: what the page /submit and gradio_client use
 GET  /config                                           200 =
 GET  /theme.css                                        200 =
 GET  /static/{path:path}                               404 =
 GET  /assets/{path:path}                               404 =
-GET  /svelte/{path:path}                               404 =
 GET  /favicon.ico                                      200 =
 GET  /robots.txt                                       200 =
-GET  /manifest.json                                    200 =
-GET  /pwa_icon                                         404 =
-GET  /pwa_icon/{size}                                  422 =
-GET  /openapi.json                                     200 =
-POST /gradio_api/upload                                400 =
-GET  /gradio_api/upload_progress                       422 =
+POST /gradio_api/upload                                422 =
+GET  /gradio_api/upload_progress                       200 =
 POST /gradio_api/queue/join                            422 =
 GET  /gradio_api/queue/data                            422 =
-GET  /gradio_api/queue/status                          200 =
 POST /gradio_api/reset                                 422 =
 POST /gradio_api/cancel                                422 =
-GET  /gradio_api/heartbeat/{session_hash}              stream
-GET  /gradio_api/startup-events                        200 =
-GET  /gradio_api/theme.css                             200 =
 GET  /gradio_api/info                                  200 =
-GET  /gradio_api/openapi.json                          200 =
 GET  /gradio_api/app_id                                200 =
-GET  /gradio_api/user                                  200 =
-GET  /gradio_api/token                                 200 =
-GET  /gradio_api/login_check                           200 =
 
-# Gradio's own: nothing of ours is behind them, and they say so to everybody
+# Gradio's own: closed
+GET  /svelte/{path:path}                               404 =
+GET  /manifest.json                                    404 =
+GET  /pwa_icon                                         404 =
+GET  /pwa_icon/{size}                                  404 =
+GET  /openapi.json                                     404 =
+GET  /gradio_api/queue/status                          404 =
+GET  /gradio_api/heartbeat/{session_hash}              404 =
+GET  /gradio_api/startup-events                        404 =
+GET  /gradio_api/theme.css                             404 =
+GET  /gradio_api/openapi.json                          404 =
+GET  /gradio_api/user                                  404 =
+GET  /gradio_api/token                                 404 =
+GET  /gradio_api/login_check                           404 =
 POST /login                                            404 =
 GET  /logout                                           404 =
 GET  /monitoring                                       404 =
@@ -159,20 +159,20 @@ GET  /gradio_api/runs                                  404 =
 GET  /gradio_api/custom_component/{id}/{environment}/{type}/{file_name} 404 =
 GET  /gradio_api/proxy={url_path:path}                 404 =
 HEAD /gradio_api/proxy={url_path:path}                 404 =
-GET  /gradio_api/file={path_or_url:path}               403 =
-HEAD /gradio_api/file={path_or_url:path}               403 =
-GET  /gradio_api/file/{path:path}                      403 =
+GET  /gradio_api/file={path_or_url:path}               404 =
+HEAD /gradio_api/file={path_or_url:path}               404 =
+GET  /gradio_api/file/{path:path}                      404 =
 POST /gradio_api/stream/{event_id}                     404 =
 POST /gradio_api/stream/{event_id}/close               404 =
 GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/playlist.m3u8 404 =
 GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/{segment_id}.{ext} 404 =
 GET  /gradio_api/stream/{session_hash}/{run}/{component_id}/playlist-file 404 =
-POST /gradio_api/api/{api_name}                        422 =
-POST /gradio_api/run/{api_name}                        422 =
-POST /gradio_api/call/{api_name}                       422 =
-POST /gradio_api/call/v2/{api_name}                    422 =
-GET  /gradio_api/call/{api_name}/{event_id}            200 =
-GET  /gradio_api/call/v2/{api_name}/{event_id}         200 =
+POST /gradio_api/api/{api_name}                        404 =
+POST /gradio_api/run/{api_name}                        404 =
+POST /gradio_api/call/{api_name}                       404 =
+POST /gradio_api/call/v2/{api_name}                    404 =
+GET  /gradio_api/call/{api_name}/{event_id}            404 =
+GET  /gradio_api/call/v2/{api_name}/{event_id}         404 =
 POST /gradio_api/component_server                      404 =
 POST /gradio_api/process_recording                     404 =
 POST /gradio_api/vibe-edit                             404 =
@@ -181,14 +181,14 @@ GET  /gradio_api/vibe-code                             404 =
 POST /gradio_api/vibe-code                             404 =
 POST /gradio_api/vibe-starter-queries                  404 =
 """
-"""``=``: the same for all. ``stream``: an endless answer that is the same for all, and is not opened here.
+"""``=``: the same for all.
 Paths with a slash at their end are those without, again."""
 
 QUERIES = {"GET /api/template": {"split": "dev"}}
 """What a call takes along; parts of a path in braces are called ``x``."""
 
 NOT_ALWAYS_THE_SAME = (
-    "GET /api/me", "GET /gradio_api/startup-events", "GET /mine", "GET /api/submissions/{submission_id}",
+    "GET /api/me", "GET /mine", "GET /api/submissions/{submission_id}",
     "GET /api/allowance", "GET /api/sessions", "GET /api/maintain/rescore", "GET /api/maintain/log",
     "GET /api/maintain/labels", "GET /labels",
     "GET /api/annotate", "GET /api/annotate/answers", "GET /api/annotate/screenshot",

@@ -31,7 +31,6 @@ class RunningSpace:
             **os.environ,
             "ARB_STATE_DIR": str(state),
             "ARB_PORT": str(self.port),
-            "GRADIO_TEMP_DIR": str(state.parent / "uploads"),
             **environment,
         }
         self.start()

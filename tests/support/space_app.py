@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,8 +41,6 @@ def rest_app(service: SubmissionService, counts: Mapping[str, Gate] | None = Non
     app.add_middleware(
         BodyLimits,
         upload_bytes=service.settings.max_upload_bytes,
-        folder=Path(tempfile.gettempdir()),
-        keep_seconds=3600,
         gates={"/api/submissions": Auth(service.settings).submitter_of},
         larger={ANSWERS_PATH: MOST_ANSWER_BYTES},
         counts=counts,

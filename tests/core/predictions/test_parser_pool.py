@@ -234,7 +234,7 @@ def test_a_worker_is_replaced_after_its_files_and_when_it_has_ended(monkeypatch)
 
 
 def test_a_worker_that_is_idle_ends_and_the_pool_goes_on(monkeypatch):
-    program = parser_pool._PROGRAM.replace("serve()", "")
+    program = parser_pool._PROGRAM.replace("serve(int(sys.argv[2]))", "")
     program += "import core.predictions.parser_pool as p; p.IDLE_SECONDS = 0.01; p.serve()"
     monkeypatch.setattr(parser_pool, "_PROGRAM", program)
     with ParserPool(1) as pool:

@@ -41,20 +41,18 @@ class Running:
 def running(settings: Settings, folder: Path) -> Iterator[Running]:
     """Serve the application on a free port of this machine, in a thread."""
     folder.mkdir(parents=True, exist_ok=True)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("GRADIO_TEMP_DIR", str(folder / "uploads"))
-        config = uvicorn.Config(create_app(settings), port=0, log_config=None)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        deadline = time.monotonic() + 180
-        while not server.started and time.monotonic() < deadline:
-            time.sleep(0.02)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield Running(f"http://127.0.0.1:{port}", folder, settings)
-        server.should_exit = True
-        server.force_exit = True
-        thread.join(120)
+    config = uvicorn.Config(create_app(settings), port=0, log_config=None)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 180
+    while not server.started and time.monotonic() < deadline:
+        time.sleep(0.02)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield Running(f"http://127.0.0.1:{port}", folder, settings)
+    server.should_exit = True
+    server.force_exit = True
+    thread.join(120)
 
 
 @pytest.fixture(scope="module")

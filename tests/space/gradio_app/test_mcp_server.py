@@ -5,11 +5,14 @@ import base64
 import json
 
 import httpx
+import pydantic_core
 import pytest
 from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
+from space.gradio_app.mcp_body import NOT_A_CALL
 from space.gradio_app.mcp_server import MCP_BODY_BYTES
+from space.web.body_limits import JSON_BYTES
 from tests.space.gradio_app.conftest import DECLARED, running
 from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import running_hub
@@ -153,3 +156,46 @@ def test_on_a_space_a_token_says_who_submits(suite_folder, tmp_path):
             refused = tool(space, "submit", {"host": host}, content=content, **DECLARED, account="ada")
             assert refused.is_error
             assert "nobody is signed in" in text_of(refused)
+
+
+LONG = "x" * 9_000
+"""More than a body may hold beyond the file."""
+
+
+def long_body(**changes) -> bytes:
+    """Return a call of check whose body is long."""
+    params = {"name": "check", "arguments": {"content": LONG}, **changes.pop("params", {})}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params, **changes}
+    return json.dumps(call).encode()
+
+
+def test_the_file_of_a_long_call_reaches_the_tool_but_not_the_server_of_mcp(space, monkeypatch):
+    parsed, parse = [], pydantic_core.from_json
+    monkeypatch.setattr(
+        "pydantic_core.from_json", lambda body, **options: parsed.append(len(body)) or parse(body, **options)
+    )
+    lines = "".join(f'{{"trajectory_id": "x{number}"}}\n' for number in range(1_000))
+    assert value_of(tool(space, "check", content=lines, split="dev"))["rows"] == 1_000
+    assert max(parsed) < JSON_BYTES < len(lines)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b"{}," * 500_000 + b"{}]",
+        b"[" * 1_000_000,
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "x": ' + b"[" * 100_000,
+        long_body(method="initialize"),
+        long_body(params={"name": "board"}),
+        long_body(params={"arguments": {"content": [{}] * 5_000}}),
+        long_body(params={"arguments": {"content": "", "judge": LONG}}),
+        long_body(params={"arguments": {"judge": LONG}}),
+        long_body(params={"_meta": [{}] * 5_000}),
+        b'{"jsonrpc": "2.0", "id": 1, "x": "' + b"\xff" * 9_000 + b'"}',
+    ],
+)
+def test_other_long_bodies_are_refused_in_one_sentence(space, body):
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    answer = httpx.post(space.url + "/mcp", content=body, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == {"code": -32600, "message": NOT_A_CALL}

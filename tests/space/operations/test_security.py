@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from space.app import create_app
-from space.operations.security import content_policy, is_closed, script_hashes, security_headers
+from space.operations.security import HUB, content_policy, is_closed, script_hashes, security_headers
 from tests.support.submissions import settings_for
 
 
@@ -22,6 +22,11 @@ from tests.support.submissions import settings_for
         "/monitoring", "/monitoring/summary", "/logout", "/login", "/login/", "/gradio_api/dev/reload",
         "/gradio_api/proxy=https://example.org", "/gradio_api/vibe-code", "/gradio_api/undo-vibe-edit",
         "/gradio_api/stream/x/close", "/gradio_api/runs", "/gradio_api/component_server",
+        "/gradio_api/call/board", "/gradio_api/call/board/x", "/gradio_api/run/check",
+        "/gradio_api/api/check",
+        "/gradio_api/heartbeat/x", "/gradio_api/queue/status", "/gradio_api/startup-events",
+        "/gradio_api/file=https://example.org/x", "/gradio_api/file//etc/passwd", "/gradio_api/upload/x",
+        "/gradio_api/queue/join\n", "/openapi.json", "/submit/",
     ],
 )  # fmt: skip
 def test_addresses_that_no_page_uses_are_closed(path):
@@ -32,7 +37,8 @@ def test_addresses_that_no_page_uses_are_closed(path):
     "path",
     [
         "/", "/login/start", "/login/callback", "/gradio_api/queue/join", "/gradio_api/upload",
-        "/trajectories/list", "/gradio_api/run/predict", "/gradio_api/info", "/config", "/api/maintain/log",
+        "/trajectories/list", "/gradio_api/file=/x", "/gradio_api/info", "/config",
+        "/gradio_api/queue/data", "/api/maintain/log",
     ],
 )  # fmt: skip
 def test_addresses_that_pages_use_are_open(path):
@@ -46,10 +52,8 @@ def directives(policy: str) -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def client(suite_folder, tmp_path_factory):
     state = tmp_path_factory.mktemp("headers") / "state"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("uploads")))
-        with TestClient(create_app(settings_for(suite_folder, state))) as client:
-            yield client
+    with TestClient(create_app(settings_for(suite_folder, state))) as client:
+        yield client
 
 
 ADDRESSES = (
@@ -123,6 +127,36 @@ def test_a_page_allows_exactly_the_inline_scripts_that_it_has(client, page):
     assert found.texts and found.handlers == []
     assert "'unsafe-inline'" not in allowed
     assert "'unsafe-eval'" not in allowed
+
+
+def allowed_origin(client, origin: str, path: str) -> str | None:
+    """The origin that the answers to a preflight and to a call let read them, both the same."""
+    asked = {"origin": origin, "host": "board.example", "access-control-request-method": "POST"}
+    preflight, answer = client.options(path, headers=asked), client.get(path, headers=asked)
+    name = "access-control-allow-origin"
+    assert preflight.headers.get(name) == answer.headers.get(name)
+    assert "access-control-allow-credentials" not in {**preflight.headers, **answer.headers}
+    return answer.headers.get(name)
+
+
+CROSS_SITE = ("/config", "/gradio_api/info", "/api/board.json")
+
+
+@pytest.mark.parametrize("path", CROSS_SITE)
+@pytest.mark.parametrize("origin", ["https://evil.example", "https://huggingface.co", "null"])
+def test_pages_of_other_sites_can_read_no_answer(client, path, origin):
+    assert allowed_origin(client, origin, path) is None
+
+
+@pytest.mark.parametrize("path", CROSS_SITE)
+def test_on_a_space_pages_of_the_hub_can_read_answers_and_no_other(suite_folder, tmp_path, path):
+    settings = settings_for(
+        suite_folder, tmp_path / "state", space_id="ada/board", space_host="board.example", state_lasts=True
+    )
+    with TestClient(create_app(settings)) as client:
+        assert allowed_origin(client, HUB, path) == HUB
+        for origin in ("https://evil.example", f"{HUB}.evil.example", "https://other.hf.space"):
+            assert allowed_origin(client, origin, path) is None
 
 
 def test_what_a_stranger_sent_is_opened_as_nothing(client):

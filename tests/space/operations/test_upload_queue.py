@@ -101,7 +101,7 @@ def test_the_sender_with_the_least_time_is_next():
     asyncio.run(scene())
 
 
-def test_heavy_senders_share_one_slot_and_leave_half_of_the_time_to_others():
+def test_heavy_senders_share_one_slot_and_leave_two_thirds_of_the_time_to_others():
     async def scene():
         reading = Reading(at_once=3, at_once_each=2)
         for sender in ("junk", "spam"):
@@ -116,7 +116,10 @@ def test_heavy_senders_share_one_slot_and_leave_half_of_the_time_to_others():
         await reading.end("ada", 0.01)
         await reading.end("junk", 0.01)  # 0.02 s after it began
         assert reading.order[5:] == []
-        reading.now += 0.021
+        reading.now += 0.039  # a pause of 2 * 0.02 s
+        await asyncio.sleep(0.1)
+        assert reading.order[5:] == []
+        reading.now += 0.002
         await asyncio.sleep(0.05)  # the loop's own clock: it is due by now
         assert reading.order[5:] == ["spam"]
         reading.now += 61  # who sends nothing for a minute is as any other

@@ -1,15 +1,13 @@
 """Forms over the REST route and over Gradio's route for uploads: their content type, names and size."""
 
 import asyncio
-import os
-import time
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
 from space.app import create_app
-from space.web.body_limits import FORM_BYTES, form_problem, remove_left_over
+from space.web.body_limits import FORM_BYTES, form_problem
 from tests.support.submissions import settings_for
 
 BODY = (
@@ -22,20 +20,21 @@ MOST = 100_000
 
 
 @pytest.fixture(scope="module")
-def uploads(tmp_path_factory) -> Path:
+def settings(suite_folder, tmp_path_factory):
+    state = tmp_path_factory.mktemp("state")
+    return settings_for(suite_folder, state, max_upload_bytes=MOST, checks_a_minute=10_000)
+
+
+@pytest.fixture
+def uploads(settings) -> Path:
     """The folder for what pages upload."""
-    return tmp_path_factory.mktemp("uploads").resolve()
+    return settings.state_dir.resolve() / "uploads"
 
 
 @pytest.fixture(scope="module")
-def client(suite_folder, tmp_path_factory, uploads):
-    settings = settings_for(
-        suite_folder, tmp_path_factory.mktemp("state"), max_upload_bytes=MOST, checks_a_minute=10_000
-    )
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("GRADIO_TEMP_DIR", str(uploads))
-        with TestClient(create_app(settings), raise_server_exceptions=False) as client:
-            yield client
+def client(settings):
+    with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+        yield client
 
 
 @pytest.mark.parametrize(
@@ -166,49 +165,7 @@ def test_what_is_no_form_is_not_bounded_here(client):
     assert answer.status_code == 422
 
 
-def aged(path: Path, seconds: float) -> Path:
-    path.parent.mkdir(exist_ok=True, parents=True)
-    path.write_text("x")
-    os.utime(path, (time.time() - seconds,) * 2)
-    return path
-
-
-def test_what_uploads_left_goes_after_its_time_and_nothing_else(tmp_path):
-    left = aged(tmp_path / "tmpab12_x9z", 4_000)
-    kept = [
-        aged(tmp_path / "tmpab12_x9y", 3_000),  # may still be coming in
-        aged(tmp_path / "verdicts.jsonl", 4_000),
-        aged(tmp_path / "abc" / "tmpab12_x9z", 4_000),  # arrived: Gradio removes it
-        aged(tmp_path / "tmpab12_x9z9", 4_000),
-    ]
-    (tmp_path / "tmpfolder__"[:11]).mkdir()
-    remove_left_over(tmp_path, 3_600)
-    assert not left.exists()
-    assert all(path.exists() for path in kept)
-    remove_left_over(tmp_path / "nowhere", 3_600)
-
-
-def test_the_systems_folder_for_temporary_files_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    left = aged(tmp_path / "tmpab12_x9z", 4_000)
-    remove_left_over(tmp_path, 3_600)
-    assert left.exists()
-
-
-def test_what_gradio_left_of_an_upload_is_removed_when_its_time_is_over(client, uploads):
-    # Gradio refuses the name after it has written the file.
-    refused = b'--x\r\nContent-Disposition: form-data; name="files"; filename=".."\r\n\r\nxxx\r\n--x--\r\n'
-    assert client.post("/gradio_api/upload", content=refused, headers=HEADERS).status_code == 400
-    left = [path for path in uploads.iterdir() if path.is_file()]
-    assert left
-    for path in left:
-        os.utime(path, (0, 0))
-    remove_left_over(uploads, 3_600)
-    assert not [path for path in uploads.iterdir() if path.is_file()]
-
-
-def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, monkeypatch, within_a_minute):
-    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
+def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, within_a_minute):
     settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
     with TestClient(create_app(settings)) as client:
         answers = [client.post("/gradio_api/upload", files={"files": ("a.jsonl", b"{}")}) for _ in range(3)]

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from sqlalchemy import inspect
 from typer.testing import CliRunner
 
 from core.settings import Settings
@@ -19,6 +20,7 @@ from submissions.records.event_log import events_after
 from submissions.records.integrity import restore_from_folder, verify
 from submissions.service import SubmissionService
 from submissions.startup import open_service
+from tests.submissions.records.test_database import differences
 from tests.support.space_app import local_client
 
 DATABASES = Path(__file__).parent / "databases"
@@ -73,6 +75,9 @@ def test_an_upgraded_database_verifies_and_shows_the_same_figures(release):
     # Two files, each scored under two label versions.
     assert (found.problems, found.files, found.scores) == ((), 2, 4)
     assert holds(shown_by(service), json.loads((release / "shown.json").read_text()))
+    assert differences(service.engine) == []
+    references = inspect(service.engine).get_foreign_keys("scores")
+    assert [found["referred_table"] for found in references] == ["submissions"]
     page = local_client(service).get("/").text
     assert "Ada" in page and "Bob" not in page
     service.close()

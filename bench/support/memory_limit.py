@@ -1,0 +1,54 @@
+"""A limit on the memory of a command and of every process that it starts, by a control group of Linux."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class MemoryGroup:
+    """A control group, in version 1 or 2."""
+
+    folder: Path
+    is_v2: bool
+
+    def enter(self) -> None:
+        """Put this process into the group; for ``preexec_fn`` of subprocess."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def killed(self) -> int:
+        """Return how many processes the kernel killed because the group was full."""
+        name = "memory.events" if self.is_v2 else "memory.oom_control"
+        lines = (self.folder / name).read_text().splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
+@contextmanager
+def memory_group(most_bytes: int) -> Iterator[MemoryGroup | None]:
+    """Make a group with this limit for the block, or give None where this user may not make one."""
+    is_v2 = (_ROOT / "cgroup.controllers").exists()
+    folder = (_ROOT if is_v2 else _ROOT / "memory") / f"flood-{os.getpid()}"
+    group = MemoryGroup(folder, is_v2)
+    try:
+        folder.mkdir()
+        limit = "memory.max" if is_v2 else "memory.limit_in_bytes"
+        (folder / limit).write_text(str(most_bytes))
+    except OSError:
+        if folder.exists():
+            folder.rmdir()
+        yield None
+        return
+    try:
+        yield group
+    finally:
+        folder.rmdir()
+
+
+def entering(group: MemoryGroup | None) -> Callable[[], None] | None:
+    """Return what a new process calls first to be in the group; None without a group."""
+    return None if group is None else group.enter

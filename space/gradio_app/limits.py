@@ -1,0 +1,257 @@
+"""Bounds on what Gradio keeps for a stranger: open event streams, and results that nobody reads.
+
+Gradio 6.31 bounds neither. `UnreadResults` is the one place of the project that reaches into Gradio's queue.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import orjson
+from anyio import CancelScope
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from gradio.queueing import Event, Queue
+from gradio.server_messages import EventMessage, ProcessCompletedMessage
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+K = TypeVar("K", bound=Hashable)
+Sender = Callable[[HTTPConnection], str]
+"""Returns the address that a request counts for."""
+SWEEP_SECONDS: Final = 15
+"""Pause between two removals of what is too old."""
+
+
+@dataclass(frozen=True)
+class Holding:
+    """One thing that the server keeps for a sender: its size, and the time since when."""
+
+    sender: str
+    size: int
+    since: float
+
+
+class Ledger(Generic[K]):
+    """Who makes the server keep how much. The holdings of a sender are in order, the oldest first."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._by_sender: dict[str, dict[K, Holding]] = {}
+        self._by_key: dict[K, Holding] = {}
+        self._sizes: Counter[str] = Counter()
+        self.total = 0
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._by_key
+
+    def add(self, key: K, sender: str, size: int) -> None:
+        """Record a holding that begins now; an earlier one of the same key ends."""
+        self.remove(key)
+        holding = self._by_key[key] = Holding(sender, size, self._clock())
+        self._by_sender.setdefault(sender, {})[key] = holding
+        self._sizes[sender] += size
+        self.total += size
+
+    def remove(self, key: K) -> None:
+        """End a holding, if there is one of this key."""
+        if (holding := self._by_key.pop(key, None)) is None:
+            return
+        own = self._by_sender[holding.sender]
+        del own[key]
+        self._sizes[holding.sender] -= holding.size
+        self.total -= holding.size
+        if not own:
+            del self._by_sender[holding.sender], self._sizes[holding.sender]
+
+    def held(self, sender: str) -> int:
+        """Return the size of all that one sender holds."""
+        return self._sizes[sender]
+
+    def of(self, sender: str) -> dict[K, Holding]:
+        """Return a copy of one sender's holdings, the oldest first."""
+        return dict(self._by_sender.get(sender, {}))
+
+    def heaviest(self) -> str:
+        """Return the sender that holds the most."""
+        return max(self._sizes, key=self._sizes.__getitem__)
+
+    def older_than(self, seconds: float) -> list[K]:
+        """Return the keys of all holdings that began so long ago."""
+        latest = self._clock() - seconds
+        return [key for key, holding in self._by_key.items() if holding.since < latest]
+
+    def __iter__(self) -> Iterator[K]:
+        """Iterate over the keys of now; holdings may end meanwhile."""
+        return iter(list(self._by_key))
+
+
+EVENT_STREAM: Final = "/gradio_api/queue/data"
+MOST_STREAMS: Final = 512
+MOST_STREAMS_EACH: Final = 32
+"""Open streams in total, and of one address; a page and a client of Gradio need one while they wait."""
+TOO_MANY_STREAMS: Final = "too many answers are waited for at the same time; try again in a few seconds"
+STREAM_RETRY_SECONDS: Final = 10
+
+
+class OpenStreams:
+    """The event streams that are open, which end with the server."""
+
+    def __init__(self) -> None:
+        self.by_sender: Counter[str] = Counter()
+        self.scopes: set[CancelScope] = set()
+
+    def end(self) -> None:
+        """Close all of them, so that the server can stop."""
+        for scope in self.scopes:
+            scope.cancel()
+
+
+class StreamLimits:
+    """Middleware that answers 503 to one event stream too many."""
+
+    def __init__(self, app: ASGIApp, streams: OpenStreams, sender: Sender) -> None:
+        self._app, self._streams, self._sender = app, streams, sender
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request pass if there is room for its stream."""
+        if scope["type"] != "http" or scope["path"] != EVENT_STREAM:
+            await self._app(scope, receive, send)
+            return
+        sender, open_now = self._sender(Request(scope)), self._streams.by_sender
+        if open_now[sender] >= MOST_STREAMS_EACH or open_now.total() >= MOST_STREAMS:
+            headers = {"Retry-After": str(STREAM_RETRY_SECONDS)}
+            await JSONResponse({"detail": TOO_MANY_STREAMS}, 503, headers)(scope, receive, send)
+            return
+        open_now[sender] += 1
+        try:
+            await self._run(scope, receive, send)
+        finally:
+            open_now.subtract([sender])
+            if not open_now[sender]:
+                del open_now[sender]
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = has_ended = False
+
+        async def watched(message: Message) -> None:
+            nonlocal has_begun, has_ended
+            has_begun = True
+            has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        with CancelScope() as cancel:
+            self._streams.scopes.add(cancel)
+            try:
+                await self._app(scope, receive, watched)
+            except RuntimeError as error:
+                # There is no such session. Gradio has told the client so, and raises 404 all the same.
+                if not (has_begun and isinstance(error.__cause__, HTTPException)):
+                    raise
+            finally:
+                self._streams.scopes.discard(cancel)
+        if has_begun and not has_ended:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+UNREAD_SECONDS: Final = 60
+UNREAD_BYTES: Final = 4_000_000
+UNREAD_BYTES_EACH: Final = 1_000_000
+"""What unread results may take as JSON, in total and of one address; as objects it is ten times as much."""
+SMALLEST_RESULT: Final = 16_000
+"""Each counts for this much at least, so that their number is bounded: 250, and 62 of one address."""
+
+
+class UnreadResults:
+    """The results in Gradio's queue that nobody has read yet, bounded in size, number and age.
+
+    A client reads a result as soon as it is there. Beyond the bounds the oldest go, first those of the
+    same sender, then of the one with the most. With a result its session goes: a late reader is told that
+    there is none. The latest result always stays, however large.
+    """
+
+    def __init__(self, queue: Queue, sender: Sender, clock: Callable[[], float] = time.monotonic) -> None:
+        """Replace the queue's method that hands a message to a session."""
+        self._queue, self._sender = queue, sender
+        self._ledger: Ledger[tuple[str, str]] = Ledger(clock)
+        self._pass_on, queue.send_message = queue.send_message, self._send_message
+        # Gradio keeps a table of the last 10,000 calls for a page that is closed, and makes a summary of it
+        # with pandas after each.
+        queue.ANALYTICS_MAX_EVENTS = 1
+        queue.compute_analytics_summary = lambda records: None
+
+    def _send_message(self, event: Event, message: EventMessage) -> None:
+        self._pass_on(event, message)
+        if isinstance(message, ProcessCompletedMessage):
+            key, sender = (event.session_hash, event._id), self._sender(event.request)
+            size = len(orjson.dumps(message.output, default=str))
+            self._ledger.add(key, sender, max(size, SMALLEST_RESULT))
+            self._make_room(sender, key)
+
+    def _make_room(self, sender: str, latest: tuple[str, str]) -> None:
+        ledger = self._ledger
+        if ledger.held(sender) <= UNREAD_BYTES_EACH and ledger.total <= UNREAD_BYTES:
+            return
+        self._remove_read()
+        while ledger.held(sender) > UNREAD_BYTES_EACH and self._drop_oldest(sender, latest):
+            pass
+        while ledger.total > UNREAD_BYTES and self._drop_oldest(ledger.heaviest(), latest):
+            pass
+
+    def _drop_oldest(self, sender: str, latest: tuple[str, str]) -> bool:
+        """Drop a sender's oldest result; returns False if only the latest is left."""
+        key = next((key for key in self._ledger.of(sender) if key != latest), None)
+        if key is not None:
+            self._drop(key)
+        return key is not None
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        session, _ = key
+        self._queue.pending_messages_per_session.pop(session, None)
+        for event_id in self._queue.pending_event_ids_session.pop(session, ()):
+            self._ledger.remove((session, event_id))
+        self._ledger.remove(key)
+
+    def _remove_read(self) -> None:
+        pending = self._queue.pending_event_ids_session
+        for session, event_id in self._ledger:
+            if event_id not in pending.get(session, ()):
+                self._ledger.remove((session, event_id))
+
+    def sweep(self) -> None:
+        """Drop results that are too old, and sessions for which nothing is waited for any more."""
+        self._remove_read()
+        for key in self._ledger.older_than(UNREAD_SECONDS):
+            self._drop(key)
+        pending, messages = self._queue.pending_event_ids_session, self._queue.pending_messages_per_session
+        for session, ids in list(pending.items()):
+            running = self._queue.event_ids_to_events
+            ids &= {name for name in ids if name in running or (session, name) in self._ledger}
+            if not ids:
+                del pending[session]
+        for session in [session for session in messages if session not in pending]:
+            del messages[session]
+
+
+@asynccontextmanager
+async def swept(*sweeps: Callable[[], object]) -> AsyncIterator[None]:
+    """Call each function every few seconds while the block runs."""
+
+    async def sweep() -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            for function in sweeps:
+                function()
+
+    task = asyncio.create_task(sweep())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

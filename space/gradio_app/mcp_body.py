@@ -1,0 +1,100 @@
+"""The bodies of MCP calls: a file is taken out of the JSON before the MCP server parses it.
+
+The server parses a body into Python objects on the event loop. A body of 4 MB can hold a million of them,
+which takes half a second in which nobody is answered. So only the fields of a tool call are read from a long
+body, by a parser that makes no objects of anything else, and the file reaches the tool next to a short body.
+"""
+
+from typing import Any, Final, Literal
+
+import msgspec
+from anyio import to_thread
+from fastapi.responses import JSONResponse
+from starlette.requests import HTTPConnection, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from space.web.body_limits import JSON_BYTES
+
+_ARGUMENTS: Final = (
+    "account", "authors", "content", "encoding", "inputs", "judge", "kind", "link", "model", "split",
+    "test_labels_used",
+)  # fmt: skip
+_Text = str | msgspec.UnsetType
+_Arguments = msgspec.defstruct("_Arguments", [(name, _Text, msgspec.UNSET) for name in _ARGUMENTS])
+NOT_A_CALL: Final = (
+    f"a body over {JSON_BYTES:,} bytes has to be a call of the tool check or submit: send the file in "
+    "content, and every argument as a string"
+)
+_INVALID_REQUEST: Final = -32600
+
+
+class _Params(msgspec.Struct, rename={"meta": "_meta"}):
+    name: Literal["check", "submit"]
+    arguments: _Arguments
+    meta: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Call(msgspec.Struct):
+    jsonrpc: Literal["2.0"]
+    id: int | str
+    method: Literal["tools/call"]
+    params: _Params
+
+
+_DECODER: Final = msgspec.json.Decoder(_Call)
+
+
+def without_content(body: bytes) -> tuple[bytes, str]:
+    """Return the body of a tool call with an empty ``content``, and the content.
+
+    Raises:
+        ValueError: The body is not a call of a tool that takes a file, or it is long even without the file.
+    """
+    try:
+        call = _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ValueError(NOT_A_CALL) from None
+    content, call.params.arguments.content = call.params.arguments.content, ""
+    short = msgspec.json.encode(call)
+    if content is msgspec.UNSET or len(short) > JSON_BYTES:
+        raise ValueError(NOT_A_CALL)
+    return short, content
+
+
+def content_of(request: HTTPConnection, content: str) -> str:
+    """Return the file of a call: the one that was taken out of its body, else the argument."""
+    return getattr(request.state, "mcp_content", content)
+
+
+class ContentOutside:
+    """Middleware that gives the MCP server short bodies only."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, without its file if its body is long, or answer 400."""
+        request = Request(scope, receive)
+        body = await request.body()
+        if len(body) > JSON_BYTES:
+            try:
+                body, request.state.mcp_content = await to_thread.run_sync(without_content, body)
+            except ValueError as problem:
+                answer = _error(str(problem))
+                await answer(scope, receive, send)
+                return
+        is_sent = False
+
+        async def replay() -> Message:
+            nonlocal is_sent
+            if is_sent:
+                return await receive()
+            is_sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, replay, send)
+
+
+def _error(message: str) -> JSONResponse:
+    error: dict[str, Any] = {"code": _INVALID_REQUEST, "message": message}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)

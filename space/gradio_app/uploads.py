@@ -1,0 +1,147 @@
+"""Files that the page /submit and ``gradio_client`` upload: one route in the place of Gradio's.
+
+They lie under the state folder, which belongs to the user that runs the Space; Gradio's own folder is shared
+by all users of a machine. How much one address and all together may store is bounded.
+"""
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, HTTPException, Request, Response, UploadFile
+from gradio_client.utils import strip_invalid_filename_characters
+from starlette.concurrency import run_in_threadpool
+
+from core.files import atomic_write
+from core.settings import Settings
+from space.gradio_app.limits import Ledger, Sender
+from space.web.body_limits import FORM_LIMITS, PAGE_UPLOAD
+from submissions.intake.upload import safe_file_name
+
+KEPT_SECONDS: Final = 3600
+"""How long an upload is kept."""
+MOST_FILES: Final = 200
+MOST_FILES_EACH: Final = 20
+"""Files of the largest size that are kept, in total and of one address."""
+SMALLEST: Final = 4_096
+"""Bytes that a file takes of a disk at least."""
+LEFT_OVER: Final = ""
+"""The sender of what an earlier process left."""
+
+
+class TooManyUploads(HTTPException):
+    """The address stores as much as it may (429), or all addresses together do (503)."""
+
+    def __init__(self, status: int, who: str, most: int, seconds: float) -> None:
+        wait = max(1, ceil(seconds))
+        message = (
+            f"uploads of {who} take {most / 1e6:,g} MB, the most that is kept; try again in {wait} s, when "
+            "the oldest is deleted, or check the file on your own machine: python -m submissions check FILE"
+        )
+        super().__init__(status, message, {"Retry-After": str(wait)})
+
+
+class UploadStore:
+    """The folder for uploads, bounded per sender and in total; each file is deleted after `KEPT_SECONDS`."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        """Make the folder Gradio's own; what an earlier process left there counts from now on."""
+        self.folder = (settings.state_dir / "uploads").resolve()
+        os.environ["GRADIO_TEMP_DIR"] = str(self.folder)  # Gradio looks it up whenever it needs the folder
+        self._file_bytes, self._clock = settings.max_upload_bytes, clock
+        self._most, self._most_each = MOST_FILES * self._file_bytes, MOST_FILES_EACH * self._file_bytes
+        self._ledger: Ledger[Path] = Ledger(clock)
+        self._writing = asyncio.Lock()
+        for path in self.folder.glob("*/*"):
+            self._ledger.add(path, LEFT_OVER, max(path.stat().st_size, SMALLEST))
+
+    def require_room(self, sender: str, size: int = SMALLEST) -> None:
+        """Make room for a sender's next file.
+
+        If all files together take too much, the oldest ones of the sender that stores the most are deleted.
+
+        Raises:
+            TooManyUploads: The sender stores too much, or no other one stores more.
+        """
+        ledger = self._ledger
+        if ledger.held(sender) + size > self._most_each:
+            self._forget_deleted(sender)
+        if ledger.held(sender) + size > self._most_each:
+            raise TooManyUploads(429, "one address", self._most_each, self._seconds_left(sender))
+        while ledger.total + size > self._most:
+            heaviest = ledger.heaviest()
+            if ledger.held(heaviest) <= ledger.held(sender) + size:
+                raise TooManyUploads(503, "all addresses", self._most, self._seconds_left(heaviest))
+            self._delete(next(iter(ledger.of(heaviest))))
+
+    async def save(self, sender: str, file: UploadFile) -> Path:
+        """Store a file and return its path, which follows from its content and name.
+
+        Raises:
+            HTTPException: The file is too large (413).
+            TooManyUploads: There is no room; see `require_room`.
+        """
+        async with self._writing:
+            content = await file.read(self._file_bytes + 1)
+            if len(content) > self._file_bytes:
+                raise HTTPException(413, f"more than {self._file_bytes:,} bytes: send a smaller file")
+            size = max(len(content), SMALLEST)
+            self.require_room(sender, size)
+            name = strip_invalid_filename_characters(safe_file_name(file.filename or ""))
+            path = await run_in_threadpool(self._write, content, name)
+            self._ledger.add(path, sender, size)
+            return path
+
+    def _write(self, content: bytes, name: str) -> Path:
+        path = self.folder / hashlib.sha256(content).hexdigest() / name
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
+        atomic_write(path, content, 0o600)
+        return path
+
+    def _seconds_left(self, sender: str) -> float:
+        oldest = next(iter(self._ledger.of(sender).values()))
+        return oldest.since + KEPT_SECONDS - self._clock()
+
+    def _forget_deleted(self, sender: str) -> None:
+        for path in self._ledger.of(sender):
+            if not path.exists():
+                self._ledger.remove(path)
+
+    def _delete(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        with suppress(OSError):  # it holds the same content under another name
+            path.parent.rmdir()
+        self._ledger.remove(path)
+
+    def sweep(self) -> None:
+        """Delete the files that are older than `KEPT_SECONDS`."""
+        for path in self._ledger.older_than(KEPT_SECONDS):
+            self._delete(path)
+
+    def clear(self) -> None:
+        """Delete every file."""
+        for path in self._ledger:
+            self._delete(path)
+
+
+def build_upload_router(store: UploadStore, sender: Sender) -> APIRouter:
+    """Return the routes of uploads, under the addresses that Gradio's scripts use."""
+    router = APIRouter(form_limits=FORM_LIMITS, include_in_schema=False)
+
+    @router.post(PAGE_UPLOAD)
+    async def upload(files: UploadFile, request: Request) -> list[str]:
+        return [str(await store.save(sender(request), files))]
+
+    @router.get(f"{PAGE_UPLOAD}_progress")
+    def show_progress() -> Response:
+        # The page asks while a file is on its way. Gradio keeps what it knows of each upload for ever.
+        return Response(media_type="text/event-stream")
+
+    return router
