@@ -19,6 +19,7 @@ from starlette.routing import Mount
 
 from space.app import create_app
 from space.gradio_app import limits, uploads
+from space.gradio_app.app import MOST_SESSIONS
 from space.gradio_app.limits import (
     SMALLEST_RESULT,
     UNREAD_BYTES,
@@ -236,6 +237,7 @@ def test_results_that_nobody_reads_do_not_pile_up(client, caplog):
     assert len(queue.pending_messages_per_session) <= most + 1
     assert len(queue.pending_event_ids_session) <= most + 1
     assert len(queue.event_analytics) <= 1
+    assert len(queue.server_app.state_holder.session_data) <= MOST_SESSIONS
     assert queue.events_recorded > queue.event_count_at_last_cache == 0  # no summary was made of them
     assert '"success":true' in call(client, board, [], "reader")  # the latest one is there
     late = client.get("/gradio_api/queue/data?session_hash=unread 0")
