@@ -18,8 +18,8 @@ from space.operations.limits import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame
 
-MOST_SESSIONS: Final = 256
-"""Sessions whose changes of the form Gradio remembers; a forgotten one is served as it was at first."""
+MOST_SESSIONS: Final = 32
+"""Sessions whose changes of the form Gradio remembers, 0.2 MB each; no answer depends on them."""
 FONTS: Final = ["system-ui", "-apple-system", "Segoe UI", "Helvetica Neue", "Arial", "sans-serif"]
 MONOSPACED: Final = ["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"]
 TEAL: Final = gr.themes.Color(

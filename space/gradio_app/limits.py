@@ -37,8 +37,8 @@ class Holding:
     since: float
 
 
-class Ledger(Generic[K]):
-    """Who makes the server keep how much. The holdings of a sender are in order, the oldest first."""
+class Holdings(Generic[K]):
+    """What the server keeps, by key and by sender; the oldest of each sender comes first."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -170,15 +170,15 @@ SMALLEST_RESULT: Final = 16_000
 class UnreadResults:
     """The results in Gradio's queue that nobody has read yet, bounded in size, number and age.
 
-    A client reads a result as soon as it is there. Beyond the bounds the oldest go, first those of the
-    same sender, then of the one with the most. With a result its session goes: a late reader is told that
-    there is none. The latest result always stays, however large.
+    A client normally reads a result at once. Beyond the bounds the oldest results are dropped: first those of
+    the same sender, then those of the sender with the most. The session of a dropped result is dropped too,
+    and a late reader is told that there is no such session. The latest result always stays, however large.
     """
 
     def __init__(self, queue: Queue, sender: Sender, clock: Callable[[], float] = time.monotonic) -> None:
         """Replace the queue's method that hands a message to a session."""
         self._queue, self._sender = queue, sender
-        self._ledger: Ledger[tuple[str, str]] = Ledger(clock)
+        self._holdings: Holdings[tuple[str, str]] = Holdings(clock)
         self._pass_on, queue.send_message = queue.send_message, self._send_message
         # Gradio keeps a table of the last 10,000 calls for a page that is closed, and makes a summary of it
         # with pandas after each.
@@ -190,22 +190,22 @@ class UnreadResults:
         if isinstance(message, ProcessCompletedMessage):
             key, sender = (event.session_hash, event._id), self._sender(event.request)
             size = len(orjson.dumps(message.output, default=str))
-            self._ledger.add(key, sender, max(size, SMALLEST_RESULT))
+            self._holdings.add(key, sender, max(size, SMALLEST_RESULT))
             self._make_room(sender, key)
 
     def _make_room(self, sender: str, latest: tuple[str, str]) -> None:
-        ledger = self._ledger
-        if ledger.held(sender) <= UNREAD_BYTES_EACH and ledger.total <= UNREAD_BYTES:
+        holdings = self._holdings
+        if holdings.held(sender) <= UNREAD_BYTES_EACH and holdings.total <= UNREAD_BYTES:
             return
         self._remove_read()
-        while ledger.held(sender) > UNREAD_BYTES_EACH and self._drop_oldest(sender, latest):
+        while holdings.held(sender) > UNREAD_BYTES_EACH and self._drop_oldest(sender, latest):
             pass
-        while ledger.total > UNREAD_BYTES and self._drop_oldest(ledger.heaviest(), latest):
+        while holdings.total > UNREAD_BYTES and self._drop_oldest(holdings.heaviest(), latest):
             pass
 
     def _drop_oldest(self, sender: str, latest: tuple[str, str]) -> bool:
         """Drop a sender's oldest result; returns False if only the latest is left."""
-        key = next((key for key in self._ledger.of(sender) if key != latest), None)
+        key = next((key for key in self._holdings.of(sender) if key != latest), None)
         if key is not None:
             self._drop(key)
         return key is not None
@@ -214,24 +214,24 @@ class UnreadResults:
         session, _ = key
         self._queue.pending_messages_per_session.pop(session, None)
         for event_id in self._queue.pending_event_ids_session.pop(session, ()):
-            self._ledger.remove((session, event_id))
-        self._ledger.remove(key)
+            self._holdings.remove((session, event_id))
+        self._holdings.remove(key)
 
     def _remove_read(self) -> None:
         pending = self._queue.pending_event_ids_session
-        for session, event_id in self._ledger:
+        for session, event_id in self._holdings:
             if event_id not in pending.get(session, ()):
-                self._ledger.remove((session, event_id))
+                self._holdings.remove((session, event_id))
 
     def sweep(self) -> None:
         """Drop results that are too old, and sessions for which nothing is waited for any more."""
         self._remove_read()
-        for key in self._ledger.older_than(UNREAD_SECONDS):
+        for key in self._holdings.older_than(UNREAD_SECONDS):
             self._drop(key)
         pending, messages = self._queue.pending_event_ids_session, self._queue.pending_messages_per_session
         for session, ids in list(pending.items()):
             running = self._queue.event_ids_to_events
-            ids &= {name for name in ids if name in running or (session, name) in self._ledger}
+            ids &= {name for name in ids if name in running or (session, name) in self._holdings}
             if not ids:
                 del pending[session]
         for session in [session for session in messages if session not in pending]:

@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 
 from core.files import atomic_write
 from core.settings import Settings
-from space.gradio_app.limits import Ledger, Sender
+from space.gradio_app.limits import Holdings, Sender
 from space.web.body_limits import FORM_LIMITS, PAGE_UPLOAD
 from submissions.intake.upload import safe_file_name
 
@@ -51,15 +51,16 @@ class UploadStore:
     """The folder for uploads, bounded per sender and in total; each file is deleted after `KEPT_SECONDS`."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
-        """Make the folder Gradio's own; what an earlier process left there counts from now on."""
+        """Tell Gradio to use the folder, and count the files that an earlier process left in it."""
         self.folder = (settings.state_dir / "uploads").resolve()
         os.environ["GRADIO_TEMP_DIR"] = str(self.folder)  # Gradio looks it up whenever it needs the folder
         self._file_bytes, self._clock = settings.max_upload_bytes, clock
-        self._most, self._most_each = MOST_FILES * self._file_bytes, MOST_FILES_EACH * self._file_bytes
-        self._ledger: Ledger[Path] = Ledger(clock)
+        largest = max(self._file_bytes, SMALLEST)
+        self._most, self._most_each = MOST_FILES * largest, MOST_FILES_EACH * largest
+        self._holdings: Holdings[Path] = Holdings(clock)
         self._writing = asyncio.Lock()
         for path in self.folder.glob("*/*"):
-            self._ledger.add(path, LEFT_OVER, max(path.stat().st_size, SMALLEST))
+            self._holdings.add(path, LEFT_OVER, max(path.stat().st_size, SMALLEST))
 
     def require_room(self, sender: str, size: int = SMALLEST) -> None:
         """Make room for a sender's next file.
@@ -69,19 +70,19 @@ class UploadStore:
         Raises:
             TooManyUploads: The sender stores too much, or no other one stores more.
         """
-        ledger = self._ledger
-        if ledger.held(sender) + size > self._most_each:
+        holdings = self._holdings
+        if holdings.held(sender) + size > self._most_each:
             self._forget_deleted(sender)
-        if ledger.held(sender) + size > self._most_each:
+        if holdings.held(sender) + size > self._most_each:
             raise TooManyUploads(429, "one address", self._most_each, self._seconds_left(sender))
-        while ledger.total + size > self._most:
-            heaviest = ledger.heaviest()
-            if ledger.held(heaviest) <= ledger.held(sender) + size:
+        while holdings.total + size > self._most:
+            heaviest = holdings.heaviest()
+            if holdings.held(heaviest) <= holdings.held(sender) + size:
                 raise TooManyUploads(503, "all addresses", self._most, self._seconds_left(heaviest))
-            self._delete(next(iter(ledger.of(heaviest))))
+            self._delete(next(iter(holdings.of(heaviest))))
 
     async def save(self, sender: str, file: UploadFile) -> Path:
-        """Store a file and return its path, which follows from its content and name.
+        """Store a file and return its path: the hash of its content, then its name.
 
         Raises:
             HTTPException: The file is too large (413).
@@ -95,7 +96,7 @@ class UploadStore:
             self.require_room(sender, size)
             name = strip_invalid_filename_characters(safe_file_name(file.filename or ""))
             path = await run_in_threadpool(self._write, content, name)
-            self._ledger.add(path, sender, size)
+            self._holdings.add(path, sender, size)
             return path
 
     def _write(self, content: bytes, name: str) -> Path:
@@ -106,28 +107,28 @@ class UploadStore:
         return path
 
     def _seconds_left(self, sender: str) -> float:
-        oldest = next(iter(self._ledger.of(sender).values()))
+        oldest = next(iter(self._holdings.of(sender).values()))
         return oldest.since + KEPT_SECONDS - self._clock()
 
     def _forget_deleted(self, sender: str) -> None:
-        for path in self._ledger.of(sender):
+        for path in self._holdings.of(sender):
             if not path.exists():
-                self._ledger.remove(path)
+                self._holdings.remove(path)
 
     def _delete(self, path: Path) -> None:
         path.unlink(missing_ok=True)
         with suppress(OSError):  # it holds the same content under another name
             path.parent.rmdir()
-        self._ledger.remove(path)
+        self._holdings.remove(path)
 
     def sweep(self) -> None:
         """Delete the files that are older than `KEPT_SECONDS`."""
-        for path in self._ledger.older_than(KEPT_SECONDS):
+        for path in self._holdings.older_than(KEPT_SECONDS):
             self._delete(path)
 
     def clear(self) -> None:
         """Delete every file."""
-        for path in self._ledger:
+        for path in self._holdings:
             self._delete(path)
 
 

@@ -126,7 +126,7 @@ class ClosedRoutes:
         path = scope.get("path", "")
         if scope["type"] != "http" or (self._serves(path) and not is_closed(path)):
             return self._app
-        if is_closed(path) or not wants_page(path, Headers(scope=scope)):
+        if not wants_page(path, Headers(scope=scope)):
             return JSONResponse({"detail": NOT_FOUND}, 404)
         return self._render_error(NOT_FOUND, NOT_FOUND, 404)
 

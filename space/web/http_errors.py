@@ -30,7 +30,7 @@ RenderError = Callable[[str, str, int], Response]
 NO_STORE: Final = MappingProxyType({"Cache-Control": "no-store"})
 NOT_YOURS: Final = "only its owner and maintainers may do this, or no submission has this id"
 NO_SUBMISSION: Final = "no submission has this id"
-FILE_PARTS: Final = ("file", "verdicts", "labels")
+FILE_PARTS: Final = ("file", "files", "verdicts", "labels")
 NO_FILE: Final = "no file: send it as the form's part `{part}` (curl -F {part}=@FILE)"
 NOT_JSON: Final = "the body is no JSON: send an object in UTF-8"
 SUBMITTING: Final = "/api/submissions"

@@ -19,6 +19,7 @@ from starlette.routing import Mount
 
 from space.app import create_app
 from space.gradio_app import limits, uploads
+from space.gradio_app.app import MOST_SESSIONS
 from space.gradio_app.limits import (
     SMALLEST_RESULT,
     UNREAD_BYTES,
@@ -149,7 +150,7 @@ def test_one_address_stores_so_many_bytes_and_is_told_when_to_come_back(client):
 def test_a_small_file_counts_for_what_it_takes_of_a_disk(store):
     most = MOST_FILES_EACH * FILE_BYTES // uploads.SMALLEST  # 20 * 100,000 // 4,096 = 488
     for number in range(most):
-        store._ledger.add(Path(str(number)), "a", uploads.SMALLEST)
+        store._holdings.add(Path(str(number)), "a", uploads.SMALLEST)
     store._forget_deleted = lambda sender: None
     with pytest.raises(HTTPException, match="429"):
         store.require_room("a")
@@ -157,7 +158,7 @@ def test_a_small_file_counts_for_what_it_takes_of_a_disk(store):
 
 def test_the_same_file_again_counts_once(store):
     assert save(store, "a", 1) == save(store, "a", 1)
-    assert store._ledger.total == FILE_BYTES
+    assert store._holdings.total == FILE_BYTES
 
 
 def test_an_upload_is_deleted_after_its_time_and_makes_room(store, now):
@@ -198,7 +199,7 @@ def test_nobody_gives_way_to_one_who_would_store_more(store, monkeypatch):
 def test_what_a_killed_process_left_counts_and_is_deleted_after_its_time(suite_folder, tmp_path, now, store):
     left = save(store, "a", 1)
     again = UploadStore(settings_for(suite_folder, tmp_path / "state", max_upload_bytes=FILE_BYTES), now)
-    assert again._ledger.total == FILE_BYTES
+    assert again._holdings.total == FILE_BYTES
     now.seconds += KEPT_SECONDS + 1
     again.sweep()
     assert not left.exists()
@@ -236,6 +237,7 @@ def test_results_that_nobody_reads_do_not_pile_up(client, caplog):
     assert len(queue.pending_messages_per_session) <= most + 1
     assert len(queue.pending_event_ids_session) <= most + 1
     assert len(queue.event_analytics) <= 1
+    assert len(queue.server_app.state_holder.session_data) <= MOST_SESSIONS
     assert queue.events_recorded > queue.event_count_at_last_cache == 0  # no summary was made of them
     assert '"success":true' in call(client, board, [], "reader")  # the latest one is there
     late = client.get("/gradio_api/queue/data?session_hash=unread 0")
