@@ -87,7 +87,7 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
         return Answer(reply.state)
     verdict = read_verdict(form, reply.text, reply.finish_reason, reply.refusal)
     return Answer(
-        verdict.state,
+        "unparsed" if verdict.state == "error" else verdict.state,  # a reply came, though without text
         verdict.success,
         verdict.side_effect,
         verdict.repetition,

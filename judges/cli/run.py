@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Outcome]
 
-EXIT_CODES = {"finished": 0, "waiting": 0, "failing": 1, "budget": 3, "limited": 4, "interrupted": 130}
+EXIT_CODES = {
+    "finished": 0,
+    "waiting": 0,
+    "failing": 1,
+    "budget": 3,
+    "limited": 4,
+    "account": 5,
+    "interrupted": 130,
+}
 """How the command ends, by how the run did; a run that finished with errors ends with 1."""
 
 

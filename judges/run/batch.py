@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -177,11 +178,11 @@ class _Rounds:
         """Put a call, and the samples that it is asked for with, into the files, unless with it the run might
         cost more than it may.
         """
-        model = with_choices(self.job.models[role], len(keys))
-        price = self.collector.prices.of(model)
-        most_usd = price and price.most(
-            token_ceiling(model, messages), max_output(model, max_tokens), is_batch=True
-        )
+        model, prices = with_choices(self.job.models[role], len(keys)), self.collector.prices
+        price = prices.of(model)
+        unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
+        most = max_output(model, max_tokens, unsupported) or prices.context_window(model) or math.inf
+        most_usd = price and price.most(token_ceiling(model, messages), most, is_batch=True)
         max_usd = self.job.settings.max_usd
         if max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
@@ -192,10 +193,11 @@ class _Rounds:
             model,
             messages,
             max_tokens,
-            unsupported_params=frozenset(self.collector.log.unsupported_params.get(role, ())),
+            unsupported_params=unsupported,
             output_limit=self.access[role].output_limit,
         )
         line = batch_line(keys[0], body)
+        most_usd = None if most_usd is None or math.isinf(most_usd) else most_usd
         files.add(role, keys[0], line, most_usd, is_shorter=is_shorter, samples=keys[1:])
 
     async def _submit(self, files: BatchFiles) -> None:

@@ -18,9 +18,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from judges.endpoints.providers import IN_CLUSTER, LOCAL
-from judges.engine.budget import BudgetReached
 from judges.engine.cache import CallCache, call_key, call_kind
-from judges.engine.concurrency import RateLimitTimeout
+from judges.engine.errors import NoMoreCallsError
 from judges.engine.retry import may_have_choices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
 from judges.registry import full_name
@@ -352,7 +351,7 @@ def run_pilot(job: Job) -> Pilot:
             async def ask(call: Call) -> Reply:
                 try:
                     reply = await executor.ask(call)
-                except (BudgetReached, RateLimitTimeout) as reached:
+                except NoMoreCallsError as reached:
                     raise StopRunError(str(reached)) from reached
                 spend.count(reply)
                 return reply
