@@ -143,7 +143,7 @@ class Budget:
     ) -> float:
         """Return the most tokens that a reply can have; infinity if nothing is known to bound it."""
         output = max_output(model, max_output_tokens, unsupported_params)
-        return output or self._prices.context_window(model) or math.inf
+        return (self._prices.context_window(model) or math.inf) if output is None else output
 
     def _most_usd(self, model: ModelSettings, prompt: int, output: float) -> float:
         """Return the most that an attempt can cost, as far as the length of the model's replies is known."""

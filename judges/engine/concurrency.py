@@ -362,9 +362,9 @@ class AdaptiveLimit:
 
     def _space_out(self) -> None:
         """Widen the gap between calls with the time that has passed since the last reply."""
-        refused_s = self._clock() - self._refused_since
-        self._gap_s = min(MAX_GAP_S, max(FIRST_GAP_S, refused_s * OVERLOAD_GAP_SHARE))
-        self._next_at = self._clock() + self._gap_s
+        now = self._clock()
+        self._gap_s = min(MAX_GAP_S, (now - self._refused_since) * OVERLOAD_GAP_SHARE)
+        self._next_at = now + self._gap_s
 
     def _pause(self, retry_after_s: float | None) -> None:
         """Hold all calls after a refusal, unless the run has no time for that: others may be answered."""

@@ -65,6 +65,9 @@ _ACCOUNT_CODES: Final = (
     "invalid_api_key",
     "api_key_invalid",
     "authentication_error",
+    "unrecognizedclientexception",
+    "expiredtokenexception",
+    "invalidsignatureexception",
 )
 _ACCOUNT_STATUSES: Final = (401, 402)
 _UNSUPPORTED_CODES: Final = ("unsupported_parameter", "unsupported_value", "unknown_parameter")

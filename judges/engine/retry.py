@@ -101,7 +101,7 @@ class RetryState:
         self._failures[kind] += 1
         if most is not None and self._failures[kind] >= most:
             return None
-        if failure.retry_after_s is not None:
+        if failure.retry_after_s or (failure.retry_after_s == 0 and not failure.is_overload):
             return 0.0
         exponent = min(self._failures[kind] - 1, 30)
         return min(longest, policy.first_wait_s * 2**exponent) * (0.5 + self._draw() / 2)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.cli import read_settings
 from core.files import PROJECT
 from judges.endpoints.providers import PROVIDERS, address_of, with_address
+from judges.engine.reasoning import output_room
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.registry import default_provider, digest_of_files, find_judge, released_folder, response_formats
 from judges.run.folder import diff_configurations
@@ -304,7 +305,7 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
     A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
     where the paper asked it unless a provider or an address is given. ``PROVIDER:MODEL`` names the provider
     too, so that a cascade may ask two. The longest reply is the option's, else the judge's own for the role
-    (``output_tokens``), else the common default. Raises OptionsError.
+    (``output_tokens``), else the common default; a reasoning model has room to think. Raises OptionsError.
     """
     defaults: Mapping[str, str] = getattr(judge, "models", {})
     longest: Mapping[str, int] = {}
@@ -323,6 +324,11 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
         )
         for role, default in defaults.items()
     }
+    if options.max_output_tokens is None:
+        models = {
+            role: replace(model, max_output_tokens=max(model.max_output_tokens, output_room(model)))
+            for role, model in models.items()
+        }
     for role, form in response_formats(judge).items():
         models[role] = replace(models[role], extra={"response_format": form, **models[role].extra})
     return models

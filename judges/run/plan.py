@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from judges.endpoints.providers import IN_CLUSTER, LOCAL
 from judges.engine.cache import CallCache, call_key, call_kind
 from judges.engine.errors import NoMoreCallsError
+from judges.engine.reasoning import reasons
 from judges.engine.retry import may_have_choices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
 from judges.registry import full_name
@@ -35,7 +36,6 @@ from judges.run.typical_replies import (
     Range,
     Scenario,
     dummy_reply,
-    is_reasoning,
     tokens_per_word,
 )
 from judges.types import Call, Judge, ModelSettings, OptionsError, Reply, View
@@ -200,7 +200,7 @@ class _Run:
         learned = self._known.learned.get(kind)
         reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role], learned)
         if is_new:
-            hidden = REASONING_TOKENS[self._scenario] if learned is None and is_reasoning(model.model) else 0
+            hidden = REASONING_TOKENS[self._scenario] if learned is None and reasons(model) else 0
             if learned is not None:
                 self._known.used[call.role].add(kind)
             output_tokens = min(room, (reply.output_tokens or 0) + hidden)
