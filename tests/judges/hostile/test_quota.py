@@ -26,8 +26,8 @@ def over_quota(period: str, delay_s: float):
     metric = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
     message = (
         "You exceeded your current quota, please check your plan and billing details. For more information "
-        f"on this error, head to the documentation.\n* Quota exceeded for metric: {metric}, limit: 10, model: "
-        f"gemini-2.5-flash\nPlease retry in {delay_s}s."
+        f"on this error, head to the documentation.\n* Quota exceeded for metric: {metric}, limit: 10, "
+        f"model: gemini-2.5-flash\nPlease retry in {delay_s}s."
     )
     quota = f"GenerateRequestsPer{period}PerProjectPerModel-FreeTier"
     violation = {"quotaMetric": metric, "quotaId": quota, "quotaValue": "10"}
@@ -40,28 +40,37 @@ def over_quota(period: str, delay_s: float):
     return as_json({"error": error}, 429)
 
 
-def judge_with_gemini(folder, period: str, is_over):
-    """Run eight trajectories through the real client; ``is_over`` says of the n-th request if it is refused."""
+class Gemini:
+    """Answers the requests whose number, from 1 on, ``is_over`` does not refuse."""
 
-    def answer(request):
-        is_refused = is_over(len(server.requests))
-        return over_quota(period, 0.2) if is_refused else as_json(wire.gemini_content(VERDICT))
+    def __init__(self, period: str, is_over):
+        self.period, self.is_over, self.asked = period, is_over, 0
 
-    with ProviderServer(answer) as server:
-        model = {"model": "gemini-2.5-flash", "provider": "gemini"}
-        return run(server.base_url, folder, "--limit", 8, **model), len(server.requests)
+    def __call__(self, request):
+        self.asked += 1
+        is_refused = self.is_over(self.asked)
+        return over_quota(self.period, 0.2) if is_refused else as_json(wire.gemini_content(VERDICT))
+
+
+def judge(server, folder):
+    given = {"model": "gemini-2.5-flash", "provider": "gemini"}
+    return run(server.base_url, folder, "--limit", 8, "--max-in-flight", 4, **given)
 
 
 def test_a_quota_per_minute_loses_no_trajectory(tmp_path):
-    result, _ = judge_with_gemini(tmp_path, "Minute", lambda number: number % 3 != 0)
+    with ProviderServer(Gemini("Minute", lambda number: number % 3 != 0)) as server:
+        result = judge(server, tmp_path)
     assert result.exit_code == 0, result.output
     assert states(tmp_path) == {"ok": 8}
 
 
 def test_a_quota_per_day_stops_the_run_and_leaves_the_rest_open(tmp_path):
-    result, asked = judge_with_gemini(tmp_path, "Day", lambda number: number > 3)
-    assert result.exit_code == 5, result.output
-    assert "the endpoint refuses the account (429: You exceeded your current quota" in result.output
-    assert set(states(tmp_path)) <= {"ok"} and asked <= 8
-    result, _ = judge_with_gemini(tmp_path, "Day", lambda number: False)
-    assert (result.exit_code, states(tmp_path)) == (0, {"ok": 8})
+    gemini = Gemini("Day", lambda number: number > 3)
+    with ProviderServer(gemini) as server:
+        result = judge(server, tmp_path)
+        assert result.exit_code == 5, result.output
+        assert "the endpoint refuses the account (429: You exceeded your current quota" in result.output
+        assert states(tmp_path) == {"ok": 3} and gemini.asked <= 3 + 4
+        gemini.is_over = lambda number: False
+        assert judge(server, tmp_path).exit_code == 0
+        assert states(tmp_path) == {"ok": 8} and gemini.asked <= 8 + 4
