@@ -136,6 +136,12 @@ class AccountError(NoMoreCallsError):
 
     how = "account"
 
+    def __init__(self, answer: str):
+        super().__init__(
+            f"stopped: the endpoint refuses the account ({answer}). Check the key and the credit; "
+            "trajectories that are not judged stay open"
+        )
+
 
 class NoEndpointError(NoMoreCallsError):
     """Raised when nothing answers at the endpoint's address, and nothing has answered before."""

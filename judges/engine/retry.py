@@ -225,12 +225,7 @@ class RoleCaller:
     def _stop_if_hopeless(self, failure: CallFailed) -> None:
         """Raise, for all calls, if no further call can be answered."""
         if failure.kind == "account":
-            self.limit.stop(
-                AccountError(
-                    f"stopped: the endpoint refuses the account ({failure.message}). Check the key and the "
-                    "credit; what is not judged stays open"
-                )
-            )
+            self.limit.stop(AccountError(failure.message))
         if failure.is_unreachable:
             self.limit.check_unreachable(failure.message)
             return

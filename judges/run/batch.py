@@ -19,7 +19,7 @@ from judges.endpoints.openai_compatible import request_body
 from judges.endpoints.providers import Access, resolve_access
 from judges.engine.budget import build_budget, limit_message, max_output
 from judges.engine.cache import CallCache, call_key
-from judges.engine.errors import CallFailed
+from judges.engine.errors import AccountError, CallFailed
 from judges.engine.retry import may_have_choices, with_choices
 from judges.engine.tokens import token_ceiling
 from judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
@@ -107,6 +107,8 @@ class _Rounds:
                     await self._drive(writer, files)
                     if not files.keys:
                         return self._ended(writer)
+                    if self.collector.account is not None:
+                        return RunEnd("account", str(AccountError(self.collector.account)))
                     await self._submit(files)
         except CallFailed as failure:
             return RunEnd(
