@@ -245,4 +245,6 @@ def failed_answer(reply: Reply) -> Answer:
         return Answer(reply.state)
     if reply.refusal or reply.finish_reason == "content_filter":
         return Answer("refused")
-    return Answer("truncated" if reply.finish_reason == "length" else "unparsed")
+    if reply.finish_reason == "length":
+        return Answer("truncated")
+    return Answer("unparsed" if reply.finish_reason else "error")

@@ -267,7 +267,7 @@ def classify_library_error(problem: BaseException) -> CallFailed:
         return failed if is_known else CallFailed(kind, failed.message)
     if names & (_SLOW | _NO_CONNECTION):
         is_slow = bool(names & _SLOW)
-        is_unsent = any(type(each).__name__ in _NEVER_SENT for each in _chain(original))
+        is_unsent = any(type(each).__name__ in _NEVER_SENT for each in _causes(original))
         message = "no reply in time" if is_slow else f"no connection: {original}"
         return CallFailed(
             "transient", message, maybe_paid=not is_unsent, is_slow=is_slow, is_unreachable=is_unsent
@@ -283,7 +283,7 @@ def classify_library_error(problem: BaseException) -> CallFailed:
     return failed
 
 
-def _chain(problem: BaseException | None) -> Iterator[BaseException]:
+def _causes(problem: BaseException | None) -> Iterator[BaseException]:
     """Yield an exception and those that caused it."""
     while problem is not None:
         yield problem

@@ -166,9 +166,10 @@ def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s
     text, finish_reason = _text(choice["message"].get("content")), choice.get("finish_reason")
     refusal = choice["message"].get("refusal") or None
     is_refused = refusal is not None or finish_reason == "content_filter"
-    is_without_text = any(choice["message"].get(name) for name in _WITHOUT_TEXT)
-    if not (text or "").strip() and not (is_refused or is_without_text or finish_reason == "length"):
-        raise _unusable(f"the reply has no text (finish_reason {finish_reason})", raw, answer)
+    if not (text or "").strip() and not is_refused and finish_reason != "length":
+        if not any(choice["message"].get(name) for name in _WITHOUT_TEXT):
+            raise _unusable(f"the reply has no text (finish_reason {finish_reason})", raw, answer)
+        finish_reason = finish_reason or "stop"
     return Reply(
         text=text,
         state="refused" if is_refused else "ok",

@@ -274,9 +274,9 @@ class AdaptiveLimit:
             )
 
     def check_timeout(self, message: str, retry_after_s: float | None) -> None:
-        """After a refusal, raise RateLimitTimeout if there is no hope.
+        """After a refusal, raise RateLimitTimeout if waiting is of no use.
 
-        There is none if nothing but refusals came for too long, or if the wait that the endpoint asks for is
+        That is so if nothing but refusals came for too long, or if the wait that the endpoint asks for is
         longer than that.
         """
         if self._refused_since is None:

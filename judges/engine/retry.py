@@ -151,7 +151,7 @@ class RoleCaller:
                 spent_usd += cost_usd
                 self.budget.presumed_usd += cost_usd  # until a reply bears it
                 self._note(key, failure)
-                self._stop_if_hopeless(failure)
+                self._stop_if_permanent(failure)
                 if failure.kind == "too_long" and call.shorter is not None and not used_shorter:
                     messages, used_shorter = call.shorter, True
                 elif failure.kind == "unsupported_parameter" and failure.parameter not in unsupported_params:
@@ -222,7 +222,7 @@ class RoleCaller:
                 raise self.budget.cut_short(reservation, reply.usage)
             return reply
 
-    def _stop_if_hopeless(self, failure: CallFailed) -> None:
+    def _stop_if_permanent(self, failure: CallFailed) -> None:
         """Raise, for all calls, if no further call can be answered."""
         if failure.kind == "account":
             self.limit.stop(AccountError(failure.message))

@@ -105,6 +105,7 @@ def test_plan_warns_of_a_limit_that_ends_within_the_thoughts_and_counts_them(tmp
 WITHOUT_TEXT = {
     "reasoning_content": ({"reasoning_content": "Let me see."}, "stop", "unparsed"),
     "reasoning": ({"reasoning": "Let me see."}, "stop", "unparsed"),
+    "reasoning without an end": ({"reasoning_content": "Let me see."}, None, "unparsed"),
     "cut thoughts": ({"reasoning_content": "Let me"}, "length", "truncated"),
     "tool calls": ({"tool_calls": [{"type": "function", "id": "1"}]}, "tool_calls", "unparsed"),
 }
