@@ -50,7 +50,8 @@ EXIT_CODES: Final = {
     1: "the input, or what was checked, has problems; each is named",
     2: "it cannot run as given: an option, a setting, a folder, or what the Hub refuses",
     3: "done in part: broken files were left out, `--max-usd` was reached, or not all was published",
-    4: "`judges run` met nothing but rate limits and stopped; the same command goes on",
+    4: "`judges run` met nothing but rate limits and stopped; the same command continues it",
+    5: "`judges run` stopped: the endpoint refuses the account (key, credit); the same command continues it",
     130: "interrupted; the same command goes on from there",
 }
 """What the exit codes of all commands mean."""

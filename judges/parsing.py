@@ -86,8 +86,9 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
     if reply.state != "ok":
         return Answer(reply.state)
     verdict = read_verdict(form, reply.text, reply.finish_reason, reply.refusal)
+    has_ended = verdict.state == "error" and reply.finish_reason is not None  # a reply, though without text
     return Answer(
-        verdict.state,
+        "unparsed" if has_ended else verdict.state,
         verdict.success,
         verdict.side_effect,
         verdict.repetition,

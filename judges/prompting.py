@@ -240,9 +240,11 @@ def text_of(reply: Reply) -> str | None:
 
 
 def failed_answer(reply: Reply) -> Answer:
-    """The answer of a judge that cannot go on without the text of this reply."""
+    """Return the answer of a judge that needs the text of this reply, which has none."""
     if reply.state != "ok":
         return Answer(reply.state)
     if reply.refusal or reply.finish_reason == "content_filter":
         return Answer("refused")
-    return Answer("truncated" if reply.finish_reason == "length" else "error")
+    if reply.finish_reason == "length":
+        return Answer("truncated")
+    return Answer("unparsed" if reply.finish_reason else "error")

@@ -86,7 +86,12 @@ class RunOptions:
     ] = None
     seed: Annotated[int | None, _option("--seed", help="0 if left out; none with --samples.")] = None
     max_output_tokens: Annotated[
-        int | None, _option("--max-output-tokens", help="The longest reply; 1024 if left out.", min=1)
+        int | None,
+        _option(
+            "--max-output-tokens",
+            help="The longest reply; 1024 if left out (reasoning models: 8192 or more).",
+            min=1,
+        ),
     ] = None
     logprobs: Annotated[
         bool, _option("--logprobs", help="Ask for log-probabilities, and make `score` from them.")

@@ -101,6 +101,7 @@ def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> Iterator
         samples = ", and samples are calls of their own (high)" if plan.has_samples else ""
         yield f"the number of calls depends on what is answered: none says yes (low), all do (high){samples}"
     yield from _problems(plan)
+    yield from _short_limits(plan)
     yield ""
     yield "how this was counted (low, expected, high):"
     for line in _rules(plan, is_batch):
@@ -175,7 +176,21 @@ def _problems(plan: Plan) -> Iterator[str]:
         yield f"  and {len(plan.problems) - MAX_PROBLEMS:,} more"
 
 
+def _short_limits(plan: Plan) -> Iterator[str]:
+    """Warn about output limits that a reasoning model may spend before it answers."""
+    from judges.engine.reasoning import output_room
+
+    for role in plan.roles:
+        if role.model.max_output_tokens < (room := output_room(role.model)):
+            yield (
+                f"warning: {role.role}: {role.model.model} reasons before it answers, and "
+                f"{role.model.max_output_tokens:,} tokens may end within its thoughts; leave "
+                f"--max-output-tokens out, or set it to {room} or more"
+            )
+
+
 def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
+    from judges.engine.reasoning import reasons
     from judges.run import plan as planning
     from judges.run import typical_replies as typical
 
@@ -195,7 +210,7 @@ def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
         f"other replies, in tokens: {lengths}, else {typical.TYPICAL_TOKENS_OF_OTHERS}; low is {low:g} and "
         f"high {high:g} times that, as far as they are allowed"
     )
-    if any(typical.is_reasoning(role.model.model) and not role.learned for role in plan.roles):
+    if any(reasons(role.model) and not role.learned for role in plan.roles):
         low, expected, high = typical.REASONING_TOKENS.values()
         yield f"hidden reasoning: {low}, {expected}, {high:,} tokens a reply, as far as they are allowed"
     if any(role.cached_input_tokens.expected for role in plan.roles):

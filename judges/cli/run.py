@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Outcome]
 
-EXIT_CODES = {"finished": 0, "waiting": 130, "failing": 1, "budget": 3, "limited": 4, "interrupted": 130}
+EXIT_CODES = {
+    "finished": 0,
+    "waiting": 130,
+    "failing": 1,
+    "budget": 3,
+    "limited": 4,
+    "account": 5,
+    "interrupted": 130,
+}
 """The exit code by how the run ended; a run that finished with errors, or without a verdict, ends with 1.
 
 A run is ``waiting`` only after Ctrl-C, while its batches are still at the endpoint.

@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import replace
@@ -23,7 +23,15 @@ from typing import Any, Final
 
 from judges.endpoints.openai_compatible import TIMEOUT_S, parse_reply, request_body, without_key
 from judges.endpoints.providers import Access
-from judges.engine.errors import CallFailed, classify, classify_status, read_rate_limits
+from judges.engine.errors import (
+    OPTIONAL_PARAMS,
+    OUTPUT_LIMITS,
+    CallFailed,
+    Kind,
+    classify,
+    classify_status,
+    read_rate_limits,
+)
 from judges.types import Image, Message, ModelSettings, OptionsError, Reply
 
 MAX_CONNECTIONS: Final = 64
@@ -36,7 +44,29 @@ _SLOW: Final = frozenset(
     {"TimeoutError", "APITimeoutError", "TimeoutException", "ReadTimeoutError", "ConnectTimeoutError"}
 )
 _NO_CONNECTION: Final = frozenset({"APIConnectionError", "TransportError", "HTTPClientError"})
+_NEVER_SENT: Final = frozenset(
+    {
+        "ConnectError",
+        "ConnectTimeout",
+        "ConnectTimeoutError",
+        "ClientConnectorError",
+        "EndpointConnectionError",
+    }
+)
 """Exceptions of the providers' clients, by name: importing them all to compare would take seconds."""
+
+_KIND_BY_CLASS: Final[Mapping[str, Kind]] = {
+    "RateLimitError": "rate_limit",
+    "AuthenticationError": "account",
+    "MissingApiKeyError": "account",
+    "InsufficientFundsError": "account",
+    "ContextLengthExceededError": "too_long",
+    "ContentFilterError": "refused",
+}
+"""What any-llm's exceptions mean."""
+
+_OF_THE_STATUS: Final = (401, 402, 403, 429)
+"""Statuses from which any-llm takes the class. Of any other it guesses by words that may be the prompt's."""
 
 
 class AnyLLMEndpoint:
@@ -179,7 +209,7 @@ def _input_parts(content: str | list[dict[str, Any]]) -> str | list[dict[str, An
 
 
 def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer of OpenAI's Responses as a chat completion: its texts joined, its counts by other names."""
+    """Return an answer of OpenAI's Responses as a chat completion."""
     parts = [
         part
         for item in answer.get("output") or ()
@@ -188,6 +218,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
     ]
     texts = [part for part in parts if part.get("type") == "output_text"]
     refusals = [part["refusal"] for part in parts if part.get("type") == "refusal"]
+    kinds = {item.get("type") for item in answer.get("output") or ()}
     reason = (answer.get("incomplete_details") or {}).get("reason")
     usage = answer.get("usage") or {}
     logprobs = [token for part in texts for token in part.get("logprobs") or ()]
@@ -199,6 +230,8 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
                 "message": {
                     "content": "".join(part["text"] for part in texts) or None,
                     "refusal": "\n".join(refusals) or None,
+                    "reasoning": "reasoning" in kinds,
+                    "tool_calls": "function_call" in kinds,
                 },
                 "finish_reason": {"max_output_tokens": "length"}.get(reason, reason) or "stop",
                 "logprobs": {"content": logprobs} if logprobs else None,
@@ -214,31 +247,65 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def classify_library_error(problem: BaseException) -> CallFailed:
-    """The failure behind an exception of the library, by what the provider answered where it did."""
+    """Return the failure behind an exception of the library.
+
+    What the provider answered decides, then the library's own class, then the kind of connection error.
+    """
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):
         return original
     names = {each.__name__ for each in type(original).__mro__}
+    kind = _KIND_BY_CLASS.get(type(problem).__name__)
     if (answer := _answer_of(original)) is not None:
         status, body, headers = answer
-        if status >= 400:
-            return classify_status(status, body, headers)
-        return CallFailed("transient", f"the answer cannot be read: {original}", maybe_paid=True, raw=body)
-    if names & _SLOW:
-        return CallFailed("transient", "no reply in time", maybe_paid=True, is_slow=True)
-    if names & _NO_CONNECTION:
-        return CallFailed("transient", f"no connection: {original}", maybe_paid=True)
-    kind = type(problem).__name__
-    if kind in ("UnsupportedParameterError", "InvalidRequestError"):  # by the library, before it was sent
-        return classify_status(400, json.dumps({"error": {"message": str(problem)}}))
+        if status < 400:
+            return CallFailed(
+                "transient", f"the answer cannot be read: {original}", maybe_paid=True, raw=body
+            )
+        failed = classify_status(status, body, headers)
+        is_known = failed.kind != "final" or kind is None or status not in _OF_THE_STATUS
+        return failed if is_known else CallFailed(kind, failed.message)
+    if names & (_SLOW | _NO_CONNECTION):
+        is_slow = bool(names & _SLOW)
+        is_unsent = any(type(each).__name__ in _NEVER_SENT for each in _causes(original))
+        message = "no reply in time" if is_slow else f"no connection: {original}"
+        return CallFailed(
+            "transient", message, maybe_paid=not is_unsent, is_slow=is_slow, is_unreachable=is_unsent
+        )
+    if (parameter := _parameter_that_is_unknown(problem)) is not None:
+        return CallFailed("unsupported_parameter", str(problem), parameter=parameter)
+    if kind is not None:
+        return CallFailed(kind, str(problem))
     failed = classify(original)
-    if failed.kind == "final" and kind in ("ProviderError", "JSONDecodeError"):  # cut off, or of another form
+    # cut off, or of another form
+    if failed.kind == "final" and type(problem).__name__ in ("ProviderError", "JSONDecodeError"):
         return CallFailed("transient", f"the answer cannot be used: {problem}", maybe_paid=True, raw="")
     return failed
 
 
+def _causes(problem: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those that caused it."""
+    while problem is not None:
+        yield problem
+        problem = problem.__cause__ or problem.__context__
+
+
+def _parameter_that_is_unknown(problem: BaseException) -> str | None:
+    """Return the optional parameter that the library says it cannot send at all, if there is one.
+
+    Its other objections are to a value, and what was asked for is not left out because of them. It knows an
+    output limit for every provider, so that is never left out: without one the cost has no bound.
+    """
+    found = _NO_SUCH_PARAMETER.search(str(problem))
+    name = getattr(problem, "parameter_name", None) or (found and found[1])
+    return name if name in OPTIONAL_PARAMS and name not in OUTPUT_LIMITS else None
+
+
+_NO_SUCH_PARAMETER: Final = re.compile(r"unexpected keyword argument '(\w+)'")
+
+
 def _answer_of(problem: BaseException) -> tuple[int, str, dict[str, str]] | None:
-    """Status, body and headers of the answer that a provider's client raised an exception for."""
+    """Return status, body and headers of the answer that a provider's client raised an exception for."""
     response = getattr(problem, "response", None)
     if isinstance(response, dict):  # botocore
         about = response.get("ResponseMetadata", {})

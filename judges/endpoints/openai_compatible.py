@@ -20,7 +20,14 @@ from urllib.parse import urlsplit
 
 from judges.endpoints.event_stream import completion_of_stream, is_event_stream
 from judges.endpoints.providers import PROVIDERS, Access, endpoint_url
-from judges.engine.errors import CallFailed, classify, classify_status, read_json, read_rate_limits
+from judges.engine.errors import (
+    OUTPUT_LIMITS,
+    CallFailed,
+    classify,
+    classify_status,
+    read_json,
+    read_rate_limits,
+)
 from judges.types import Image, Message, ModelSettings, Reply, TokenProbability, Usage
 
 if TYPE_CHECKING:
@@ -31,8 +38,16 @@ if TYPE_CHECKING:
 TOP_LOGPROBS: Final = 5
 """How many rivals of each token are asked for, where log-probabilities are."""
 
-OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens")
-"""The two names of the longest reply; endpoints know one or both."""
+_WITHOUT_TEXT: Final = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "thinking",
+    "thinking_blocks",
+    "tool_calls",
+    "function_call",
+)
+"""Fields of a message in which a model may have written instead of in the text."""
 
 
 def request_body(
@@ -117,9 +132,11 @@ def _part(part: str | Image) -> dict[str, Any]:
 def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
     """The reply in the answer to a call, its text as it came.
 
-    A refusal, in words of its own or by a filter, has the state ``refused``. Of several answers the further
-    ones are in ``others``; those that cannot be used are left out. Raises CallFailed for an answer
-    without a reply: cut JSON, no choices, an error inside, or no text although the model says it was done.
+    A refusal, in words of its own or by a filter, has the state ``refused``. A reply with nothing but
+    reasoning or tool calls is a reply without text: it was paid for, and the next one would be the same. Of
+    several answers the further ones are in ``others``; those that cannot be used are left out. Raises
+    CallFailed for an answer without a reply: cut JSON, no choices, an error inside, or nothing at all
+    although the model says it was done.
     """
     try:
         answer = read_json(raw)
@@ -152,7 +169,9 @@ def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s
     refusal = choice["message"].get("refusal") or None
     is_refused = refusal is not None or finish_reason == "content_filter"
     if not (text or "").strip() and not is_refused and finish_reason != "length":
-        raise _unusable(f"the reply has no text (finish_reason {finish_reason})", raw, answer)
+        if not any(choice["message"].get(name) for name in _WITHOUT_TEXT):
+            raise _unusable(f"the reply has no text (finish_reason {finish_reason})", raw, answer)
+        finish_reason = finish_reason or "stop"
     return Reply(
         text=text,
         state="refused" if is_refused else "ok",
@@ -233,7 +252,7 @@ def _inner_error(error: Any, raw: str, answer: Mapping[str, Any]) -> CallFailed:
     body = json.dumps({"error": error})
     if type(code) is int and 400 <= code < 600:
         return classify_status(code, body)
-    if (failure := classify_status(400, body)).kind == "rate_limit":
+    if (failure := classify_status(400, body)).kind in ("rate_limit", "account"):
         return failure
     return _unusable(f"an error in the answer: {json.dumps(error)}", raw, answer)
 

@@ -1,13 +1,17 @@
-"""How many calls are under way at once, and how fast they follow: what the endpoint takes.
+"""Adapt the number of calls under way, and the pace at which they follow, to what the endpoint takes.
 
-It is found as TCP finds what a connection takes. It starts with a few calls and doubles them with every round
-of replies (slow start). When the endpoint wants fewer, the limit is halved, once for all calls that were
-under way then; refusals in a row, without a reply in between, bring it down to one call, and then widen the
-gap between calls. Replies undo both in steps. A ``Retry-After`` stops every call. Requests and tokens a
-minute are token buckets: those of the user, and those that the endpoint names in its headers.
+The limit works as TCP's congestion control does. It starts with a few calls and doubles them with every round
+of replies (slow start). A refusal halves it, once for all calls that were under way at that time. Further
+refusals without a reply in between bring it down to one call, and then widen the gap between calls. Replies
+undo both in steps. A ``Retry-After`` holds every call. Requests and tokens per minute are token buckets: the
+user's, and those that the endpoint names in its headers.
 
-A refusal for too many calls is never final while other calls are answered: only when nothing but refusals
-came for ``rate_limit_timeout_s`` no further call is made.
+An overload (503, 529) is not a rate limit: calls are refused at random, so slowing down does not help a
+single call. The endpoint's ``Retry-After`` sets the pace. Without one the gap between calls is a small share
+of the time that has passed since the last reply.
+
+A refusal is never final while other calls are answered. If nothing but refusals came for
+``rate_limit_timeout_s``, no further call is made.
 """
 
 import asyncio
@@ -15,8 +19,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
+from judges.engine.errors import NoEndpointError, NoMoreCallsError
 from judges.types import Quota, RateLimits
 
 INITIAL_CONCURRENCY: Final = 32
@@ -38,6 +43,15 @@ GAP_DECAY: Final = 0.8
 """The gap between calls doubles when a single call is refused twice in a row, and again each time; replies
 shrink it by this. One refusal may be chance."""
 
+OVERLOAD_GAP_SHARE: Final = 1 / 16
+"""While a server without a ``Retry-After`` is overloaded, the gap between calls is this share of the time
+since its last reply: a moment if some calls are answered, and up to a minute if none is."""
+
+UNREACHABLE_S: Final = 3.0
+UNREACHABLE_GAP_S: Final = 1.0
+"""Before the first answer, a run tries to connect for so long, with so long between calls: the address is
+wrong, or the server does not run."""
+
 CONFIRMED_AFTER_S: Final = 60.0
 """A wait that is longer than the run has patience for is believed once so long nothing was answered: one of
 several servers may say it alone."""
@@ -52,8 +66,10 @@ _NAP_S: Final = 1.0
 """Who waits looks so often whether the limit was closed."""
 
 
-class RateLimitTimeout(Exception):
-    """For too long the endpoint has refused every call as one too many; the message is for the user."""
+class RateLimitTimeout(NoMoreCallsError):
+    """Raised when the endpoint has refused every call for too long."""
+
+    how = "limited"
 
 
 class TokenBucket:
@@ -98,7 +114,7 @@ class _Pool:
 
 
 class Slot:
-    """A call under way. Say how it ended with `succeeded`, `refused` or `overloaded`, or with none of them.
+    """A call under way. Report its end with at most one of its methods.
 
     ``limits`` is what the answer said of the endpoint's limits.
     """
@@ -123,6 +139,14 @@ class Slot:
     def overloaded(self) -> None:
         """The endpoint seems to have too many calls: no answer came in time, or it was not available."""
         self._limit._cut(self._cuts, is_refused=False)
+
+    def postponed(self, retry_after_s: float | None, limits: RateLimits | None = None) -> None:
+        """The endpoint is overloaded and asks to come back, after ``retry_after_s`` if it says so."""
+        self._limit._pause(retry_after_s)
+        if not retry_after_s:
+            self._limit._cut(self._cuts, is_refused=False)
+            self._limit._space_out()
+        self._learn(limits)
 
     def _learn(self, limits: RateLimits | None) -> None:
         pool = self._pool
@@ -184,6 +208,8 @@ class AdaptiveLimit:
         self._gap_s = 0.0
         self._next_at = self._paused_until = float("-inf")
         self._refused_since: float | None = None
+        self._unreachable_since: float | None = None
+        self.has_answered = False
         self._closed: Exception | None = None
         self._turn = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -219,15 +245,39 @@ class AdaptiveLimit:
             self._changed.set()
 
     def close(self, reason: Exception) -> None:
-        """No further call is made: whoever waits for a place gets this exception."""
+        """Make no further call: whoever waits for a place gets this exception."""
         self._closed = self._closed or reason
         self._changed.set()
 
-    def check_timeout(self, message: str, retry_after_s: float | None) -> None:
-        """After a refusal: raise RateLimitTimeout, for this call and all that wait, when there is no hope.
+    def stop(self, reason: Exception) -> NoReturn:
+        """Raise an exception, for this call and all that wait for a place."""
+        self.close(reason)
+        raise reason
 
-        That is so when nothing but refusals came for too long, or would before the wait that the endpoint
-        asks for is over.
+    def check_unreachable(self, message: str) -> None:
+        """Raise NoEndpointError if there has been no connection for `UNREACHABLE_S` from the start on.
+
+        Until then calls are made one at a time. Once anything was answered, the endpoint may be restarting.
+        """
+        if self.has_answered:
+            return
+        now = self._clock()
+        if self._unreachable_since is None:
+            self._unreachable_since = now
+        self._allowed, self._next_at = 1.0, now + UNREACHABLE_GAP_S
+        if now - self._unreachable_since >= UNREACHABLE_S:
+            self.stop(
+                NoEndpointError(
+                    f"stopped: the endpoint cannot be reached ({message}). Check its address (--base-url) "
+                    "and that it runs, then run the same command again"
+                )
+            )
+
+    def check_timeout(self, message: str, retry_after_s: float | None) -> None:
+        """After a refusal, raise RateLimitTimeout if waiting is of no use.
+
+        That is so if nothing but refusals came for too long, or if the wait that the endpoint asks for is
+        longer than that.
         """
         if self._refused_since is None:
             return
@@ -236,13 +286,13 @@ class AdaptiveLimit:
         is_asked_too_long = refused_s + asked_s > self._timeout_s
         if refused_s >= (min(CONFIRMED_AFTER_S, self._timeout_s) if is_asked_too_long else self._timeout_s):
             asks = f"; it asks to wait for {asked_s:,.0f} s" if asked_s else ""
-            reason = RateLimitTimeout(
-                f"stopped: for {refused_s:,.0f} s the endpoint gave no reply, only rate limits "
-                f"({message}{asks}). No trajectory was given up: run the same command again later, or with a "
-                f"longer --rate-limit-timeout than {self._timeout_s:g}"
+            self.stop(
+                RateLimitTimeout(
+                    f"stopped: for {refused_s:,.0f} s the endpoint gave no reply, only rate limits "
+                    f"({message}{asks}). No trajectory was given up: run the same command again later, or "
+                    f"with a longer --rate-limit-timeout than {self._timeout_s:g}"
+                )
             )
-            self.close(reason)
-            raise reason
 
     def _of_a_minute(self, number: float | None) -> TokenBucket | None:
         """A rate per minute, spread evenly: a second's worth can be taken at once."""
@@ -289,6 +339,7 @@ class AdaptiveLimit:
     def _grow(self) -> None:
         """Every reply of a round of ``allowed`` replies adds its part of the round's step."""
         self._refused_since = None
+        self.has_answered = True
         if self._gap_s:
             shorter = self._gap_s * GAP_DECAY
             self._gap_s = shorter if shorter > FIRST_GAP_S / 2 else 0.0
@@ -309,8 +360,14 @@ class AdaptiveLimit:
             halved = min(self._allowed, float(self.in_flight)) / 2
             self._allowed = min(self._allowed, max(1.0 if is_again else float(FEW_CALLS), halved))
 
+    def _space_out(self) -> None:
+        """Widen the gap between calls with the time that has passed since the last reply."""
+        now = self._clock()
+        self._gap_s = min(MAX_GAP_S, (now - self._refused_since) * OVERLOAD_GAP_SHARE)
+        self._next_at = now + self._gap_s
+
     def _pause(self, retry_after_s: float | None) -> None:
-        """After a refusal; a wait that the run has no time for holds nobody: others may be answered."""
+        """Hold all calls after a refusal, unless the run has no time for that: others may be answered."""
         now = self._clock()
         if self._refused_since is None:
             self._refused_since = now

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from judges.types import ModelSettings, OptionsError, Usage
 
 if TYPE_CHECKING:
-    from genai_prices.types import ModelPrice
+    from genai_prices.types import ModelInfo, ModelPrice, Provider
 
 ANY_PROVIDER: Final = "*"
 """The provider of a price that holds wherever the model is asked."""
@@ -102,7 +102,8 @@ class Price:
         """
         price = self._that_holds(input_tokens, is_batch)
         per_input = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0)
-        return (input_tokens * per_input + output_tokens * price.output) / 1_000_000
+        made = output_tokens * price.output if price.output else 0.0  # the tokens may be infinitely many
+        return (input_tokens * per_input + made) / 1_000_000
 
     def _that_holds(self, input_tokens: float, is_batch: bool) -> "Price":
         price = self.batch if is_batch and self.batch is not None else self
@@ -158,6 +159,15 @@ class PriceTable:
             is_batch=is_batch,
         )
 
+    def context_window(self, model: ModelSettings) -> int | None:
+        """Return the most tokens that a model can take, and so make, if genai-prices knows it."""
+        name, provider = model.model.lower(), _provider_of(model)
+        if provider == "any":
+            maker, name = _maker_of(name)
+            provider = maker or provider
+        found = _library_entry(provider, name)
+        return found and found[1].context_window
+
     def _price_of_model(self, model: ModelSettings) -> Price | None:
         name, provider = model.model.lower(), _provider_of(model)
         found = self._prices.get((ANY_PROVIDER, name)) or self._prices.get((provider, name))
@@ -191,18 +201,23 @@ def _maker_of(name: str) -> tuple[str | None, str]:
     return next(((maker, own) for maker, names in _MAKERS if names.match(own)), (None, own))
 
 
-def _library_price(provider: str, model: str) -> Price | None:
-    """The price in the data that the package genai-prices ships; it fetches nothing by itself.
-
-    Prices that change by the date or the hour are those of now.
-    """
+def _library_entry(provider: str, model: str) -> "tuple[Provider, ModelInfo] | None":
+    """Return what the package genai-prices knows of a model; it fetches nothing by itself."""
     try:
-        from genai_prices import __version__
         from genai_prices.data_snapshot import get_snapshot
 
-        found, entry = get_snapshot().find_provider_model(model, None, provider, None)
+        return get_snapshot().find_provider_model(model, None, provider, None)
     except (ImportError, LookupError):  # not installed, or it does not know the provider or the model
         return None
+
+
+def _library_price(provider: str, model: str) -> Price | None:
+    """Return the price in genai-prices; prices that change by the date or the hour are those of now."""
+    if (known := _library_entry(provider, model)) is None:
+        return None
+    from genai_prices import __version__
+
+    found, entry = known
     now = datetime.now(UTC)
     price = _of_library(entry.get_prices(now))
     if price is None:

@@ -1,7 +1,7 @@
-"""One call until it is answered or given up: how often it is tried, how long it waits between.
+"""Make one call until it is answered or given up: how often it is tried, and how long it waits in between.
 
-Every try is within the limit on calls under way and within the budget. Written by hand where tenacity would
-serve other programs: all calls share one pause, and a wait may be named by the endpoint.
+Every try is within the limit on calls under way and within the budget. A library such as tenacity does not
+serve here: all calls share one pause, and the endpoint may set the wait.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from judges.endpoints.providers import omitted_params
 from judges.engine.budget import Budget
 from judges.engine.cache import CallCache
 from judges.engine.concurrency import AdaptiveLimit
-from judges.engine.errors import CallFailed, classify
+from judges.engine.errors import AccountError, CallFailed, classify
 from judges.engine.storage import StorageError
 from judges.types import Call, Message, ModelSettings, Reply, Usage
 
@@ -48,7 +48,9 @@ class OnEvent(Protocol):
 
 
 MAX_RATE_LIMIT_WAIT_S: Final = 8.0
-"""After a refusal one call waits no longer by itself: it is the limit's part to slow all of them down."""
+MAX_OVERLOAD_WAIT_S: Final = 2.0
+"""The longest wait of a single call after a rate limit and after an overload: the limit slows down all calls
+together. An overloaded server refuses calls at random, so that one of many calls meets dozens of refusals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class RetryState:
         if failure.kind == "rate_limit":
             kind, most = "rate_limited", policy.rate_limited
             if most is None:
-                longest = min(longest, MAX_RATE_LIMIT_WAIT_S)
+                longest = min(longest, MAX_OVERLOAD_WAIT_S if failure.is_overload else MAX_RATE_LIMIT_WAIT_S)
             elif (failure.retry_after_s or 0) > policy.max_retry_after_s:
                 return None
         else:
@@ -101,7 +103,7 @@ class RetryState:
         self._failures[kind] += 1
         if most is not None and self._failures[kind] >= most:
             return None
-        if failure.retry_after_s is not None:
+        if failure.retry_after_s or (failure.retry_after_s == 0 and not failure.is_overload):
             return 0.0
         exponent = min(self._failures[kind] - 1, 30)
         return min(longest, policy.first_wait_s * 2**exponent) * (0.5 + self._draw() / 2)
@@ -134,11 +136,11 @@ class RoleCaller:
         return is_known and may_have_choices(self.model, self.unsupported_params)
 
     async def replies(self, call: Call, keys: Sequence[str], max_tokens: int) -> list[Reply]:
-        """The replies to a call and to its samples with the further keys, put into the cache; as many as
-        came, one at least. Without a reply there is one whose state is not ``ok``, for the first key.
+        """Return the replies to a call, and to its samples with the further keys, and cache them.
 
-        What failed tries are known to have cost is in the first one's cost. Raises BudgetReached,
-        RateLimitTimeout, and what the limit was closed with.
+        At least one is returned. If no reply came, it has another state than ``ok`` and the first key. Its
+        cost includes what failed tries are known to have cost. Raises NoMoreCallsError, and what the limit
+        was closed with.
         """
         retries, spent_usd, key = RetryState(self.retry_policy, self.draw), 0.0, keys[0]
         messages, used_shorter = call.messages, False
@@ -148,24 +150,27 @@ class RoleCaller:
                 wanted = len(keys) if len(keys) > 1 and self.takes_choices else 1
                 reply = await self._attempt(key, messages, max_tokens, unsupported_params, wanted)
             except CallFailed as failure:
-                spent_usd += self._cost_of(failure.usage) or 0.0
+                cost_usd = self._cost_of(failure.usage) or 0.0
+                spent_usd += cost_usd
+                self.budget.presumed_usd += cost_usd  # until a reply bears it
                 self._note(key, failure)
+                self._stop_if_permanent(failure)
                 if failure.kind == "too_long" and call.shorter is not None and not used_shorter:
                     messages, used_shorter = call.shorter, True
                 elif failure.kind == "unsupported_parameter" and failure.parameter not in unsupported_params:
                     self._leave_out(failure.parameter)
                 elif (wait_s := retries.wait_s(failure)) is not None:
-                    if failure.kind == "rate_limit":
-                        self.limit.check_timeout(failure.message, failure.retry_after_s)
                     self.on_event("retried", failure=failure.kind, message=failure.message, wait_s=wait_s)
                     await self.sleep(wait_s)
                 else:
+                    self.budget.presumed_usd -= spent_usd
                     reply = failure.as_reply(key, spent_usd or None, used_shorter=used_shorter)
                     self.on_event(
                         "failed", purpose=call.purpose, role=call.role, state=reply.state, message=reply.error
                     )
                     return [reply]
                 continue
+            self.budget.presumed_usd -= spent_usd
             if wanted > 1 and not reply.others:  # it was not refused, but left unread
                 self._leave_out("n")
             dropped = omitted_params(self.model, unsupported_params)
@@ -191,22 +196,27 @@ class RoleCaller:
         unsupported_params: Set[str],
         wanted: int,
     ) -> Reply:
-        """One try at so many answers. Money is set aside only once there is room for the call, so that none
-        waits unused.
+        """Make one try at so many answers.
+
+        Money is set aside only once there is room for the call, so that none waits unused.
         """
         limit, pool, model = self.limit, self._pool, with_choices(self.model, wanted)
         tokens = self.tokens_of(model, messages) + wanted * max_tokens if limit.counts_tokens(pool) else 0
         async with limit.slot(tokens, pool) as slot:
-            reservation = await self.budget.reserve(model, messages, max_tokens)
+            reservation = await self.budget.reserve(
+                model, messages, max_tokens, unsupported_params, may_shorten=True
+            )
+            limited_to = reservation.max_tokens or max_tokens
             try:
                 reply = await self.endpoint.attempt(
-                    model, messages, max_tokens, unsupported_params=unsupported_params
+                    model, messages, limited_to, unsupported_params=unsupported_params
                 )
             except Exception as problem:
                 failure = classify(problem)
                 self.budget.settle(reservation, _counted(failure.usage), maybe_paid=failure.maybe_paid)
                 if failure.kind == "rate_limit":
-                    slot.refused(failure.retry_after_s, failure.rate_limits)
+                    report = slot.postponed if failure.is_overload else slot.refused
+                    report(failure.retry_after_s, failure.rate_limits)
                 elif failure.is_slow or failure.is_overload:
                     slot.overloaded()
                 raise failure from problem
@@ -216,7 +226,21 @@ class RoleCaller:
                 raise
             self.budget.settle(reservation, reply.usage)
             slot.succeeded(_sum(reply.input_tokens, reply.output_tokens), reply.rate_limits)
+            is_cut = any(each.finish_reason == "length" for each in (reply, *reply.others))
+            if limited_to < max_tokens and is_cut:
+                raise self.budget.cut_short(reservation, reply.usage)
             return reply
+
+    def _stop_if_permanent(self, failure: CallFailed) -> None:
+        """Raise, for all calls, if no further call can be answered."""
+        if failure.kind == "account":
+            self.limit.stop(AccountError(failure.message))
+        if failure.is_unreachable:
+            self.limit.check_unreachable(failure.message)
+            return
+        self.limit.has_answered = True
+        if failure.kind == "rate_limit":
+            self.limit.check_timeout(failure.message, failure.retry_after_s)
 
     def _leave_out(self, parameter: str | None) -> None:
         self.unsupported_params.add(parameter)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from judges.engine.budget import (
     BudgetReached,
     Reservation,
     limit_message,
-    max_output,
 )
 from judges.engine.concurrency import INITIAL_CONCURRENCY, AdaptiveLimit, TokenBucket
 from judges.engine.prices import PriceTable
@@ -350,12 +349,18 @@ class LeasedBudget(Budget):
         lease.budget = self
 
     async def reserve(
-        self, model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int
+        self,
+        model: ModelSettings,
+        messages: tuple[Message, ...],
+        max_output_tokens: int,
+        unsupported_params: Collection[str] = (),
+        *,
+        may_shorten: bool = False,
     ) -> Reservation:
         if self.max_usd is not None:
-            prompt, output = self._ceiling(model, messages), max_output(model, max_output_tokens)
-            await self._lease.money(self._most_usd(model, prompt, output))
-        return await super().reserve(model, messages, max_output_tokens)
+            output = self._most_output(model, max_output_tokens, unsupported_params)
+            await self._lease.money(self._most_usd(model, self._ceiling(model, messages), output))
+        return await super().reserve(model, messages, max_output_tokens, unsupported_params)
 
     def lacks(self, usd: float) -> bool:
         return self.spent_usd + self._reserved_usd + usd > self.max_usd

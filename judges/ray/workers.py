@@ -26,9 +26,8 @@ from judges.endpoints.openai_compatible import request_body
 from judges.engine.answers import JOURNAL, Journal, Place, journal_lines
 from judges.engine.budget import BudgetReached
 from judges.engine.cache import answer_line, call_key, key_in, reply_in
-from judges.engine.concurrency import RateLimitTimeout
 from judges.engine.engine import CallExecutor
-from judges.engine.errors import classify_status
+from judges.engine.errors import NoMoreCallsError, classify_status
 from judges.engine.prompt_store import PromptWriter
 from judges.engine.storage import StorageError, storing
 from judges.ray.leases import Grant, Lease, LeasedBudget, LeasedLimit, Report
@@ -36,7 +35,7 @@ from judges.ray.shuffle import Row, Work, calls_table
 from judges.run.config import build_judge
 from judges.run.folder import JUDGMENTS, judgment_record, open_prompts, read_judgments, sent_prompts
 from judges.run.records import name_as_served, prompts_changed
-from judges.run.runner import END_OF, EngineSettings, RunFacts, describe_run, open_views, prepare
+from judges.run.runner import EngineSettings, RunFacts, describe_run, open_views, prepare
 from judges.run.scheduler import Judgment, LeaveOutError, StopRunError, judge_trajectory
 from judges.types import Call, ModelSettings, Reply
 
@@ -306,11 +305,11 @@ class AnswerWorker:
             reply = await executor.ask(call)
             if reply.state != "ok":
                 self._journals.fail(key, reply)
-        except (BudgetReached, RateLimitTimeout) as reached:
-            if getattr(reached, "is_final", True):
-                lease.did.stop = lease.did.stop or (END_OF[type(reached)], str(reached))
-            elif isinstance(reached, BudgetReached):
+        except NoMoreCallsError as reached:
+            if isinstance(reached, BudgetReached) and not reached.is_final:
                 lease.did.left_out = str(reached)
+            else:
+                lease.did.stop = lease.did.stop or (reached.how, str(reached))
             return False
         except StorageError as problem:
             lease.did.stop = lease.did.stop or ("storage", str(problem))

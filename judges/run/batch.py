@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -18,7 +19,7 @@ from judges.endpoints.openai_compatible import request_body
 from judges.endpoints.providers import Access, omitted_params, resolve_access
 from judges.engine.budget import build_budget, limit_message, max_output
 from judges.engine.cache import call_key
-from judges.engine.errors import CallFailed
+from judges.engine.errors import AccountError, CallFailed
 from judges.engine.retry import may_have_choices, with_choices
 from judges.engine.tokens import token_ceiling
 from judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
@@ -107,6 +108,8 @@ class _Rounds:
                     await self._drive(writer, files)
                     if not files.keys:
                         return self._ended(writer)
+                    if self.collector.account is not None:
+                        return RunEnd("account", str(AccountError(self.collector.account)))
                     await self._submit(files)
         except CallFailed as failure:
             return RunEnd(
@@ -179,27 +182,27 @@ class _Rounds:
         """Put a call, and the samples that it is asked for with, into the files, unless with it the run might
         cost more than it may.
         """
-        model = with_choices(self.job.models[role], len(keys))
-        price = self.collector.prices.of(model)
-        most_usd = price and price.most(
-            token_ceiling(model, messages), max_output(model, max_tokens), is_batch=True
-        )
+        model, prices = with_choices(self.job.models[role], len(keys)), self.collector.prices
+        price = prices.of(model)
+        unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
+        most = max_output(model, max_tokens, unsupported) or prices.context_window(model) or math.inf
+        most_usd = price and price.most(token_ceiling(model, messages), most, is_batch=True)
         max_usd = self.job.settings.max_usd
         if max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
             if spent_usd + files.most_usd + most_usd > max_usd:
                 self.left_out_usd = most_usd
                 return
-        unsupported_params = frozenset(self.collector.log.unsupported_params.get(role, ()))
         body = request_body(
             model,
             messages,
             max_tokens,
-            unsupported_params=unsupported_params,
+            unsupported_params=unsupported,
             output_limit=self.access[role].output_limit,
         )
         line = batch_line(keys[0], body)
-        dropped = omitted_params(model, unsupported_params)
+        dropped = omitted_params(model, unsupported)
+        most_usd = None if most_usd is None or math.isinf(most_usd) else most_usd
         files.add(role, keys[0], line, most_usd, is_shorter=is_shorter, samples=keys[1:], dropped=dropped)
 
     async def _submit(self, files: BatchFiles) -> None:

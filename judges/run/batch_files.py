@@ -267,7 +267,8 @@ class BatchCollector:
     """Takes the replies of open batches into the cache, and knows what became of the other calls.
 
     ``failed``: by key, the reply in place of that of a call that is given up. ``refused``: the
-    endpoint's reasons for rejected batches; ``cancelled``: batches that were stopped at the endpoint.
+    endpoint's reasons for rejected batches; ``cancelled``: batches that were stopped at the endpoint;
+    ``account``: what the endpoint said when it refused the account.
     """
 
     models: Mapping[str, ModelSettings]
@@ -279,6 +280,7 @@ class BatchCollector:
     failed: dict[str, Reply] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
+    account: str | None = None
     _tries: Counter[str] = field(default_factory=Counter)
     _spent_usd: dict[str, float] = field(default_factory=dict)
     _reported: object = None
@@ -388,6 +390,9 @@ class BatchCollector:
             self._spent_usd[key] = self._spent_usd.get(key, 0.0) + cost_usd
         if failure.kind == "too_long" and key not in entry.shorter:
             self.log.too_long.append(key)
+            return
+        if failure.kind == "account":  # the call stays open
+            self.account = failure.message
             return
         if failure.kind == "unsupported_parameter" and failure.parameter is not None:
             self._leave_out(entry.role, failure.parameter)

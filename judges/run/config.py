@@ -26,6 +26,7 @@ from core.files import PROJECT
 from judges.catalog.simplified import SimplifiedJudge
 from judges.endpoints.providers import PROVIDERS, address_of, omitted_params, with_address
 from judges.engine.cache import CallCache
+from judges.engine.reasoning import output_room
 from judges.engine.storage import StorageError
 from judges.ensembles.threshold import read_threshold, score_settings
 from judges.registry import default_provider, digest_of_files, find_judge, key_of, released_folder
@@ -347,7 +348,10 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
     A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
     where the paper asked it unless a provider or an address is given. ``PROVIDER:MODEL`` names the provider
     too, so that a cascade may ask two. The longest reply is the option's, else the judge's own for the role
-    (`JudgeTraits.output_tokens`), else the common default. Raises OptionsError.
+    (`JudgeTraits.output_tokens`), else the common default; a reasoning model has room to think.
+
+    Raises:
+        OptionsError: Options contradict each other, or a model is missing.
     """
     defaults, traits = models_of(judge), traits_of(judge)
     longest: Mapping[str, int] = {}
@@ -366,6 +370,11 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
         )
         for role, default in defaults.items()
     }
+    if options.max_output_tokens is None:
+        models = {
+            role: replace(model, max_output_tokens=max(model.max_output_tokens, output_room(model)))
+            for role, model in models.items()
+        }
     for role, form in traits.response_formats.items():
         models[role] = replace(models[role], extra={"response_format": form, **models[role].extra})
     return models

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from judges.contract import JudgeError
 from judges.endpoints.providers import IN_CLUSTER, LOCAL
-from judges.engine.budget import BudgetReached
 from judges.engine.cache import CallCache, call_key, call_kind
-from judges.engine.concurrency import RateLimitTimeout
+from judges.engine.errors import NoMoreCallsError
+from judges.engine.reasoning import reasons
 from judges.engine.retry import may_have_choices
 from judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
 from judges.registry import full_name
@@ -43,7 +43,6 @@ from judges.run.typical_replies import (
     Range,
     Scenario,
     dummy_reply,
-    is_reasoning,
     tokens_per_word,
 )
 from judges.types import Call, Judge, ModelSettings, OptionsError, Reply, View
@@ -217,7 +216,7 @@ class _Run:
         number = self._numbers[key]
         reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role], learned, number)
         if is_new:
-            hidden = REASONING_TOKENS[self._scenario] if learned is None and is_reasoning(model.model) else 0
+            hidden = REASONING_TOKENS[self._scenario] if learned is None and reasons(model) else 0
             if learned is not None:
                 self._known.used[call.role].add(kind)
             output_tokens = min(room, (reply.output_tokens or 0) + hidden)
@@ -373,7 +372,7 @@ def run_pilot(job: Job) -> Pilot:
             async def ask(call: Call) -> Reply:
                 try:
                     reply = await executor.ask(call)
-                except (BudgetReached, RateLimitTimeout) as reached:
+                except NoMoreCallsError as reached:
                     raise StopRunError(str(reached)) from reached
                 spend.count(reply)
                 return reply

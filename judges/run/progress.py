@@ -31,10 +31,11 @@ GRACE_S: Final = 8.0
 class RunEnd:
     """How a run ended, and what to tell the user about it.
 
-    ``waiting`` is for an engine whose answers come another day, ``limited`` for one that got none for long.
+    ``waiting``: the answers come another day. ``limited``: only rate limits came for long. ``account``: the
+    endpoint refuses the account.
     """
 
-    how: Literal["finished", "interrupted", "budget", "limited", "failing", "waiting"]
+    how: Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
     message: str | None = None
 
 
@@ -49,7 +50,9 @@ class StopControl:
         self.ended: RunEnd | None = None
         self._say, self._stop_waiting = say, stop_waiting
 
-    def stop(self, how: Literal["interrupted", "budget", "limited", "failing"], message: str) -> None:
+    def stop(
+        self, how: Literal["interrupted", "budget", "limited", "account", "failing"], message: str
+    ) -> None:
         """Let the run end; the first reason counts."""
         self.ended = self.ended or RunEnd(how, message)
         if how != "budget":

@@ -13,14 +13,15 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from core.cli import stopped_like_ctrl_c
 from judges.endpoints.openai_compatible import TIMEOUT_S
 from judges.endpoints.providers import resolve_access
 from judges.engine.budget import BudgetReached, build_budget
-from judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
+from judges.engine.concurrency import AdaptiveLimit
 from judges.engine.engine import CallExecutor, open_endpoints
+from judges.engine.errors import NoMoreCallsError
 from judges.engine.prices import PriceTable, price_facts, read_prices
 from judges.engine.retry import OnEvent
 from judges.registry import full_name
@@ -95,9 +96,6 @@ class Job:
         return name_as_served(self.name, self.judge, self.models, judged)
 
 
-END_OF: Final = {BudgetReached: "budget", RateLimitTimeout: "limited"}
-"""How a run ends when a call raises this instead of giving a reply."""
-
 Engine = Callable[[Job, RunFolder, Progress], RunEnd]
 """What judges a job's trajectories into a folder."""
 
@@ -115,8 +113,8 @@ def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
 async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: CallExecutor) -> RunEnd:
     """Judge the job's trajectories into the folder, each result written as it comes.
 
-    Ends before all are judged when Ctrl-C is pressed, the budget is reached, nothing but errors comes, or for
-    long nothing but rate limits; what is under way is waited for then, and written.
+    The run ends early when Ctrl-C is pressed, the budget is reached, the account is refused, only errors
+    come, or only rate limits come for long. What is under way then is waited for and written.
     """
     stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
 
@@ -128,11 +126,11 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
             raise StopRunError
         try:
             reply = await executor.ask(call)
-        except (BudgetReached, RateLimitTimeout) as reached:
+        except NoMoreCallsError as reached:
             if isinstance(reached, BudgetReached) and not reached.is_final:
                 left_out = reached
                 raise LeaveOutError from reached
-            stopping.stop(END_OF[type(reached)], str(reached))
+            stopping.stop(reached.how, str(reached))
             raise StopRunError from reached
         progress.spend.count(reply)
         progress.warnings.note(call.role, reply)
@@ -152,7 +150,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
             except asyncio.CancelledError:
                 if stopping.ended is None:
                     raise
-        if stopping.ended is not None and stopping.ended.how == "failing":
+        if stopping.ended is not None and stopping.ended.how == "failing" and not stopping.ended.message:
             return RunEnd("failing", leading_errors_message(writer.discard_errors()))
         writer.write_errors()
     if writer.written == len(job.ids):

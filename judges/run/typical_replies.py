@@ -4,7 +4,6 @@ the same model gave to the same prompt of a judge; without such ones, of a typic
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 REASONING_TOKENS: Final = {"low": 200, "expected": 600, "high": 4_000}
 """Assumed tokens of hidden reasoning in a reply of a reasoning model; they are paid as output."""
-
-_REASONING_MODELS: Final = re.compile(r"(o[134](-|$)|gpt-5|deepseek-r1|qwq)|.*thinking", re.IGNORECASE)
 
 Scenario = Literal["low", "expected", "high"]
 SCENARIOS: Final[tuple[Scenario, ...]] = ("low", "expected", "high")
@@ -158,11 +155,6 @@ def _mean(numbers: list[int]) -> Range:
     error = statistics.stdev(numbers) / sqrt(len(numbers)) if len(numbers) > 1 else mean / 4
     spread = max(2 * error, LEAST_SPREAD * mean)
     return Range(max(0.0, mean - spread), mean, mean + spread)
-
-
-def is_reasoning(model: str) -> bool:
-    """Whether a model thinks in tokens that are paid but not shown, by its name."""
-    return _REASONING_MODELS.match(model.rpartition("/")[2]) is not None
 
 
 def tokens_per_word(count: Callable[[str], int]) -> float:

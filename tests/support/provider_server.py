@@ -2,13 +2,14 @@
 
 Anthropic Messages, Gemini generateContent, Bedrock Converse and OpenAI Responses, as their documents describe
 them (read in November 2026); the bodies are written by hand after those, not recorded from the providers.
-``answers`` are given in turn, the last for ever: a text, or an `Answer` as it stands.
+``answers`` are given in turn, the last for ever: a text, an `Answer` as it stands, or a function from the
+request to one of them.
 """
 
 import asyncio
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.support.llm_server.http import Answer, Connection, HttpRequest
@@ -20,7 +21,7 @@ USAGE = {"input": 120, "cached": 100, "output": 9, "reasoning": 4}
 class ProviderServer:
     """For one test, in a thread of its own. ``requests`` are what came in, their bodies in ``bodies``."""
 
-    def __init__(self, *answers: str | Answer):
+    def __init__(self, *answers: "str | Answer | Callable[[HttpRequest], str | Answer]"):
         self.answers, self.requests = list(answers) or ["<success>Successful</success>"], []
 
     def __enter__(self) -> "ProviderServer":
@@ -47,6 +48,7 @@ class ProviderServer:
     async def _answer(self, request: HttpRequest) -> Answer:
         self.requests.append(request)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        answer = answer(request) if callable(answer) else answer
         return answer if isinstance(answer, Answer) else written(request.path, answer)
 
 

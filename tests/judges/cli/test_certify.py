@@ -242,7 +242,7 @@ def test_with_errors_it_ends_with_1_and_retry_asks_them_again(tmp_path):
         is_broken[0] = False
         assert certify(server, tmp_path, *options, "--retry", "too_long").exit_code == 0
     assert certificate(tmp_path)["states"] == {"unchanged": {"ok": 3}, "claim": {"ok": 3}}
-    with LLMServer(api_key="another") as server:
+    with LLMServer(unsupported={"messages"}) as server:
         other = tmp_path / "other"
         result = certify(server, other, *options)
         assert result.exit_code == 1 and "run the same command with --retry error" in result.output

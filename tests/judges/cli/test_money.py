@@ -169,7 +169,7 @@ def test_a_pilot_that_cannot_be_made_says_why(tmp_path):
     with LLMServer("judges", api_key="right") as server:
         refused = CliRunner().invoke(app, ["plan", *arguments(server, tmp_path, "AER-C", "--pilot", 2)])
         assert refused.exit_code == 2
-        assert "--pilot: every trajectory ended in an error, the first with: 401" in refused.output
+        assert "--pilot: stopped: the endpoint refuses the account (401" in refused.output
     with LLMServer("judges") as server:
         given = arguments(server, tmp_path, "AER-C", "--pilot", 2, "--max-usd", 0.0001)
         stopped = CliRunner().invoke(app, ["plan", *given])

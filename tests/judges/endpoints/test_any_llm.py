@@ -180,7 +180,15 @@ AWS = "x-amzn-errortype"
 ERRORS = [
     ("anthropic", 429, anthropic("rate_limit_error", "slow"), {"retry-after": "7"}, "rate_limit", 7.0),
     ("anthropic", 529, anthropic("overloaded_error", "Overloaded"), {}, "rate_limit", None),
-    ("anthropic", 401, anthropic("authentication_error", "invalid x-api-key"), {}, "final", None),
+    ("anthropic", 401, anthropic("authentication_error", "invalid x-api-key"), {}, "account", None),
+    (
+        "anthropic",
+        400,
+        anthropic("invalid_request_error", "Your credit balance is too low"),
+        {},
+        "account",
+        None,
+    ),
     ("anthropic", 400, anthropic("invalid_request_error", "prompt is too long: 9 > 8"), {}, "too_long", None),
     ("anthropic", 500, anthropic("api_error", "Internal server error"), {}, "transient", None),
     ("gemini", 429, google("RESOURCE_EXHAUSTED", "Quota", 429, DELAY), {}, "rate_limit", 26.0),
@@ -189,6 +197,7 @@ ERRORS = [
     ("gemini", 503, google("UNAVAILABLE", "The model is overloaded.", 503), {}, "rate_limit", None),
     ("bedrock", 429, {"message": "Too many"}, {AWS: "ThrottlingException"}, "rate_limit", None),
     ("bedrock", 403, {"message": "The token is invalid"}, {AWS: "AccessDeniedException"}, "final", None),
+    ("bedrock", 403, {"message": "It has expired"}, {AWS: "ExpiredTokenException"}, "account", None),
     ("bedrock", 400, {"message": "Input is too long."}, {AWS: "ValidationException"}, "too_long", None),
     ("bedrock", 500, {"message": "?"}, {AWS: "InternalServerException"}, "transient", None),
     (
@@ -199,7 +208,7 @@ ERRORS = [
         "rate_limit",
         0.09,
     ),
-    ("openai-responses", 429, openai("insufficient_quota", "no money"), {}, "final", None),
+    ("openai-responses", 429, openai("insufficient_quota", "no money"), {}, "account", None),
     ("openai-responses", 400, openai("context_length_exceeded", "too long"), {}, "too_long", None),
     ("openai-responses", 400, openai("content_filter", "filtered"), {}, "refused", None),
 ]

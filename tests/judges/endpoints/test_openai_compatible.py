@@ -351,11 +351,11 @@ def test_a_server_that_is_not_there_was_never_paid():
     assert server.counts.calls == 0
 
 
-def test_a_wrong_key_is_final_and_the_key_is_in_no_message():
+def test_a_wrong_key_refuses_the_account_and_the_key_is_in_no_message():
     echo = Scripted(None, fault="rate_limit")
     with LLMServer(lambda request: echo, api_key="right") as server:
         failure = failure_of(server, key="wrong")
-        assert (failure.kind, "401" in failure.message) == ("final", True)
+        assert (failure.kind, "401" in failure.message) == ("account", True)
     with LLMServer(unsupported={"a-key"}) as server:
         model = ModelSettings("m", extra={"a-key": 1})  # the server names it in its message
         failure = failure_of(server, model=model)

@@ -69,7 +69,6 @@ UNSUPPORTED = [
 ]  # fmt: skip
 
 FINAL = [
-    (401, openai_error("Incorrect API key provided", code="invalid_api_key")),
     (404, openai_error("The model `gpt-9` does not exist", code="model_not_found")),
     (400, openai_error("Invalid image.", code="invalid_image")),
     # a value, not the parameter, is wrong: to leave it out would ask something else
@@ -78,9 +77,45 @@ FINAL = [
     # the user's own field is not left out behind their back
     (400, openai_error("Unsupported parameter: 'reasoning_effort'", code="unsupported_parameter",
                        param="reasoning_effort")),
+    # a message that quotes a page of a bank
+    (422, openai_error("body.messages: not a list: 'Payment failed: insufficient funds'")),
+]  # fmt: skip
+
+
+def google_quota(quota: str, *more, message="You exceeded your current quota, please check your plan"):
+    """The body of Google's 429, as https://ai.google.dev/gemini-api/docs/rate-limits has it."""
+    failure = {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": quota}]}
+    error = {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": [failure, *more]}
+    return json.dumps({"error": error})
+
+
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}
+A_MINUTE = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"
+A_DAY = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
+KEY_INVALID = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+
+ACCOUNT = [
+    (401, openai_error("Incorrect API key provided", code="invalid_api_key")),
+    (401, "<html>Unauthorized</html>"),
     (402, openai_error("Insufficient credits")),
-    # no money: the 429 that never passes
+    (400, json.dumps({"error": {"code": 400, "message": "?", "details": [KEY_INVALID]}})),
+    # no credit: a 429 that never passes
     (429, openai_error("You exceeded your current quota, please check your plan", code="insufficient_quota")),
+    (429, openai_error("?", kind="insufficient_quota")),
+    (429, openai_error("You exceeded your current quota, please check your plan")),
+    (429, google_quota(A_DAY, RETRY_INFO)),
+    # Anthropic has no code of its own for it
+    (400, openai_error("Your credit balance is too low to access the Anthropic API.")),
+]  # fmt: skip
+
+PER_MINUTE = [
+    (google_quota(A_MINUTE, RETRY_INFO), 34.07),
+    (google_quota(A_MINUTE), None),
+    (f"[{google_quota(A_MINUTE, RETRY_INFO)}]", 34.07),
+    # OpenRouter gives its provider's answer as a text
+    (json.dumps({"error": {"code": 429, "message": "Provider returned error",
+                           "metadata": {"raw": google_quota(A_MINUTE, RETRY_INFO)}}}), 34.07),
+    (openai_error("You exceeded your current quota. Please retry in 2.5s."), 2.5),
 ]  # fmt: skip
 
 
@@ -93,6 +128,17 @@ def test_a_prompt_that_is_too_long_is_known_in_every_wording(status, body):
 def test_a_parameter_that_is_not_known_is_named(parameter, status, body):
     failure = classify_status(status, body)
     assert (failure.kind, failure.parameter) == ("unsupported_parameter", parameter)
+
+
+@pytest.mark.parametrize(("status", "body"), ACCOUNT)
+def test_an_account_without_credit_or_with_a_wrong_key_is_known_by_fields_before_words(status, body):
+    assert classify_status(status, body).kind == "account"
+
+
+@pytest.mark.parametrize(("body", "seconds"), PER_MINUTE)
+def test_a_quota_per_minute_is_a_rate_limit_whatever_its_wording(body, seconds):
+    failure = classify_status(429, body)
+    assert (failure.kind, failure.retry_after_s) == ("rate_limit", seconds)
 
 
 @pytest.mark.parametrize(("status", "body"), FINAL)
@@ -263,6 +309,7 @@ ASKED = SimpleNamespace(real_url="http://127.0.0.1:1/v1")
 def test_what_was_never_sent_is_not_paid(problem, kind, maybe_paid, is_slow):
     failure = classify(problem)
     assert (failure.kind, failure.maybe_paid, failure.is_slow) == (kind, maybe_paid, is_slow)
+    assert failure.is_unreachable is (kind == "transient" and not maybe_paid)
 
 
 def test_a_failure_stays_what_it_is_with_a_message_of_one_short_line():

@@ -15,6 +15,7 @@ from judges.engine.tokens import (
     image_rule,
     patch_tokens,
     token_ceiling,
+    word_ceiling,
 )
 from judges.types import Image, Message, ModelSettings, OptionsError
 from tests.support.judges import image
@@ -150,6 +151,23 @@ def test_a_tokenizer_that_is_none_is_refused(tmp_path):
     for bad in (str(tmp_path), str(tmp_path / "nowhere"), "org/not-fetched", "///"):
         with pytest.raises(OptionsError, match="--tokenizer"):
             TokenCounters(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "saved"),
+    [
+        ("The button is on the page", 1 + 3 + 2 + 2),  # Th-e, " button", " the", " page": half of 3, 7, 4, 5
+        ("x" * 60, 0),
+        (" " * 60, 0),
+        ("\t\tlink  link", 2 + 2),  # tabs and double spaces are not saved
+        ("aGVsbG8gd29ybGQhIFRoaXMgaXMgYmFzZTY0IQ==", 0),
+        ("12345 [67] 8f14e45f", 0),
+        ("кнопка на странице", 0),
+    ],
+)
+def test_only_words_count_less_than_a_token_per_byte(text, saved):
+    messages, model = (Message("user", text),), ModelSettings("m")
+    assert token_ceiling(model, messages) - word_ceiling(model, messages) == saved
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4), st.integers(0, 2))

@@ -413,3 +413,32 @@ def test_the_command_runs_by_batch(tmp_path):
         assert result.exit_code == 0, result.output
         assert "batch_1: 3 calls submitted" in result.output
         assert len(server.batches.batches) == 1
+
+
+def test_a_batch_without_an_output_limit_is_not_submitted_under_a_cap(tmp_path):
+    with LLMServer("judges", unsupported={"max_tokens", "max_completion_tokens"}) as server:
+        outcome = run(server, tmp_path, "simplified-neither", max_usd=5.0, price=["m=2.5,10"], model="m")
+        assert outcome.ended.how == "budget"
+        assert "accepts neither max_tokens nor max_completion_tokens" in outcome.ended.message
+        assert server.counts.answers.total() == 0
+
+
+def test_lines_that_an_empty_account_refuses_stay_open_for_the_same_command(tmp_path):
+    with LLMServer("judges") as server:
+        answer = server.chat.at_once
+
+        def at_once(request):
+            if server.counts.answers.total() < 3:
+                return answer(request)
+            return error_answer(429, "No credit.", code="insufficient_quota"), 0.0
+
+        server.chat.at_once = at_once
+        outcome = run(server, tmp_path, "simplified-neither")
+        assert outcome.ended.how == "account"
+        assert "the endpoint refuses the account (429: No credit.)" in outcome.ended.message
+        assert [row["state"] for row in predictions(tmp_path)] == ["ok"] * 3
+        del server.chat.at_once
+        outcome = run(server, tmp_path, "simplified-neither")
+        assert outcome.ended.how == "finished"
+        assert {row["state"] for row in predictions(tmp_path)} == {"ok"}
+        assert server.counts.paid_twice() == {}

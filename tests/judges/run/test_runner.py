@@ -237,11 +237,11 @@ def test_what_ended_badly_is_asked_again_only_when_its_state_is_named(tmp_path):
 
 
 def test_when_nothing_but_errors_comes_the_run_stops_and_counts_none_of_them(tmp_path):
-    with LLMServer(script="tags", api_key="another") as server:
+    with LLMServer(script="tags", unsupported={"messages"}) as server:
         result = run(server, tmp_path, "--max-in-flight", 4)
         assert result.exit_code == 1
         assert "every trajectory so far ended in an error" in result.output
-        assert "401" in result.output
+        assert "400: Unsupported parameter: 'messages'" in result.output
         assert predictions(tmp_path) == []
         assert read_run(tmp_path / "run")["sessions"][-1]["ended"] == "failing"
     with LLMServer(script="tags") as server:
@@ -250,12 +250,12 @@ def test_when_nothing_but_errors_comes_the_run_stops_and_counts_none_of_them(tmp
 
 
 def test_a_few_trajectories_that_all_fail_are_kept_as_failures(tmp_path):
-    with LLMServer(script="tags", api_key="another") as server:
+    with LLMServer(script="tags", unsupported={"messages"}) as server:
         result = run(server, tmp_path, "--limit", 3)
         assert result.exit_code == 1
-        assert "with --retry error (the first error: 401" in result.output
+        assert "with --retry error (the first error: 400" in result.output
         assert states(tmp_path) == {"error": 3}
-        assert "401" in next(read_judgments(tmp_path / "run"))["calls"][0]["reply"]["error"]
+        assert "400" in next(read_judgments(tmp_path / "run"))["calls"][0]["reply"]["error"]
 
 
 def test_a_missing_key_is_reported_before_a_folder_is_made(tmp_path, monkeypatch):

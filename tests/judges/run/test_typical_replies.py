@@ -13,7 +13,6 @@ from judges.run.typical_replies import (
     Range,
     _learned,
     dummy_reply,
-    is_reasoning,
     learn,
 )
 from judges.types import Call, Message, ModelSettings, Reply
@@ -113,19 +112,3 @@ def test_a_cache_teaches_of_its_kinds(tmp_path):
     found = learn(CallCache(tmp_path))[kind]
     assert (found.purpose, found.number, found.output_tokens.expected) == ("verdict", 2, 20)
     assert found.per_character == 0.5  # 5 tokens for "Judge." and "four"
-
-
-@pytest.mark.parametrize(
-    ("model", "thinks"),
-    [
-        ("o4-mini-2025-04-16", True),
-        ("openai/o3", True),
-        ("gpt-5.4-mini", True),
-        ("qwen/qwen3-vl-235b-a22b-thinking", True),
-        ("gpt-4o", False),
-        ("o1things", False),
-        ("anthropic/claude-3.7-sonnet", False),
-    ],
-)
-def test_reasoning_models_are_known_by_their_names(model, thinks):
-    assert is_reasoning(model) is thinks
