@@ -210,6 +210,7 @@ class AdaptiveLimit:
         self._refused_since: float | None = None
         self._unreachable_since: float | None = None
         self.has_answered = False
+        self.closed = asyncio.Event()
         self._closed: Exception | None = None
         self._turn = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -245,8 +246,9 @@ class AdaptiveLimit:
             self._changed.set()
 
     def close(self, reason: Exception) -> None:
-        """Make no further call: whoever waits for a place gets this exception."""
+        """Make no further call, and raise this exception in every call that waits for a place."""
         self._closed = self._closed or reason
+        self.closed.set()
         self._changed.set()
 
     def stop(self, reason: Exception) -> NoReturn:

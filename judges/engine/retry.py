@@ -7,6 +7,7 @@ serve here: all calls share one pause, and the endpoint may set the wait.
 from __future__ import annotations
 
 from collections import Counter
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
@@ -161,7 +162,7 @@ class RoleCaller:
                     self._leave_out(failure.parameter)
                 elif (wait_s := retries.wait_s(failure)) is not None:
                     self.on_event("retried", failure=failure.kind, message=failure.message, wait_s=wait_s)
-                    await self.sleep(wait_s)
+                    await self._sleep_unless_closed(wait_s)
                 else:
                     self.budget.presumed_usd -= spent_usd
                     reply = failure.as_reply(key, spent_usd or None, used_shorter=used_shorter)
@@ -230,6 +231,15 @@ class RoleCaller:
             if limited_to < max_tokens and is_cut:
                 raise self.budget.cut_short(reservation, reply.usage)
             return reply
+
+    async def _sleep_unless_closed(self, seconds: float) -> None:
+        """Sleep, but wake up at once when the run ends: the next attempt then raises why."""
+        waits = [asyncio.ensure_future(self.sleep(seconds)), asyncio.ensure_future(self.limit.closed.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
 
     def _stop_if_permanent(self, failure: CallFailed) -> None:
         """Raise, for all calls, if no further call can be answered."""

@@ -221,6 +221,26 @@ def test_refusals_cut_the_limit_and_a_pause_holds_everyone(tmp_path):
     assert (clock.now, limit.allowed) == (30.0, 4)
 
 
+def test_a_call_that_sleeps_between_attempts_ends_at_once_when_the_run_does(tmp_path):
+    kit = Kit(tmp_path, endpoint=Endpoint(TRANSIENT))
+    sleeping = asyncio.Event()
+
+    async def sleep(seconds):
+        sleeping.set()
+        await asyncio.Event().wait()  # for ever
+
+    async def ask(executor):
+        asked = asyncio.ensure_future(executor.ask(call()))
+        await sleeping.wait()
+        executor.stop_waiting(RuntimeError("the run has ended"))
+        await asyncio.wait_for(asked, 30)
+
+    kit.how["sleep"] = sleep
+    with pytest.raises(RuntimeError, match="the run has ended"):
+        kit.run(ask)
+    assert len(kit.endpoint.asked) == 1
+
+
 def test_no_reply_in_time_is_a_sign_of_too_many_calls(tmp_path):
     limit = AdaptiveLimit(8)
     slow = CallFailed("transient", "no reply in time", maybe_paid=True, is_slow=True)
