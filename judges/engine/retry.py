@@ -6,8 +6,8 @@ serve here: all calls share one pause, and the endpoint may set the wait.
 
 from __future__ import annotations
 
-from collections import Counter
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
