@@ -9,11 +9,13 @@ AUDIT = Path(__file__).parents[2] / ".ci" / "audit.py"
 REASON = "Dependency not found on PyPI and could not be audited"
 
 
-def audit(folder: Path, *packages: dict) -> tuple[int, list[str]]:
-    """The exit code and the lines that are printed for a report of these packages."""
-    report = folder / "report.json"
+def audit(folder: Path, *packages: dict, has_service: bool = True) -> tuple[int, list[str]]:
+    """Return the exit code and the lines that are printed for a report of these packages."""
+    report, known = folder / "report.json", folder / "known.json"
     report.write_text(json.dumps({"dependencies": packages, "fixes": []}))
-    done = subprocess.run([sys.executable, AUDIT, report], capture_output=True, text=True, timeout=120)
+    package = audited("py", {"id": "PYSEC-2022-42969", "fix_versions": []}) if has_service else skipped("py")
+    known.write_text(json.dumps({"dependencies": [package], "fixes": []}))
+    done = subprocess.run([sys.executable, AUDIT, report, known], capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()
 
@@ -47,6 +49,12 @@ def test_it_fails_if_every_package_was_skipped(tmp_path):
     assert lines[-1].startswith("dependency audit failed: no package was audited")
 
 
+def test_it_is_left_out_if_the_index_does_not_know_a_package_with_advisories_either(tmp_path):
+    code, lines = audit(tmp_path, skipped("a"), has_service=False)
+    assert code == 0
+    assert lines[-1] == "dependency audit left out: the package index here has no advisories"
+
+
 def test_it_fails_only_for_a_vulnerability_that_has_a_fix(tmp_path):
     unfixed = audited("a", {"id": "PYSEC-1", "fix_versions": []})
     fixed = audited("b", {"id": "PYSEC-2", "fix_versions": ["1.1", "2.0"]})
@@ -60,4 +68,6 @@ def test_it_fails_only_for_a_vulnerability_that_has_a_fix(tmp_path):
 
 
 def test_ci_runs_this_script(tmp_path):
-    assert 'python3 .ci/audit.py "$report"' in (AUDIT.parent / "run").read_text()
+    assert (
+        'python3 .ci/audit.py "$reports/all.json" "$reports/known.json"' in (AUDIT.parent / "run").read_text()
+    )
