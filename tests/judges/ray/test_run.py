@@ -173,11 +173,20 @@ def test_a_run_that_stopped_for_money_goes_on_with_more_and_states_are_asked_aga
 
 
 @pytest.mark.slow
-def test_a_run_whose_calls_all_fail_writes_nothing_and_says_why(cluster, tmp_path):
-    with LLMServer(api_key="right") as server:
+@pytest.mark.parametrize(
+    ("how", "message", "refusal"),
+    [
+        ("account", "Incorrect API key", {"api_key": "right"}),
+        ("failing", "Unsupported parameter: 'messages'", {"unsupported": ("messages",)}),
+    ],
+)
+def test_a_run_whose_calls_are_all_refused_writes_nothing_and_says_why(
+    cluster, tmp_path, how, message, refusal
+):
+    with LLMServer(**refusal) as server:
         outcome = on_ray(options_of(server, tmp_path), tmp_path / "ray")
-        assert outcome.ended.how == "failing"
-        assert "Incorrect API key" in outcome.ended.message
+        assert outcome.ended.how == how
+        assert message in outcome.ended.message
     assert (tmp_path / "ray" / "judgments.jsonl").read_bytes() == b""
 
 
