@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pandas as pd
 
-    from core.predictions import Finding, Predictions
-    from core.suite import Suite
+    from arb.core.predictions import Finding, Predictions
+    from arb.core.suite import Suite
     from leaderboard.labels.labels import LabelSet
 
     File = str | Path | pd.DataFrame
@@ -44,7 +44,7 @@ def board(file: str | Path | None = None) -> pd.DataFrame:
 
     import pandas as pd
 
-    from core.suite import OFFICIAL
+    from arb.core.suite import OFFICIAL
     from leaderboard.board.board import Board, make_board
     from leaderboard.board.export import board_to_csv
     from leaderboard.paper.published import load_published_rows
@@ -68,9 +68,9 @@ def judge(name: str, out: str | Path, **options: Any) -> pd.DataFrame:
     """
     import pandas as pd
 
-    from core.cli import flags
+    from arb.core.cli import flags
 
-    command = [sys.executable, "-m", "judges", "run", name, *flags(out=out, **options), "--json"]
+    command = [sys.executable, "-m", "arb", "judges", "run", name, *flags(out=out, **options), "--json"]
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     # A process of its own: a notebook runs an event loop already, and an interrupt ends it as on a terminal.
@@ -143,7 +143,7 @@ def compare(
     import numpy as np
     import pandas as pd
 
-    from core.vocabulary import LABELS
+    from arb.core.vocabulary import LABELS
     from leaderboard.judge_precision.intervals import FORMULAS
     from leaderboard.judge_precision.scores import cluster_codes
     from leaderboard.paired import mcnemar, paired_difference_of, resample_judges
@@ -234,8 +234,8 @@ def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _suite_and_labels(split: str, suite: str | None, labels: str | Path | None) -> tuple[Suite, LabelSet]:
-    from core.settings import Settings
-    from core.suite import load_suite
+    from arb.core.settings import Settings
+    from arb.core.suite import load_suite
     from leaderboard.labels.labels import LabelsInvalid, load_labels
     from leaderboard.labels.source import LabelsUnavailable
 
@@ -250,7 +250,7 @@ def _suite_and_labels(split: str, suite: str | None, labels: str | Path | None) 
 
 
 def _aligned(file: File, suite: Suite, split: str) -> Predictions:
-    from core.predictions.check import check
+    from arb.core.predictions.check import check
 
     table, findings = _read(file)
     result = check(table, findings, suite, split)
@@ -259,7 +259,7 @@ def _aligned(file: File, suite: Suite, split: str) -> Predictions:
 
 
 def _read(file: File, reader: str | None = None) -> Any:
-    from core.predictions import read_predictions
+    from arb.core.predictions import read_predictions
 
     if isinstance(file, str | Path):
         return read_predictions(Path(file).read_bytes(), Path(file).name, reader=reader)

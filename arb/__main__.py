@@ -1,4 +1,4 @@
-"""``arb``: one command over those of the packages, ``arb judges run …`` for ``python -m judges run …``."""
+"""``arb``: one command over the commands of all packages, for example ``arb judges run`` or ``arb space serve``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PACKAGES: Final = {
     "data": ("dataset_script", "Fetch, build, check and publish the dataset; inspect runs of your own."),
     "leaderboard": ("leaderboard", "Print the board, score prediction files, estimate success rates."),
-    "judges": ("judges", "List judges, plan and run one, certify your own."),
+    "judges": ("arb.judges", "List judges, plan and run one, certify your own."),
     "submissions": ("submissions", "Check and submit prediction files; a Space's records and annotation."),
     "space": ("space", "Serve the Space, or deploy it to the Hub."),
 }

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from core.cli import (
+from arb.core.cli import (
     JsonOption,
     SuiteOption,
     plain_console,
@@ -28,14 +28,14 @@ from core.cli import (
     stop,
     stopped_like_ctrl_c,
 )
-from core.console import printable, text_table
+from arb.core.console import printable, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from core.hub import Publication
-    from core.settings import Settings
-    from core.suite import Suite
+    from arb.core.hub import Publication
+    from arb.core.settings import Settings
+    from arb.core.suite import Suite
 
 METRIC: Final = "judge_precision"
 """The Space's name has to be that of the metric's module."""
@@ -81,7 +81,7 @@ class Plan:
     @property
     def space_labels(self) -> str:
         """ARB_LABELS of the Space."""
-        from core.suite import OFFICIAL
+        from arb.core.suite import OFFICIAL
 
         if self.labels is not None:
             return f"hub:{self.repo('labels')}"
@@ -89,7 +89,7 @@ class Plan:
 
     def targets(self, settings: Settings) -> list[Target]:
         """Every repository in the order of publication. Raises PublishError for what must not be sent."""
-        from core.hub import PublishError, is_repo_name, published_files
+        from arb.core.hub import PublishError, is_repo_name, published_files
         from space.deploy.commands import checked_files
         from space.deploy.files import MADE
 
@@ -168,7 +168,7 @@ def publish_all(
 
     Exit code 0: all is there; 2: nothing is sent, or it cannot run as given; 3: a part is, see the table.
     """
-    from core.hub import PublishError
+    from arb.core.hub import PublishError
 
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -229,7 +229,7 @@ def metric_sources() -> list[Path]:
 
 def _put_metric(repo: str, settings: Settings) -> Publication:
     """Put the metric into the Space; ends the command with 2 where that is refused."""
-    from core.hub import HubError, HubRepository, PublishError, hub_of, is_repo_name
+    from arb.core.hub import HubError, HubRepository, PublishError, hub_of, is_repo_name
 
     hub = hub_of(settings)
     space = HubRepository(hub, repo, "space", lambda line: typer.echo(printable(line), err=True))
@@ -274,7 +274,7 @@ def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[Target])
 
 def _labels(labels: Path | None, suite: Suite, settings: Settings) -> Path | None:
     """The file of hidden labels; those of the official suite are public and stay out."""
-    from core.suite import OFFICIAL
+    from arb.core.suite import OFFICIAL
 
     kind, _, path = settings.labels.partition(":")
     if labels is not None or suite.name == OFFICIAL or kind != "csv":

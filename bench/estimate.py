@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from core.settings import Settings
-from core.suite import load_suite
-from core.vocabulary import AGENT_TITLES
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
+from arb.core.vocabulary import AGENT_TITLES
 from leaderboard.labels.labels import load_labels
 from leaderboard.report import read_verdict_file
 from leaderboard.success_rates.estimate import estimate_rate

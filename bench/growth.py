@@ -45,7 +45,7 @@ class Measured:
 
 def measure(folder: Path, n_rows: int, n_uploads: int) -> Measured:
     """Upload to a Space with ``n_rows`` submissions and read its first page."""
-    from core.settings import Settings
+    from arb.core.settings import Settings
     from submissions.service import SubmissionService
 
     state = folder / str(n_rows)

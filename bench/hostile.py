@@ -23,8 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.suite import load_suite
-from judges.run.folder import read_judgments
+from arb.core.suite import load_suite
+from arb.judges.run.folder import read_judgments
 from tests.support.llm_server.chat import Request, Scripted
 from tests.support.llm_server.faults import FAULTS, FaultPlan
 from tests.support.llm_server.scripts import judges, share
@@ -109,7 +109,7 @@ def start(server: LLMServer, judge: str, folder: Path) -> subprocess.Popen:
     command += ["--out", folder / "run", "--cache", folder / "cache", "--max-in-flight", MAX_IN_FLIGHT]
     command += ["--timeout", TIMEOUT_S]
     return subprocess.Popen(
-        [sys.executable, "-m", "judges", *map(str, command)],
+        [sys.executable, "-m", "arb", "judges", *map(str, command)],
         cwd=REPOSITORY,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

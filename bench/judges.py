@@ -18,8 +18,8 @@ import tempfile
 import zlib
 from pathlib import Path
 
+from arb.core.suite import Trajectory, load_suite
 from bench.support.judge_ways import messages_of
-from core.suite import Trajectory, load_suite
 from tests.support.llm_server.process import LLMProcess
 
 STEPS = 8

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from leaderboard.judge_precision.intervals import FIGURES, resampling_weights
 from leaderboard.judge_precision.scores import cluster_codes, judge_scores
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from typer.testing import CliRunner
 
-from judges.__main__ import app
+from arb.judges.__main__ import app
 from tests.support.llm_server.chat import Request
 from tests.support.llm_server.scripts import share
 from tests.support.llm_server.server import LLMServer

@@ -24,8 +24,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from core.settings import Settings
-from core.suite import load_suite
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from leaderboard.board.ranks import (
     Contender,
     RankingData,

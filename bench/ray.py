@@ -12,7 +12,7 @@ in it (``python -m bench.ray --sizes 1300000 --calls 0 --results ray.json``).
 
 Then 24,000 calls (``--calls``) over HTTP on loopback: 200 ms each, one of eight workers ten times slower, a
 tenth of the calls failing; and how much of the ideal rate is reached. That kills lose nothing is a test:
-`tests/judges/ray/test_run.py`.
+`tests/arb/judges/ray/test_run.py`.
 """
 
 import argparse
@@ -101,7 +101,7 @@ class InProcess:
     """An endpoint that answers at once."""
 
     async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
-        from judges.types import Reply
+        from arb.judges.types import Reply
 
         return Reply(REPLY, input_tokens=500, output_tokens=20, latency_s=0.0, model=model.model)
 
@@ -120,7 +120,7 @@ async def with_a_slow_worker(models, **more):
     """
     import asyncio
 
-    from judges.engine.engine import open_endpoints
+    from arb.judges.engine.engine import open_endpoints
 
     folder = Path(os.environ[SLOW_FOLDER])
     try:
@@ -148,8 +148,8 @@ async def with_a_slow_worker(models, **more):
 
 def judge(folder: Path, out: Path, base_url: str | None) -> None:
     """Judge the dataset of the folder: the process that is measured as the driver."""
-    from judges.cli.options import RunOptions
-    from judges.ray.run import run_on_ray
+    from arb.judges.cli.options import RunOptions
+    from arb.judges.ray.run import run_on_ray
 
     options = RunOptions(
         judge="simplified-neither", model="m", provider="any", base_url=base_url or "http://127.0.0.1:1/v1",
@@ -213,7 +213,7 @@ def bytes_of_restart(folder: Path, share: float) -> tuple[int, int, bool]:
     """The bytes that the search for calls reads with the answers of a share of the partitions there, those of
     the files, and whether keys alone can have been read.
     """
-    from judges.engine.answers import PARTITIONS, AnswerStore
+    from arb.judges.engine.answers import PARTITIONS, AnswerStore
 
     store = AnswerStore(str(folder / "cache" / "answers"))
     keys = sum(len(store.keys(partition)) for partition in range(int(PARTITIONS * share)))

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[1]
-PACKAGES = ("core", "dataset_script", "leaderboard", "judges", "submissions", "space")
+PACKAGES = ("arb", "dataset_script", "leaderboard", "submissions", "space")
 NO_PRODUCT = ("__init__.py", "__main__.py")
 BESIDE = "leaderboard page"
 """The thread of `space.pages.leaderboard.page.FirstPage`."""
@@ -116,7 +116,7 @@ def upload_walk() -> list[str]:
     """What the second file over REST passes, to its receipt; the first one opens records and labels."""
     from fastapi.testclient import TestClient
 
-    from core.settings import Settings
+    from arb.core.settings import Settings
     from space.app import create_app
 
     passed = Passed()
@@ -174,7 +174,7 @@ def run_walk() -> list[str]:
         arguments += ["--provider", "any", "--base-url", server.base_url, "--model", "m", "--price", "m=1,1"]
         arguments += ["--out", f"{name}/run", "--cache", f"{name}/cache"]
         passed.is_on = True
-        _command("judges", "run", *arguments)
+        _command("arb", "judges", "run", *arguments)
         passed.is_on = False
     return passed.names()
 

@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from arb.core.suite import load_suite
 from bench.support.processes import watch
 from bench.support.readers import chromium_path
-from core.suite import load_suite
 from dataset_script.sources.published import PublishedDataset
 from tests.support.ports import hold_port, port_of
 from tests.support.synthetic_dataset import Shape, make_dataset

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli import (
+from arb.core.cli import (
     JsonOption,
     flags,
     new_command,
@@ -17,12 +17,12 @@ from core.cli import (
     stopped_like_ctrl_c,
     then,
 )
-from core.console import printable, text_table
+from arb.core.console import printable, text_table
 from dataset_script import commands, hub
 from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION
 
 if TYPE_CHECKING:
-    from core.predictions.findings import Finding
+    from arb.core.predictions.findings import Finding
     from dataset_script.sources.base import SourceFile, TrajectorySource
 
 SAMPLE_NOTE = (
@@ -103,8 +103,8 @@ def get(
 
     Exit code 0: it is there; 1: something could not be had or is wrong with it; 2: it cannot run as given.
     """
-    from core.cli import read_settings
-    from core.suite import load_suite
+    from arb.core.cli import read_settings
+    from arb.core.suite import load_suite
     from dataset_script.build.output import (
         OutputError,
         check_replaceable,
@@ -153,7 +153,12 @@ def get(
         "without fetching again."
     )
     next_step(
-        "see what a judge takes", "judges", "plan", "simplified-axtree", *flags(split="dev", source=out)
+        "see what a judge takes",
+        "arb",
+        "judges",
+        "plan",
+        "simplified-axtree",
+        *flags(split="dev", source=out),
     )
 
 
@@ -185,8 +190,8 @@ def _put_sample(out: Path) -> None:
 @app.command()
 def suites(as_json: JsonOption = False) -> None:
     """List the shipped suites and their sizes."""
-    from core.suite import load_dev_labels, load_suite, shipped_suites
-    from core.vocabulary import SPLITS
+    from arb.core.suite import load_dev_labels, load_suite, shipped_suites
+    from arb.core.vocabulary import SPLITS
 
     figures = (*SPLITS, *(f"tasks {split}" for split in SPLITS), "dev labels")
     table = text_table("benchmark", figures=figures, box=None)
@@ -268,7 +273,7 @@ def inspect_source(
 
 def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str, Any], list["Finding"]]:
     """A run as JSON, and what is to say of it; of a broken one the goal is null."""
-    from core.ids import TrajectoryId
+    from arb.core.ids import TrajectoryId
     from dataset_script.build.parts import guarded
     from dataset_script.build.report import finding
     from dataset_script.build.rows import describe_run

@@ -17,8 +17,8 @@ from typing import Any
 
 import datasets
 
-from core.suite import load_dev_labels, load_suite
-from core.suites.questions import Question
+from arb.core.suite import load_dev_labels, load_suite
+from arb.core.suites.questions import Question
 from dataset_script.build.build import Runs
 from dataset_script.build.parts import PartTask, choose_suite, make_tables
 from dataset_script.build.pictures import read_pictures

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from core.hub import INDEX
+from arb.core.hub import INDEX
 from dataset_script.schema import CONFIGURATIONS
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from core.suite import OFFICIAL
-from core.suites.profile import SuiteProfile, default_title
-from core.suites.questions import Question
-from core.vocabulary import BENCHMARK_TITLES, LABELS, SPLITS
+from arb.core.suite import OFFICIAL
+from arb.core.suites.profile import SuiteProfile, default_title
+from arb.core.suites.questions import Question
+from arb.core.vocabulary import BENCHMARK_TITLES, LABELS, SPLITS
 from dataset_script.build.output import MARKER
 from dataset_script.schema import CONFIGURATIONS, DEFAULT, Column, columns_of
 

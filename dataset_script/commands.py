@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli import JsonOption, print_json, read_settings, stop, stopped_like_ctrl_c
-from core.console import printable, progress_bar
-from core.files import atomic_write, csv_text
+from arb.core.cli import JsonOption, print_json, read_settings, stop, stopped_like_ctrl_c
+from arb.core.console import printable, progress_bar
+from arb.core.files import atomic_write, csv_text
 
 if TYPE_CHECKING:
     from dataset_script.build.report import BuildReport
@@ -92,7 +92,7 @@ def build(
     Exit code 0: built; 1: nothing built, or --strict and something was left out; 2: the command cannot run as
     given; 3: built, but some files of the source are broken (they are named).
     """
-    from core.suite import SuiteError, load_suite
+    from arb.core.suite import SuiteError, load_suite
     from dataset_script.build.blind import BlindError, Blinding, read_key
     from dataset_script.build.build import BuildOptions
     from dataset_script.build.build import build as build_dataset
@@ -158,7 +158,7 @@ def read_source(source: Path) -> "SourceDataset":
     Says how many runs there are, and what gives none. Ends the command where no run can be used, and when it
     is interrupted; the next one goes on from there.
     """
-    from core.suite import SuiteError
+    from arb.core.suite import SuiteError
     from dataset_script.build.output import OutputError
     from dataset_script.build.parts import WorkerError, default_workers
     from dataset_script.new_suite import build_source
@@ -195,7 +195,7 @@ def unblind(
     ] = None,
 ) -> None:
     """Map the ids of a blind dataset back in a prediction file."""
-    from core.suite import OFFICIAL, SuiteError, load_suite
+    from arb.core.suite import OFFICIAL, SuiteError, load_suite
     from dataset_script.build.blind import BlindError, Blinding, read_key, restore_ids
 
     try:
@@ -243,8 +243,8 @@ def verify(
 
     Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
     """
-    from core.hub import HubError
-    from core.suite import SuiteError, load_suite
+    from arb.core.hub import HubError
+    from arb.core.suite import SuiteError, load_suite
     from dataset_script.build.parts import WorkerError, default_workers
     from dataset_script.verify.check import verify as verify_folder
     from dataset_script.verify.manifest import lines
@@ -375,7 +375,7 @@ def new_suite(
 
     Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
     """
-    from core.suite import SuiteError, load_suite
+    from arb.core.suite import SuiteError, load_suite
     from dataset_script.build.parts import WorkerError, default_workers
     from dataset_script.build.report import LEFT_OUT, finding_line, lines
     from dataset_script.new_suite import (
@@ -432,7 +432,7 @@ def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[P
         return
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", what):
         raise ValueError(f"{what}: is no folder, and no repository's name (owner/name)")
-    from core.hub import hub_of
+    from arb.core.hub import hub_of
     from dataset_script.verify.check import fetched
 
     with fetched(hub_of(read_settings()), what, revision, keep) as folder:

@@ -1,7 +1,7 @@
 """The commands that talk to the Hub: `fetch` the release, `publish` a built folder, `show` a trajectory.
 
 Heavy imports wait. The test labels go beside the folder into a private repository. Each repository gets one
-commit, or none when it holds the same content already (`core.hub.HubRepository`).
+commit, or none when it holds the same content already (`arb.core.hub.HubRepository`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from core.cli import (
+from arb.core.cli import (
     JsonOption,
     print_json,
     read_settings,
@@ -26,8 +26,8 @@ from core.cli import (
     stop,
     stopped_like_ctrl_c,
 )
-from core.console import printable
-from core.hub import (
+from arb.core.console import printable
+from arb.core.hub import (
     CommitRateLimiter,
     HubError,
     HubRepository,

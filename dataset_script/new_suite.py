@@ -21,13 +21,13 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Final
 
-from core.console import Progress, no_progress
-from core.files import atomic_write, csv_text
-from core.ids import TrajectoryId, reading_key, task_key
-from core.predictions.findings import Finding
-from core.suite import Suite, SuiteError, SuiteRules, load_suite, shipped_suites
-from core.suites.profile import read_profile, render_suite_toml
-from core.vocabulary import SPLITS
+from arb.core.console import Progress, no_progress
+from arb.core.files import atomic_write, csv_text
+from arb.core.ids import TrajectoryId, reading_key, task_key
+from arb.core.predictions.findings import Finding
+from arb.core.suite import Suite, SuiteError, SuiteRules, load_suite, shipped_suites
+from arb.core.suites.profile import read_profile, render_suite_toml
+from arb.core.vocabulary import SPLITS
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.output import code_version
 from dataset_script.build.parts import Workers, guarded

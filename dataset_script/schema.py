@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from core.console import markdown_text
-from core.suites.questions import Question
-from core.vocabulary import SPLITS, STATES
+from arb.core.console import markdown_text
+from arb.core.suites.questions import Question
+from arb.core.vocabulary import SPLITS, STATES
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
 
-from core.ids import TrajectoryId, task_key
-from core.suite import Suite, SuiteError, iterate_rows, read_rows
-from core.vocabulary import SPLITS
+from arb.core.ids import TrajectoryId, task_key
+from arb.core.suite import Suite, SuiteError, iterate_rows, read_rows
+from arb.core.vocabulary import SPLITS
 
 NAME, SPLIT = "task_name", "browsergym_split"
 OPTIONAL_COLUMNS = (("sites", "eval_types"), ("level", "category"))

@@ -13,10 +13,10 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from bench.space import free_port, serving
 from bench.support.readers import chromium_path
-from core.settings import Settings
-from core.suite import load_suite
 from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 

@@ -38,7 +38,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 def commands() -> Iterator[str]:
     """Every command with its help."""
     from arb.__main__ import PACKAGES, app
-    from core.cli import EXIT_CODES
+    from arb.core.cli import EXIT_CODES
 
     yield "# Commands"
     yield "After `pip install`, `arb`; in a checkout `python -m` with the package's name does the same."
@@ -74,7 +74,7 @@ def _help(app: Any, name: str, arguments: list[str]) -> Iterator[str]:
 
 def rest() -> Iterator[str]:
     """Every operation of the REST API, from its OpenAPI document."""
-    from core.settings import Settings
+    from arb.core.settings import Settings
     from space.api.docs import operations_of
     from space.app import create_app
 
@@ -106,7 +106,7 @@ def _cell(schema: Mapping[str, Any]) -> str:
 
 def judges() -> Iterator[str]:
     """A line for each judge, with the page that describes it."""
-    from judges.registry import entries
+    from arb.judges.registry import entries
 
     yield "# Which judges there are"
     yield "Several names may be one judge with another model, or that sees something else of the last page."
@@ -140,8 +140,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def _cost(names: Sequence[str]) -> Iterator[str]:
     """What `judges plan` expects of each judge on the sample, and the command that runs the first one."""
-    from judges.cli.options import RunOptions
-    from judges.run.plan import plan_run
+    from arb.judges.cli.options import RunOptions
+    from arb.judges.run.plan import plan_run
 
     yield from ("", "## Models and cost", "")
     yield "| judge | models of its authors | calls | tokens in | tokens out | dollars for 1,000 |"
@@ -176,10 +176,10 @@ def _cost(names: Sequence[str]) -> Iterator[str]:
 
 def _judge_results(meta: Mapping[str, Any]) -> Iterator[str]:
     """The published rows of the judges of a page, for each label that they have."""
-    from core.console import percent
-    from core.suite import OFFICIAL
-    from core.vocabulary import LABEL_TITLES
-    from judges.registry import entries
+    from arb.core.console import percent
+    from arb.core.suite import OFFICIAL
+    from arb.core.vocabulary import LABEL_TITLES
+    from arb.judges.registry import entries
     from leaderboard.board.board import make_board
     from leaderboard.paper.published import load_published_rows
 
@@ -209,7 +209,7 @@ def _judge_results(meta: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ablation() -> Iterator[str]:
-    from core.vocabulary import LABEL_TITLES
+    from arb.core.vocabulary import LABEL_TITLES
     from leaderboard.paper.published import PUBLISHED
 
     yield from ("", "GPT-4o Mini by what it is shown, as the paper's Table 2 has it:", "")
@@ -239,7 +239,7 @@ def _deviations(meta: Mapping[str, Any]) -> Iterator[str]:
 
 def settings() -> Iterator[str]:
     """Every setting, from the class that reads them."""
-    from core.settings import Settings, variable_of
+    from arb.core.settings import Settings, variable_of
 
     yield "# Settings"
     yield "Environment variables, or lines of a file `.env` in the working folder."
@@ -252,7 +252,7 @@ def settings() -> Iterator[str]:
 
 def columns() -> Iterator[str]:
     """Every column of the dataset and of a prediction file, and every state of an answer."""
-    from core.vocabulary import PREDICTION_COLUMNS, STATES
+    from arb.core.vocabulary import PREDICTION_COLUMNS, STATES
     from dataset_script.schema import CONFIGURATIONS, DEFAULT
 
     yield "# Columns and states"
@@ -295,9 +295,9 @@ def results() -> Iterator[str]:
     """Every published row with its source and what its figures rest on, and the audit of the paper's rows."""
     from typer.testing import CliRunner
 
-    from core.console import percent
-    from core.suite import OFFICIAL
-    from core.vocabulary import EVIDENCE
+    from arb.core.console import percent
+    from arb.core.suite import OFFICIAL
+    from arb.core.vocabulary import EVIDENCE
     from leaderboard.__main__ import app
     from leaderboard.board.board import make_board
     from leaderboard.paper.published import load_published_rows

@@ -4,7 +4,7 @@
 annotations, estimate.
 """
 
-from core.cli import new_command
+from arb.core.cli import new_command
 from leaderboard.cli.agreement import agreement, ceiling
 from leaderboard.cli.board import board, export
 from leaderboard.cli.estimate import estimate

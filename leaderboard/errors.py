@@ -17,8 +17,8 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from core.ids import TrajectoryId
-from core.suite import Suite
+from arb.core.ids import TrajectoryId
+from arb.core.suite import Suite
 from leaderboard.board.export import inert
 from leaderboard.labels.coefficients import cohen_kappa, confusion_table, percent_agreement
 from leaderboard.labels.labels import LabelSet

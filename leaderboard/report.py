@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.vocabulary import LABELS
+from arb.core.vocabulary import LABELS
 from leaderboard.judge_precision.confusion import confusion_counts, figures
 from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 from leaderboard.judge_precision.scores import cluster_codes, judge_scores
 from leaderboard.labels.labels import LabelSet
 
 if TYPE_CHECKING:
-    from core.predictions.table import Predictions
-    from core.suite import Suite
+    from arb.core.predictions.table import Predictions
+    from arb.core.suite import Suite
 
 
 class VerdictFileError(ValueError):
@@ -31,9 +31,9 @@ class VerdictFileError(ValueError):
 
 def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> Predictions:
     """The verdicts of a file in the order of the split. Raises VerdictFileError; reads no label."""
-    from core.predictions import read_predictions
-    from core.predictions.check import check
-    from core.predictions.raw import ReadingLimits
+    from arb.core.predictions import read_predictions
+    from arb.core.predictions.check import check
+    from arb.core.predictions.raw import ReadingLimits
 
     limits = ReadingLimits(max_bytes=max_bytes)
     try:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from core.cli import new_command, read_settings, read_suite, stop
-from core.memory import keep_memory_small
+from arb.core.cli import new_command, read_settings, read_suite, stop
+from arb.core.memory import keep_memory_small
 from space.auth import commands as auth_commands
 from space.deploy import commands as deploy_commands
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from core.settings import Settings
+    from arb.core.settings import Settings
 
 COLLECT_AFTER = (20_000, 20, 1_000)
 """Allocations before young objects are collected, and how many of these before older ones, and all."""

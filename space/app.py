@@ -13,10 +13,10 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Mount
 
-from core.files import project_file
-from core.memory import resident_bytes, return_memory
-from core.settings import Settings
-from core.suite import OFFICIAL
+from arb.core.files import project_file
+from arb.core.memory import resident_bytes, return_memory
+from arb.core.settings import Settings
+from arb.core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
 from space.api.docs import ABOUT_REST, Documentation, build_api_router
 from space.api.submissions import build_submission_router

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.suite import Trajectory
-from core.vocabulary import LABELS
+from arb.core.suite import Trajectory
+from arb.core.vocabulary import LABELS
 from leaderboard.board.board import STRICT, BoardRow
 from leaderboard.errors import may_see_errors
 from leaderboard.labels.labels import LabelSet

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from core.cli import (
+from arb.core.cli import (
     JsonOption,
     SplitOption,
     SuiteOption,
@@ -25,8 +25,8 @@ from core.cli import (
     read_suite,
     stop,
 )
-from core.console import percent, text_table
-from core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS
+from arb.core.console import percent, text_table
+from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS
 from submissions.cli import (
     accept_charge,
     account,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from core.predictions.check import CheckResult
-    from core.predictions.findings import Finding
+    from arb.core.predictions.check import CheckResult
+    from arb.core.predictions.findings import Finding
 
 app = new_command()
 for command in (
@@ -123,7 +123,7 @@ def template_command(
     It has every trajectory of the split, success empty.
     """
     chosen = read_suite(suite, read_settings())
-    from core.predictions.write import template
+    from arb.core.predictions.write import template
 
     file_format = file_format or _format_of(out)
     if out is None:
@@ -133,7 +133,7 @@ def template_command(
         return
     if out.exists():
         stop(f"{str(out)!r} exists and may be filled in already: name a new file with --out")
-    from core.files import atomic_write
+    from arb.core.files import atomic_write
 
     try:
         atomic_write(out, template(chosen, split, file_format))

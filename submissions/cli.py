@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from core.cli import (
+from arb.core.cli import (
     JsonOption,
     as_called,
     flags,
@@ -21,7 +21,7 @@ from core.cli import (
     read_suite,
     stop,
 )
-from core.console import percent, progress_bar, text_table
+from arb.core.console import percent, progress_bar, text_table
 
 if TYPE_CHECKING:
     from submissions.labels.versions import LabelVersion

@@ -12,11 +12,11 @@ from typing import Protocol
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from core.cache import ByteCache
-from core.predictions import ParserPool
-from core.predictions.table import Predictions
-from core.settings import Settings
-from core.suite import Suite, load_suite
+from arb.core.cache import ByteCache
+from arb.core.predictions import ParserPool
+from arb.core.predictions.table import Predictions
+from arb.core.settings import Settings
+from arb.core.suite import Suite, load_suite
 from leaderboard.board.board import Board
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from core.hub import CommitRateLimiter, HubRepository, hub_of, is_repo_name
-from core.settings import Settings, variable_of
+from arb.core.hub import CommitRateLimiter, HubRepository, hub_of, is_repo_name
+from arb.core.settings import Settings, variable_of
 from submissions.hub.board_copy import BoardCopy
 from submissions.hub.lease import open_lease
 from submissions.hub.mirror import Committer, HubSync

@@ -23,7 +23,7 @@ from sqlalchemy import Engine, create_engine
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
 from tests.support import next_steps
 from tests.support.canary import Watch, files_with_canaries, recognisable_nonce, watching
@@ -58,17 +58,17 @@ def _absent(what: str) -> None:
 
 APART = (
     "tests/e2e/test_every_page.py", "tests/e2e/test_documentation.py",
-    "tests/judges/ray/test_run.py::test_of_twenty_kills",
+    "tests/arb/judges/ray/test_run.py::test_of_twenty_kills",
 )  # fmt: skip
 """Minutes of tests that share little with the others of their folder or file: a process of their own."""
 
 LONGEST = (
-    "tests/space/test_hostile_uploads.py", "tests/judges/ray/test_run.py::test_of_twenty_kills", "tests/e2e/",
+    "tests/space/test_hostile_uploads.py", "tests/arb/judges/ray/test_run.py::test_of_twenty_kills", "tests/e2e/",
     "tests/submissions/test_hub_storm.py", "tests/e2e/test_every_page.py",
-    "tests/e2e/test_documentation.py", "tests/judges/ray/test_run.py", "tests/judges/ray/test_nodes.py",
+    "tests/e2e/test_documentation.py", "tests/arb/judges/ray/test_run.py", "tests/arb/judges/ray/test_nodes.py",
     "tests/test_readme.py",
-    "tests/judges/run/test_runner.py", "tests/test_new_suite_guide.py", "tests/bench/",
-    "tests/judges/run/test_hostile_endpoint.py", "tests/attacks/test_gain_attacks.py", "tests/test_docs.py",
+    "tests/arb/judges/run/test_runner.py", "tests/test_new_suite_guide.py", "tests/bench/",
+    "tests/arb/judges/run/test_hostile_endpoint.py", "tests/attacks/test_gain_attacks.py", "tests/test_docs.py",
     "tests/space/deploy/", "tests/dataset_script/test_streaming.py", "tests/test_golden.py",
     "tests/space/test_serve.py", "tests/submissions/test_storm.py", "tests/submissions/test_two_replicas.py",
 )  # fmt: skip
@@ -152,7 +152,7 @@ def _no_settings_from_outside(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _next_steps_are_commands(monkeypatch):
     """Whatever a command under test prints as the next step can be typed as it stands."""
-    from core import cli
+    from arb.core import cli
 
     def checked(text: str) -> str:
         called = as_called(text)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import core.suites
-from core.console import percent
-from core.settings import Settings
+import arb.core.suites
+from arb.core.console import percent
+from arb.core.settings import Settings
 from leaderboard.__main__ import app as leaderboard_app
 from leaderboard.labels.labels import load_annotations
 from submissions.__main__ import app as submissions_app
@@ -43,7 +43,7 @@ def commands() -> list[list[str]]:
 
 def test_every_command_of_the_guide_works_in_its_order(tmp_path, monkeypatch):
     suite, checkout = tmp_path / "sample", tmp_path / "checkout"
-    shutil.copytree(Path(core.suites.__file__).parent / "sample", suite)
+    shutil.copytree(Path(arb.core.suites.__file__).parent / "sample", suite)
     checkout.mkdir()
     monkeypatch.chdir(checkout)
     settings = Settings(suite=str(suite), labels=f"csv:{ANNOTATIONS}", state_dir=tmp_path / "state")

@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from arb.__main__ import PACKAGES
-from core.console import percent
-from core.settings import Settings
+from arb.core.console import percent
+from arb.core.settings import Settings
 from leaderboard.judge_precision.confusion import figures
 from space.api.docs import Documentation
 from space.app import create_app
@@ -48,14 +48,14 @@ def test_the_commands_and_python_of_every_page_are_run_by_a_test():
     }
     assert pages >= {"score.md", "data.md", "own_judge.md"}
     others = {
-        "judges.md": "judges/catalog/test_official_webjudge.py",
-        "own_judge.md": "judges/cli/test_certify.py",
+        "judges.md": "arb/judges/catalog/test_official_webjudge.py",
+        "own_judge.md": "arb/judges/cli/test_certify.py",
         "corrections.md": "test_corrections_guide.py",
         "index.md": "test_package.py",
         "new_suite.md": "test_new_suite_guide.py",
         "own_agent.md": "test_own_agent_guide.py",
         "read_the_board.md": "test_docs.py",
-        "scale.md": "judges/ray/test_run.py",
+        "scale.md": "arb/judges/ray/test_run.py",
     }
     assert pages <= {*others, *(Path(name).name for name in PAGES_WITH_COMMANDS)}
     tests = Path(__file__).parent

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from core.settings import Settings
-from judges.run.config import PROVIDER_CLIENTS
+from arb.core.settings import Settings
+from arb.judges.run.config import PROVIDER_CLIENTS
 from tests.golden import outside
 from tests.support.golden import assert_golden
 
@@ -46,7 +46,7 @@ def space_of_four(tmp_path_factory):
 
 @pytest.mark.parametrize("package", outside.PACKAGES)
 def test_every_command_has_its_options(package):
-    assert_golden(f"help_{package}.txt", outside.help_texts(package))
+    assert_golden(f"help_{package.replace(' ', '_')}.txt", outside.help_texts(package))
 
 
 def test_the_board_of_three_judges_is_as_before(space):
@@ -132,7 +132,7 @@ def test_a_run_has_its_files(judge, tmp_path):
     run = tmp_path / "run"
     given = {"ARB_CACHE_DIR": str(tmp_path / "cache")}
     options = ("--suite", "sample", "--split", "dev", "--out", str(run))
-    outside.command("judges", "run", judge, *options, **given)
+    outside.command("arb", "judges", "run", judge, *options, **given)
     records = [json.loads(line) for line in (run / "judgments.jsonl").read_text().splitlines()]
     configuration = json.loads((run / "run.json").read_text())
     for made_by in (configuration["versions"], *(each["versions"] for each in configuration["sessions"])):
@@ -159,7 +159,7 @@ def test_figures_of_a_file_on_dev_are_as_before(tmp_path):
     run = tmp_path / "run"
     given = {"ARB_CACHE_DIR": str(tmp_path / "cache")}
     options = ("--suite", "sample", "--split", "dev")
-    outside.command("judges", "run", "always-successful", *options, "--out", str(run), **given)
+    outside.command("arb", "judges", "run", "always-successful", *options, "--out", str(run), **given)
     file = str(run / "predictions.jsonl")
     score = json.loads(outside.command("leaderboard", "score", file, *options, "--json", **given))
     checked = json.loads(outside.command("submissions", "check", file, *options, "--json", **given))

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from core.suites.profile import OPTIONAL_PAGES
+from arb.core.suites.profile import OPTIONAL_PAGES
 from tests.space.test_another_suite import NAME, cut_citation
 from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import HubServer
@@ -180,7 +180,7 @@ def check_hub(hub: HubServer, follower: Follower) -> None:
     for text in (card.partition("## Citation")[0], bytes_of(space.head.files["README.md"].data).decode()):
         assert "# Our Bench\n" in text and not NAME.search(text)
     assert "72 runs of four agents. Licence: CC BY 4.0." in card
-    published = bytes_of(space.head.files["core/suites/our-bench/dev_labels.csv"].data).decode()
+    published = bytes_of(space.head.files["arb/core/suites/our-bench/dev_labels.csv"].data).decode()
     assert published.count("\n") == 1 + 26  # a header; 20 dev trajectories, six of them annotated twice
     assert published.splitlines()[0].endswith(",annotator,report,care")
     for decided in ("careful/sample-forum.4,1,true,", "hasty/sample-map.3,1,false,"):
@@ -206,7 +206,7 @@ def check_name(space: httpx.Client) -> None:
 
 def check_dry_run(said: str) -> None:
     """It says how much goes where, and no file by its name."""
-    assert re.search(r"^  core/suites/our-bench/ +5 files", said, re.MULTILINE), said
+    assert re.search(r"^  arb/core/suites/our-bench/ +5 files", said, re.MULTILINE), said
     assert len(said.splitlines()) < 35 and ".py" not in said.replace("app.py", "")
 
 

@@ -16,12 +16,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from arb.__main__ import PACKAGES
-from core.cli import EXIT_CODES, GROUPS, as_called
-from core.suite import load_suite
+from arb.core.cli import EXIT_CODES, GROUPS, as_called
+from arb.core.suite import load_suite
 from tests.support import next_steps
 
 REPOSITORY = Path(__file__).parents[1]
-CODE = [path for package, _ in PACKAGES.values() for path in (REPOSITORY / package).rglob("*.py")]
+CODE = [
+    path
+    for package, _ in PACKAGES.values()
+    for path in REPOSITORY.joinpath(*package.split(".")).rglob("*.py")
+]
 WITHOUT_JSON = {
     "serve",  # it goes on until it is stopped
     "unblind", "sample-tasks", "split", "template", "annotation-template", "export-labels", "dev-labels",
@@ -41,7 +45,8 @@ def commands():
             yield words, command
 
     for package, _ in PACKAGES.values():
-        yield from of(get_command(import_module(f"{package}.__main__").app), (package,))
+        words = ("arb", "judges") if package == "arb.judges" else (package,)
+        yield from of(get_command(import_module(f"{package}.__main__").app), words)
 
 
 def test_every_command_prints_json_but_those_that_write_a_file():
@@ -59,7 +64,7 @@ def test_the_step_after_a_step_leads_from_a_run_to_its_scores_and_each_is_called
     out, seen = tmp_path / "a run", []
     line = "Next, run it: arb judges run always-successful --suite sample --split dev --out "
     line += shlex.quote(str(out))
-    for program in ("/somewhere/bin/arb", "/somewhere/site-packages/judges/__main__.py"):
+    for program in ("/somewhere/bin/arb", "/somewhere/site-packages/arb/__main__.py"):
         monkeypatch.setattr(sys, "argv", [program])
         next_step = line
         while "submissions template" not in next_step:
@@ -75,12 +80,15 @@ def test_the_step_after_a_step_leads_from_a_run_to_its_scores_and_each_is_called
 
 def _words(line: str) -> list[str]:
     program, *words = shlex.split(line.partition(": ")[2])
-    return [PACKAGES[words[0]][0], *words[1:]] if program == "arb" else words[1:]
+    words = words if program == "arb" else words[1:]  # python -m PACKAGE
+    words = words[1:] if words[0] == "arb" else words
+    package = PACKAGES[words[0]][0] if words[0] in PACKAGES else words[0]
+    return [package, *words[1:]]
 
 
 def test_with_json_nothing_else_is_said_of_what_comes_next(tmp_path, monkeypatch):
     monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
-    app = import_module("judges.__main__").app
+    app = import_module("arb.judges.__main__").app
     call = ["run", "always-successful", "--suite", "sample", "--split", "dev", "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, [*call, "--json"])
     found = json.loads(done.stdout)
@@ -104,14 +112,12 @@ def test_what_is_submitted_bears_the_name_of_its_run_and_says_nothing_of_test_la
     assert f" --judge {judge} " in line and "test-labels" not in line
 
 
-@pytest.mark.parametrize(
-    "program", ["/usr/bin/arb", "C:/Scripts/arb.exe", "/x/site-packages/arb/__main__.py"]
-)
+@pytest.mark.parametrize("program", ["/usr/bin/arb", "C:/Scripts/arb.exe"])
 def test_commands_in_messages_are_those_of_the_program_that_was_called(program, monkeypatch):
-    text = "`python -m dataset_script get`, then python -m judges list; python -m pip stays"
+    text = "`python -m dataset_script get`, then python -m arb judges list; python -m pip stays"
     monkeypatch.setattr(sys, "argv", [program])
     assert as_called(text) == "`arb data get`, then arb judges list; python -m pip stays"
-    monkeypatch.setattr(sys, "argv", ["/x/site-packages/judges/__main__.py"])
+    monkeypatch.setattr(sys, "argv", ["/x/site-packages/arb/__main__.py"])
     assert as_called(text) == text
 
 
@@ -155,13 +161,15 @@ def test_every_next_step_in_the_code_is_a_command_with_options_that_it_has():
 
 
 def test_the_groups_of_arb_are_those_that_messages_name():
-    assert {package: group for group, (package, _) in PACKAGES.items() if package != group} == GROUPS
+    assert {
+        package: group for group, (package, _) in PACKAGES.items() if package.removeprefix("arb.") != group
+    } == GROUPS
 
 
 def test_every_exit_code_of_a_command_is_one_that_is_explained():
     """`stop(message, 3)`, `code=3`, `typer.Exit(3)`, and the codes that constants hold."""
+    from arb.judges.cli.run import EXIT_CODES as OF_RUNS
     from dataset_script.commands import DAMAGED_FILES
-    from judges.cli.run import EXIT_CODES as OF_RUNS
 
     found = {DAMAGED_FILES, *OF_RUNS.values()}
     for path in CODE:

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from arb.__main__ import PACKAGES
-from core import files
+from arb.core import files
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN
 from tests.space.deploy.fresh_environment import make_environment
 from tests.support.hub_server.server import running_hub
@@ -87,7 +87,7 @@ def test_an_extra_is_installed_from_the_checkout_or_into_what_was_installed(tmp_
     extras = {"inspect", "local", "providers", "ray", "record"}
     assert (project["name"], {*project["optional-dependencies"]}) == (files.PROJECT, extras)
     assert files.install_command("ray") == "pip install '.[ray]'"
-    monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
+    monkeypatch.setattr(files, "__file__", str(tmp_path / "arb" / "core" / "files.py"))
     assert files.install_command("ray") == "pip install 'agent-reward-bench-space[ray]'"
     guide = (REPOSITORY / "docs" / "index.md").read_text()
     assert all(f"`{extra}`" in guide for extra in extras)
@@ -157,7 +157,7 @@ def test_the_wheel_has_the_data_and_no_tests_and_is_small(wheel):
 
 @pytest.mark.slow
 def test_a_judge_is_run_checked_and_scored(home):
-    run = arb(home, "judges", "run", "always-successful", "--split", "dev", "--out", "run")
+    run = arb(home, "arb", "judges", "run", "always-successful", "--split", "dev", "--out", "run")
     assert run.returncode == 0, run.stderr
     checked = arb(home, "submissions", "check", "run/predictions.jsonl", "--split", "dev")
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -239,7 +239,7 @@ def test_it_is_deployed_without_a_checkout(home, monkeypatch):
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         sent = hub.api.repositories[f"spaces/{SPACE}"].head.files
-    assert {"app.py", "requirements.txt", "CHANGELOG.md", "space/app.py", "core/suite.py"} <= {*sent}
+    assert {"app.py", "requirements.txt", "CHANGELOG.md", "space/app.py", "arb/core/suite.py"} <= {*sent}
     assert {"site/index.html", "site/reference/commands.html"} <= {*sent}
     assert not [name for name in sent if name.startswith(("arb/", "tests/"))]
 

@@ -1,7 +1,7 @@
 """Every command and every Python block of the README and of the documentation works as it stands there.
 
 The guides have tests of their own: `test_new_suite_guide`, `test_own_agent_guide`, and the own judge's in
-`tests/judges/cli/test_certify.py`.
+`tests/arb/judges/cli/test_certify.py`.
 """
 
 import os
@@ -32,7 +32,7 @@ TEXT = "\n".join([*map(text_of, PAGES), OWN_AGENT])
 ENDPOINT = "http://127.0.0.1:8000/v1"
 SPACE = "http://127.0.0.1:7860"
 """What the README calls the reader's endpoint and Space; the test has its own."""
-PACKAGES = ("arb", "core", "dataset_script", "leaderboard", "judges", "submissions", "space")
+PACKAGES = ("arb", "dataset_script", "leaderboard", "submissions", "space")
 
 
 def blocks(language: str) -> list[str]:
@@ -109,7 +109,7 @@ def test_the_readme_is_read_in_a_few_minutes_and_shows_the_top_of_the_board():
 
 
 def test_every_setting_that_is_named_is_one_of_the_class():
-    from core.settings import Settings, variable_of
+    from arb.core.settings import Settings, variable_of
 
     settings = {variable_of(field) for field in Settings.model_fields}
     named = set(

@@ -126,7 +126,7 @@ def tool(port: int, name: str, **arguments: object) -> bytes:
 
 def honest_file() -> bytes:
     """Return a row for every trajectory of test, as a judge writes it."""
-    from core.suite import OFFICIAL, load_suite
+    from arb.core.suite import OFFICIAL, load_suite
 
     ids = [trajectory.trajectory_id for trajectory in load_suite(OFFICIAL).split("test")]
     rows = [{"trajectory_id": name, "success": n % 3 == 0, "score": 0.5} for n, name in enumerate(ids)]

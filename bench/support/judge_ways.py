@@ -25,10 +25,10 @@ def judge_of(with_images: bool) -> str:
 
 def messages_of(source: str, number: int, with_images: bool) -> list[list[dict]]:
     """The messages of the judge's calls, as JSON."""
-    from core.suite import load_suite
-    from judges.endpoints.openai_compatible import message_to_json
-    from judges.registry import find_judge
-    from judges.views import Views
+    from arb.core.suite import load_suite
+    from arb.judges.endpoints.openai_compatible import message_to_json
+    from arb.judges.registry import find_judge
+    from arb.judges.views import Views
 
     judge, suite = find_judge(judge_of(with_images)), load_suite()
     views = Views(Path(source), suite)
@@ -71,8 +71,8 @@ def ours(
 
     With ``samples`` each call is made so many times: at temperature 0 as requests of their own.
     """
-    from judges.cli.options import RunOptions
-    from judges.run.runner import run_judge, run_local
+    from arb.judges.cli.options import RunOptions
+    from arb.judges.run.runner import run_judge, run_local
 
     def run(limit: int, out: Path) -> None:
         options = RunOptions(

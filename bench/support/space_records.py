@@ -39,7 +39,7 @@ def make_records(state: Path, n_submissions: int, workers: int | None = None) ->
 
 def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> None:
     """Submit the judges of every ``workers``-th group of ten, beginning with ``part``, in their order."""
-    from core.settings import Settings
+    from arb.core.settings import Settings
     from submissions.service import SubmissionService
 
     moment = [FIRST]
@@ -66,7 +66,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
     transaction, with resamples drawn once, and without limits: an account has what its group of ten sent,
     and another judge each.
     """
-    from core.settings import Settings
+    from arb.core.settings import Settings
     from leaderboard.judge_precision import intervals
     from submissions.intake.upload import declare
     from submissions.records.database import snapshot, transaction

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from core.ids import TrajectoryId, reading_key
-from core.suite import Suite
+from arb.core.ids import TrajectoryId, reading_key
+from arb.core.suite import Suite
 from dataset_script.schema import Column
 
 KEY_BYTES: Final = 32

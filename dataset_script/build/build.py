@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core.console import Progress, no_progress
-from core.hub import CROISSANT
-from core.predictions.findings import Finding
-from core.suite import DevLabels, Suite, SuiteError, iterate_dev_labels
-from core.suites.questions import Question
-from core.vocabulary import SPLITS
+from arb.core.console import Progress, no_progress
+from arb.core.hub import CROISSANT
+from arb.core.predictions.findings import Finding
+from arb.core.suite import DevLabels, Suite, SuiteError, iterate_dev_labels
+from arb.core.suites.questions import Question
+from arb.core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
 from dataset_script.build.croissant import render_croissant
 from dataset_script.build.output import (

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.suite import OFFICIAL
-from core.suites.profile import default_title
+from arb.core.suite import OFFICIAL
+from arb.core.suites.profile import default_title
 from dataset_script.card import PAPER_BIBTEX, CardFacts
 from dataset_script.schema import CONFIGURATIONS, Column, columns_of
 

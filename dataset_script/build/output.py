@@ -12,8 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from core.files import flush
-from core.hub import PublishError, published_files
+from arb.core.files import flush
+from arb.core.hub import PublishError, published_files
 
 MARKER: Final = "<!-- made by: python -m dataset_script build -->"
 """A line of every README.md that we build; a folder with it may be replaced."""
@@ -54,7 +54,7 @@ def code_version() -> str:
     """
     libraries = [version(name) for name in ("pyarrow", "pillow", "zlib-ng")]
     digest = hashlib.sha256(" ".join(libraries).encode())
-    for package in ("core", "dataset_script"):
+    for package in ("arb/core", "dataset_script"):
         for path in sorted((_ROOT / package).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -26,9 +26,9 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from core.predictions.findings import Finding
-from core.suite import DevLabels, Suite, SuiteError, Trajectory, load_suite, shipped_suites
-from core.suites.questions import Question
+from arb.core.predictions.findings import Finding
+from arb.core.suite import DevLabels, Suite, SuiteError, Trajectory, load_suite, shipped_suites
+from arb.core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
 from dataset_script.build.pictures import picture_files, read_pictures

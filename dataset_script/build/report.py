@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.console import printable
-from core.predictions.findings import Finding
-from core.vocabulary import SPLITS
+from arb.core.console import printable
+from arb.core.predictions.findings import Finding
+from arb.core.vocabulary import SPLITS
 
 DAMAGED: Final = MappingProxyType(
     {

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.ids import TrajectoryId
-from core.suite import DevLabels, Trajectory
-from core.suites.questions import Question
-from core.vocabulary import LABELS
+from arb.core.ids import TrajectoryId
+from arb.core.suite import DevLabels, Trajectory
+from arb.core.suites.questions import Question
+from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, PictureFile, check_picture, image_cell
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Judgment, Note, Recording

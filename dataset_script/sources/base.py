@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from typing import Any, Final, Protocol, runtime_checkable
 
-from core.replies import Verdict
+from arb.core.replies import Verdict
 
 Box = tuple[float, float, float, float]
 """Left, top, width, height in pixels of the screenshot."""

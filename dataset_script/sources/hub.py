@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.files import atomic_write
-from core.hub import HubError, describe_failure, patiently
+from arb.core.files import atomic_write
+from arb.core.hub import HubError, describe_failure, patiently
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
 
-from core.ids import TrajectoryId
+from arb.core.ids import TrajectoryId
 from dataset_script.sources.axtree import acted_on, box_from
 from dataset_script.sources.base import (
     Box,

@@ -16,7 +16,7 @@ from typing import Annotated, Final, TypeVar
 
 import msgspec
 
-from core.replies import Verdict, read_reply
+from arb.core.replies import Verdict, read_reply
 from dataset_script.sources.base import Judgment, UnusableFileError
 
 _STRING_OR_NUMBER_WORD: Final = re.compile(

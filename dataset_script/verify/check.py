@@ -19,10 +19,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from core.console import Progress, no_progress
-from core.files import atomic_write
-from core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
-from core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
+from arb.core.console import Progress, no_progress
+from arb.core.files import atomic_write
+from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
+from arb.core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
 from dataset_script.build.output import code_version
 from dataset_script.by_id import IndexEntry, index_schema, indexed, read_index
 from dataset_script.sources.published import Shard

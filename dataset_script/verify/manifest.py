@@ -16,8 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.hub import BESIDE_THE_DATA, WRITTEN_LATER
-from core.predictions.findings import Finding
+from arb.core.hub import BESIDE_THE_DATA, WRITTEN_LATER
+from arb.core.predictions.findings import Finding
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import FORMAT, MANIFEST, Shard
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from core.ids import TrajectoryId
-from core.suites.questions import Question
+from arb.core.ids import TrajectoryId
+from arb.core.suites.questions import Question
 from dataset_script.build.pictures import image_digest, why_undecodable
 from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, LABEL_COLUMNS, arrow_schema
 from dataset_script.sources.published import Shard

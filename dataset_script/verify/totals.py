@@ -14,9 +14,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from core.ids import TrajectoryId, reading_key
-from core.suite import OFFICIAL, Suite, Trajectory
-from core.vocabulary import SPLITS
+from arb.core.ids import TrajectoryId, reading_key
+from arb.core.suite import OFFICIAL, Suite, Trajectory
+from arb.core.vocabulary import SPLITS
 from dataset_script.build.pictures import image_digest
 from dataset_script.by_id import IndexEntry
 from dataset_script.sources.published import Shard

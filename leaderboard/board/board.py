@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.vocabulary import LABELS
+from arb.core.vocabulary import LABELS
 from leaderboard.board.ranks import RANKED_METRICS, Rank, RankingData, Ranks
 from leaderboard.board.rows import (
     STRICT,

@@ -24,9 +24,9 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from core.console import interval, percent
-from core.suite import OFFICIAL
-from core.vocabulary import (
+from arb.core.console import interval, percent
+from arb.core.suite import OFFICIAL
+from arb.core.vocabulary import (
     AGENT_TITLES,
     BENCHMARK_TITLES,
     LABEL_TITLES,

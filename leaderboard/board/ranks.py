@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.vocabulary import LOWER_IS_BETTER
+from arb.core.vocabulary import LOWER_IS_BETTER
 from leaderboard.judge_precision.intervals import (
     CONFIDENCE,
     FIGURES,

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, overload
 import numpy as np
 from numpy.typing import DTypeLike
 
-from core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
+from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
 from leaderboard.board.ranks import Rank, Ranks
 from leaderboard.paper.published import SPLIT_TITLES, PublishedRow, published_label
 from leaderboard.paper.published_files import INFERRED
@@ -79,7 +79,7 @@ class BoardRow(JudgeInfo):
     "by_benchmark": {…}, "by_agent": {…}, "intervals": "tasks" | "approximate" | None, "note": str}``, or to
     None where the judge gives no such verdicts. ``best`` marks the row that stands for its judge. How the
     figures came about: ``protocol``, ``split`` (test, test (inferred), dev and test) and ``n``, empty or None
-    where the source does not say, and ``evidence``, a key of `core.vocabulary.EVIDENCE`. ``cost`` is
+    where the source does not say, and ``evidence``, a key of `arb.core.vocabulary.EVIDENCE`. ``cost`` is
     that of `leaderboard.report.cost_of`, None where the file gives none.
     """
 

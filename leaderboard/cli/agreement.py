@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli import JsonOption, SuiteOption, plain_console, print_json, read_settings, read_suite, stop
-from core.console import NOT_DEFINED, coefficient, interval, percent, text_table
-from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
+from arb.core.cli import JsonOption, SuiteOption, plain_console, print_json, read_settings, read_suite, stop
+from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
+from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
 from leaderboard.cli.labels import read_annotations
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from core.settings import Settings
-    from core.suite import Suite
+    from arb.core.settings import Settings
+    from arb.core.suite import Suite
     from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
     from leaderboard.labels.annotations import Annotation
     from leaderboard.labels.labels import LabelSet
@@ -92,7 +92,7 @@ def ceiling(
     """
     from dataclasses import asdict
 
-    from core.vocabulary import LABELS
+    from arb.core.vocabulary import LABELS
     from leaderboard.labels.quality import disagreement_rates, noise_band, second_annotator_scores
 
     settings = read_settings()
@@ -127,7 +127,7 @@ def ceiling(
 
 def _label_sets(suite: Suite, settings: Settings) -> dict[str, LabelSet]:
     """The labels of each split that has some; what cannot be had is reported; stops where nothing can."""
-    from core.vocabulary import SPLITS
+    from arb.core.vocabulary import SPLITS
     from leaderboard.labels.labels import LabelsInvalid, load_labels
     from leaderboard.labels.source import LabelsUnavailable
 
@@ -146,7 +146,7 @@ def _label_sets(suite: Suite, settings: Settings) -> dict[str, LabelSet]:
 
 def _published_judges(suite: Suite) -> dict[str, dict[str, Any] | None]:
     """The success label of each published judge; none but for the official suite."""
-    from core.suite import OFFICIAL
+    from arb.core.suite import OFFICIAL
     from leaderboard.paper.published import load_published_rows, published_label
 
     rows = load_published_rows() if suite.name == OFFICIAL else ()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli import JsonOption, plain_console, stop
-from core.console import interval, percent, printable, text_table
-from core.vocabulary import EVIDENCE, LABEL_TITLES, LABELS, METRIC_TITLES
+from arb.core.cli import JsonOption, plain_console, stop
+from arb.core.console import interval, percent, printable, text_table
+from arb.core.vocabulary import EVIDENCE, LABEL_TITLES, LABELS, METRIC_TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def export(
 
     every-eval-ever: https://github.com/evaleval/every_eval_ever, schema 0.3.0.
     """
-    from core.files import atomic_write
+    from arb.core.files import atomic_write
     from leaderboard.board.export import every_eval_ever
 
     found = _read_board(file)
@@ -85,7 +85,7 @@ def export(
 
 def _read_board(file: Path | None) -> Board:
     """A board from its file, or that of the published rows; ends the command where it is none."""
-    from core.suite import OFFICIAL
+    from arb.core.suite import OFFICIAL
     from leaderboard.board.board import Board, make_board
     from leaderboard.paper.published import load_published_rows
 

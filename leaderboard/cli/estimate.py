@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from core.cli import JsonOption, flags, next_step, plain_console, print_json, read_settings, stop
-from core.console import interval, percent, printable, text_table
-from core.vocabulary import AGENT_TITLES
+from arb.core.cli import JsonOption, flags, next_step, plain_console, print_json, read_settings, stop
+from arb.core.console import interval, percent, printable, text_table
+from arb.core.vocabulary import AGENT_TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
-    from core.predictions import Answer, Finding
+    from arb.core.predictions import Answer, Finding
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import Runs, Stratum
 
@@ -95,7 +95,7 @@ def estimate(
 
 def read_runs(files: Sequence[Path], agent: str | None = None) -> tuple[Runs, list[str]]:
     """The runs and verdicts of prediction files, a judge each, and warnings; problems end the command."""
-    from core.predictions.parser_pool import PREDICTIONS
+    from arb.core.predictions.parser_pool import PREDICTIONS
     from leaderboard.success_rates import runs as reading
 
     runs, findings = reading.read_runs((file.name, _read(file, PREDICTIONS)) for file in files)
@@ -121,8 +121,8 @@ def read_success_labels(file: Path, runs: Runs) -> dict[str, bool]:
 
 
 def _read(file: Path, reader: str) -> Answer:
-    from core.predictions import ReadingLimits, read_predictions
-    from core.predictions.findings import error
+    from arb.core.predictions import ReadingLimits, read_predictions
+    from arb.core.predictions.findings import error
 
     limits = ReadingLimits(max_bytes=read_settings().max_upload_bytes)
     try:
@@ -140,7 +140,7 @@ def _stop_with(heading: str, findings: Sequence[Finding]) -> NoReturn:
 
 def write_draw(strata: Sequence[Stratum], seed: int, path: Path) -> None:
     """Record a draw, whole or not at all: what `estimate --draw` reads."""
-    from core.files import atomic_write
+    from arb.core.files import atomic_write
     from leaderboard.success_rates.runs import draw_record
 
     atomic_write(path, draw_record(strata, seed))

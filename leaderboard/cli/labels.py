@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli import (
+from arb.core.cli import (
     JsonOption,
     SuiteOption,
     flags,
@@ -18,14 +18,14 @@ from core.cli import (
     read_suite,
     stop,
 )
-from core.console import coefficient, text_table
-from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.console import coefficient, text_table
+from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from core.settings import Settings
-    from core.suite import Suite
+    from arb.core.settings import Settings
+    from arb.core.suite import Suite
     from leaderboard.labels.annotations import Annotation
 
 FORMATS = "CSV as released, or Parquet."
@@ -36,7 +36,7 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
 
     By split and benchmark, never which; fetches the official labels where they are not here yet.
     """
-    from core.vocabulary import SPLITS
+    from arb.core.vocabulary import SPLITS
     from leaderboard.labels.labels import LabelsInvalid, load_labels
     from leaderboard.labels.quality import summarise
     from leaderboard.labels.source import LabelsUnavailable
@@ -168,7 +168,7 @@ def _template_for_estimate(
     import csv
     import io
 
-    from core.files import atomic_write
+    from arb.core.files import atomic_write
     from leaderboard.cli.estimate import read_runs, write_draw
     from leaderboard.success_rates.runs import draw_runs
 
@@ -209,8 +209,8 @@ def dev_labels(
 
     Into dev_labels.csv of its folder, with opaque annotators; nothing of a test trajectory gets into it.
     """
-    from core.files import atomic_write
-    from core.suite import render_dev_labels
+    from arb.core.files import atomic_write
+    from arb.core.suite import render_dev_labels
     from leaderboard.labels.annotations import AnnotationsInvalid, dev_labels_of
 
     settings = read_settings()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from core.cli import JsonOption, plain_console, print_json, read_settings, read_suite, stop
-from core.console import text_table
-from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
+from arb.core.cli import JsonOption, plain_console, print_json, read_settings, read_suite, stop
+from arb.core.console import text_table
+from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli import (
+from arb.core.cli import (
     JsonOption,
     SplitOption,
     SuiteOption,
@@ -19,13 +19,13 @@ from core.cli import (
     read_suite,
     stop,
 )
-from core.console import coefficient, interval, percent, text_table
-from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
+from arb.core.console import coefficient, interval, percent, text_table
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from core.predictions.table import Predictions
+    from arb.core.predictions.table import Predictions
     from leaderboard.calibration import Calibration
     from leaderboard.labels.labels import LabelSet
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.ids import TrajectoryId
-from core.suites.questions import UNSURE, Question, default_questions
+from arb.core.ids import TrajectoryId
+from arb.core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.judge_precision.confusion import ratio
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
 from leaderboard.labels.annotations import Annotation

@@ -24,10 +24,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.ids import TrajectoryId
-from core.suite import DevLabels, Suite, Trajectory
-from core.suites.questions import RELEASED_ANSWERS, SUCCESS, UNSURE, Question, default_questions
-from core.vocabulary import LABELS
+from arb.core.ids import TrajectoryId
+from arb.core.suite import DevLabels, Suite, Trajectory
+from arb.core.suites.questions import RELEASED_ANSWERS, SUCCESS, UNSURE, Question, default_questions
+from arb.core.vocabulary import LABELS
 
 COMMENT_LENGTH: Final = 10_000
 

@@ -16,11 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from core.files import atomic_write
-from core.settings import Settings
-from core.suite import Suite, SuiteError, Trajectory, load_dev_labels
-from core.suites.questions import RELEASED_ANSWERS, UNSURE, Question
-from core.vocabulary import LABELS
+from arb.core.files import atomic_write
+from arb.core.settings import Settings
+from arb.core.suite import Suite, SuiteError, Trajectory, load_dev_labels
+from arb.core.suites.questions import RELEASED_ANSWERS, UNSURE, Question
+from arb.core.vocabulary import LABELS
 from leaderboard.labels.annotations import (
     Annotation,
     AnnotationsInvalid,

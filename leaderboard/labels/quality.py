@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.suites.questions import default_questions
-from core.vocabulary import LABELS
+from arb.core.suites.questions import default_questions
+from arb.core.vocabulary import LABELS
 from leaderboard.board.board import BoardRow
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals
 from leaderboard.judge_precision.scores import judge_scores

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from core.settings import Settings
+from arb.core.settings import Settings
 
 WHEEL_REQUIREMENT = "agent-reward-bench==0.1.2"
 WHEEL_NAME = "agent_reward_bench-0.1.2-py3-none-any.whl"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from core.vocabulary import (
+from arb.core.vocabulary import (
     AGENT_TITLES,
     BENCHMARK_SHORT_TITLES,
     BENCHMARK_TITLES,

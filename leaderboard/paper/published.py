@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.vocabulary import BENCHMARKS, LABELS
+from arb.core.vocabulary import BENCHMARKS, LABELS
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.confusion import f1_from_counts, figures, ratio
 from leaderboard.judge_precision.intervals import FIGURES, approximate_interval

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, get_args
 
-from core.vocabulary import BENCHMARKS, JUDGE_INPUTS, JUDGE_KINDS, LABELS
+from arb.core.vocabulary import BENCHMARKS, JUDGE_INPUTS, JUDGE_KINDS, LABELS
 from leaderboard.paper.audit import (
     OVERALL,
     Counts,

@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Final
 
-from core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, BENCHMARKS
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.paper.evidence import OVERALL, POLICY, Records
 from leaderboard.paper.published import PUBLISHED
 from leaderboard.paper.table import (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from core.console import markdown_row, markdown_text, percent
+from arb.core.console import markdown_row, markdown_text, percent
 
 FROM_VERDICTS: Final = "verdicts"
 FROM_COUNTS: Final = "counts derived from the printed metrics"

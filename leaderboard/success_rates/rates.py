@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from core.suite import Trajectory
+from arb.core.suite import Trajectory
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents

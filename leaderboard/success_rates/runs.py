@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.ids import TrajectoryId, reading_key
-from core.predictions import Answer, Finding, Predictions, ReadingLimits
-from core.predictions.check import rows_by_id
-from core.predictions.findings import error, quoted_id, row_finding, warning
-from core.predictions.parser_pool import read_in_process
-from core.predictions.raw import recognise, to_text, too_many_rows
-from core.suites.questions import SUCCESS, Question, default_questions
-from core.vocabulary import NO_VERDICT
+from arb.core.ids import TrajectoryId, reading_key
+from arb.core.predictions import Answer, Finding, Predictions, ReadingLimits
+from arb.core.predictions.check import rows_by_id
+from arb.core.predictions.findings import error, quoted_id, row_finding, warning
+from arb.core.predictions.parser_pool import read_in_process
+from arb.core.predictions.raw import recognise, to_text, too_many_rows
+from arb.core.suites.questions import SUCCESS, Question, default_questions
+from arb.core.vocabulary import NO_VERDICT
 from leaderboard.labels.annotations import (
     Annotation,
     AnnotationsInvalid,
@@ -240,7 +240,7 @@ def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
 
 _PLACE: Final = re.compile(r"row (?P<row>\d+), (?P<column>\w+): (?P<problem>.*)", re.DOTALL)
 SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
-"""Names the next function for `core.predictions.read_predictions`."""
+"""Names the next function for `arb.core.predictions.read_predictions`."""
 
 
 def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:

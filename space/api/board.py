@@ -16,8 +16,8 @@ from fastapi.responses import JSONResponse
 from sqlalchemy import text
 from starlette.concurrency import run_in_threadpool
 
-from core.cache import ByteCache
-from core.vocabulary import LABELS
+from arb.core.cache import ByteCache
+from arb.core.vocabulary import LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.export import board_to_csv
 from leaderboard.board.rows import order_on_board

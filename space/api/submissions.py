@@ -13,11 +13,11 @@ from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.predictions import Finding, ReadingLimits, read_predictions
-from core.predictions.findings import error
-from core.predictions.parser_pool import PREDICTIONS
-from core.predictions.write import template
-from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
+from arb.core.predictions import Finding, ReadingLimits, read_predictions
+from arb.core.predictions.findings import error
+from arb.core.predictions.parser_pool import PREDICTIONS
+from arb.core.predictions.write import template
+from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
 from leaderboard.success_rates.runs import SUCCESS_LABELS, read_draw, read_labels, read_runs
 from space.auth.auth import Auth

@@ -23,7 +23,7 @@ from sqlalchemy import Engine, delete, select
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.auth.access_tokens import AccessTokens
 from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token, sent_token
 from space.web.http_errors import AccessRefused, InvalidToken, NotAMaintainer, NotSignedIn

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from core.cli import JsonOption, print_json, read_settings, stop
+from arb.core.cli import JsonOption, print_json, read_settings, stop
 
 
 def token(

@@ -24,8 +24,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.routing import Route
 
-from core.settings import is_loopback
-from core.suite import SuiteRules
+from arb.core.settings import is_loopback
+from arb.core.suite import SuiteRules
 from space.auth.auth import Auth, Mode, local_path, session_key
 from space.web.frame import PageFrame
 from space.web.http_errors import AccessRefused, InvalidToken, sentence

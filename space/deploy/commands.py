@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from core.cli import JsonOption, SuiteOption, print_json, read_settings, read_suite, stop, stopped_like_ctrl_c
-from core.hub import Publication
+from arb.core.cli import (
+    JsonOption,
+    SuiteOption,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+    stopped_like_ctrl_c,
+)
+from arb.core.hub import Publication
 
 if TYPE_CHECKING:
-    from core.settings import Settings
-    from core.suite import Suite
+    from arb.core.settings import Settings
+    from arb.core.suite import Suite
     from space.deploy.deployer import Deployed, Deployment
 
 PUBLIC_LABELS = "wheel"
@@ -56,7 +64,7 @@ def deploy(
     chosen = read_suite(suite, settings)
     from huggingface_hub.utils import disable_progress_bars
 
-    from core.hub import HubError, PublishError, hub_of
+    from arb.core.hub import HubError, PublishError, hub_of
     from space.deploy.deployer import Deployer, Deployment
 
     if not sys.stderr.isatty():
@@ -116,8 +124,8 @@ def _plan_facts(deployment: "Deployment", files: dict[str, Path]) -> dict[str, o
 
 def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, Path]:
     """The files to send, none of them with a test label. Raises PublishError."""
-    from core.hub import PublishError
-    from core.suite import load_suite, shipped_suites
+    from arb.core.hub import PublishError
+    from arb.core.suite import load_suite, shipped_suites
     from space.deploy.files import label_problems, space_files
 
     files = space_files(name)
@@ -130,7 +138,7 @@ def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, 
 
 
 def _say_plan(deployment: "Deployment", files: dict[str, Path], list_files: bool) -> None:
-    from core.suite import OFFICIAL
+    from arb.core.suite import OFFICIAL
     from space.deploy.deployer import MOUNTED_AT, NEEDED_SECRETS, OTHER_SECRETS, render_card
     from space.deploy.files import MADE, SITE, by_folder, total_bytes
 
@@ -172,12 +180,12 @@ def _say_done(deployment: "Deployment", done: "Deployed") -> None:
 
 
 def _say(line: str) -> None:
-    from core.console import printable
+    from arb.core.console import printable
 
     typer.echo(printable(line), err=True)
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    from core.console import printable
+    from arb.core.console import printable
 
     stop(printable(message), code)

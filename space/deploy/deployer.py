@@ -16,9 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from core.hub import HubError, HubRepository, Publication, PublishError, describe_failure, patiently
-from core.suite import OFFICIAL
-from core.suites.profile import SuiteProfile, default_title
+from arb.core.hub import HubError, HubRepository, Publication, PublishError, describe_failure, patiently
+from arb.core.suite import OFFICIAL
+from arb.core.suites.profile import SuiteProfile, default_title
 from space.deploy.files import ENTRY, is_ours, total_bytes
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Deployment:
 
     def problems(self) -> list[str]:
         """What cannot be, in sentences; empty when it can be deployed."""
-        from core.hub import is_repo_name
+        from arb.core.hub import is_repo_name
 
         named = {"--data": self.data, "--private": self.private, "--board": self.board}
         names = {option: name for option, name in named.items() if name is not None}

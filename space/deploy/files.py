@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from core.files import project_file
-from core.hub import PublishError
-from core.ids import reading_key
-from core.suite import OFFICIAL, SHIPPED, Suite, shipped_suites
-from core.vocabulary import LABELS
+from arb.core.files import project_file
+from arb.core.hub import PublishError
+from arb.core.ids import reading_key
+from arb.core.suite import OFFICIAL, SHIPPED, Suite, shipped_suites
+from arb.core.vocabulary import LABELS
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("core", "dataset_script", "judges", "leaderboard", "space", "submissions")
+PACKAGES: Final = ("arb", "dataset_script", "leaderboard", "space", "submissions")
 BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 MADE: Final = ("Dockerfile", "README.md", "app.py")
 """Written for the deployment."""
@@ -87,7 +87,7 @@ def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
     """How many files and bytes there are by folder: packages, and a suite that is not of the checkout."""
     found: dict[str, tuple[int, int]] = {}
     for name, path in sorted(files.items()):
-        is_own = name.startswith("core/suites/") and not path.resolve().is_relative_to(ROOT)
+        is_own = name.startswith("arb/core/suites/") and not path.resolve().is_relative_to(ROOT)
         parts = name.split("/")[:-1]
         folder = "/".join([*parts[: 3 if is_own else 1], ""]) or "beside them"
         n, size = found.get(folder, (0, 0))
@@ -96,6 +96,8 @@ def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
 
 
 def _is_ignored(path: Path) -> bool:
+    if path.parts[:2] in {("arb", name) for name in (*BESIDE, SITE)}:
+        return True  # an installed `arb` holds these; they are sent from there under their own names
     return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 
 
@@ -105,7 +107,7 @@ def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
     if str(suite) in shipped_suites() or not (folder / "trajectories.csv").is_file():
         return {}, None
     name = folder.resolve().name
-    files = {f"core/suites/{name}/{file}": folder / file for file in SUITE_FILES}
+    files = {f"arb/core/suites/{name}/{file}": folder / file for file in SUITE_FILES}
     there = {path: file for path, file in files.items() if file.is_file()}
     shipped = SHIPPED / name
     if shipped.is_dir() and any(_bytes_of(shipped / f.name) != _bytes_of(f) for f in there.values()):

@@ -10,7 +10,7 @@ import gradio.utils
 from fastapi import FastAPI
 from gradio.exceptions import InvalidPathError
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.gradio_app.endpoints import Endpoints, add_endpoints, gradio_errors
 from space.gradio_app.mcp_server import add_mcp
 from space.gradio_app.submit_page import PATH, build_form, build_submit_router

@@ -14,7 +14,7 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 
-from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
+from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from space.api.board import judges_response
 from space.api.submissions import submit_upload
 from space.operations.limits import (

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup, escape
 
-from core.console import percent
-from core.predictions.check import excerpt, row_texts
-from core.predictions.findings import Finding
-from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.console import percent
+from arb.core.predictions.check import excerpt, row_texts
+from arb.core.predictions.findings import Finding
+from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from submissions.intake.upload import Upload
 
 MOST_ROWS: Final = 6

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from fastapi import FastAPI
 from starlette.applications import Starlette
 
-from core.settings import Settings
-from core.suite import Suite
+from arb.core.settings import Settings
+from arb.core.suite import Suite
 from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo
 from space.gradio_app.mcp_body import ContentOutside, content_of
 from submissions.errors import TemporarilyClosed

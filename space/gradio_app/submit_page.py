@@ -10,9 +10,9 @@ import gradio as gr
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
 
-from core.console import percent
-from core.predictions.findings import counted
-from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
+from arb.core.console import percent
+from arb.core.predictions.findings import counted
+from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
 from leaderboard.board.board import Board, BoardRow
 from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
 from space.gradio_app.findings import view_upload

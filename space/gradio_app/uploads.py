@@ -18,8 +18,8 @@ from fastapi import APIRouter, HTTPException, Request, Response, UploadFile
 from gradio_client.utils import strip_invalid_filename_characters
 from starlette.concurrency import run_in_threadpool
 
-from core.files import atomic_write
-from core.settings import Settings
+from arb.core.files import atomic_write
+from arb.core.settings import Settings
 from space.gradio_app.limits import Holdings, Sender
 from space.web.body_limits import FORM_LIMITS, PAGE_UPLOAD
 from submissions.intake.upload import safe_file_name

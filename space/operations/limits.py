@@ -25,7 +25,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 from starlette.requests import HTTPConnection
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.operations.metrics import Metrics
 from submissions.intake.accounts import Actor
 

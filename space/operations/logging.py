@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.operations.metrics import Metrics
 from space.web.http_errors import RenderError, wants_page
 
@@ -35,7 +35,7 @@ _QUIET: Final = (
 _LONGEST_FIELD: Final = 2_000
 _MOST_FRAMES: Final = 30
 
-_OURS: Final = ("core", "space", "submissions", "leaderboard", "judges", "dataset_script")
+_OURS: Final = ("arb", "space", "submissions", "leaderboard", "dataset_script")
 LogFormat = Literal["json", "text"]
 Event = MutableMapping[str, Any]
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from core.files import project_file
-from core.suite import OFFICIAL, SuiteRules
+from arb.core.files import project_file
+from arb.core.suite import OFFICIAL, SuiteRules
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES

@@ -14,8 +14,8 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from core.suite import Suite
-from core.suites.questions import UNSURE
+from arb.core.suite import Suite
+from arb.core.suites.questions import UNSURE
 from space.auth.auth import Auth
 from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.maintain.api import RescoringJob

@@ -5,8 +5,8 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from core.console import percent
-from core.suite import OFFICIAL
+from arb.core.console import percent
+from arb.core.suite import OFFICIAL
 from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.table import DERIVED, PaperTable, TableCell

@@ -12,9 +12,9 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from core.console import percent
-from core.suite import OFFICIAL
-from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
+from arb.core.console import percent
+from arb.core.suite import OFFICIAL
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.rate_tables import LLM_JUDGE, RULE_BASED, printed_evaluator
 from leaderboard.success_rates.estimate import AgentEstimate

@@ -9,7 +9,7 @@ from math import ceil, floor
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.console import percent
+from arb.core.console import percent
 from leaderboard.board.board import Board, BoardRow
 
 FEW: Final = 20

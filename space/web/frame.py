@@ -18,9 +18,9 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from core.cache import ByteCache
-from core.console import NOT_DEFINED, interval, percent
-from core.suites.profile import SuiteProfile
+from arb.core.cache import ByteCache
+from arb.core.console import NOT_DEFINED, interval, percent
+from arb.core.suites.profile import SuiteProfile
 from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from core.console import interval, percent
-from core.suite import SuiteRules
-from core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.console import interval, percent
+from arb.core.suite import SuiteRules
+from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from space.web.frame import render
 from space.web.http_errors import sentence
 from submissions.intake.accounts import Quota, suite_full_message

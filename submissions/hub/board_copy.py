@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from core.files import atomic_write
-from core.hub import HOUR, CommitRateLimiter, HubError, HubRepository, PublishError
+from arb.core.files import atomic_write
+from arb.core.hub import HOUR, CommitRateLimiter, HubError, HubRepository, PublishError
 from leaderboard.board.board import Board
 from leaderboard.board.export import board_to_csv
 from submissions.hub.lease import CommitLease

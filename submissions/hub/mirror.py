@@ -22,7 +22,7 @@ from tenacity import (
     stop_when_event_set,
 )
 
-from core.hub import HOUR, CommitRateLimiter, HubError
+from arb.core.hub import HOUR, CommitRateLimiter, HubError
 from submissions.hub.lease import CommitLease
 from submissions.hub.repository import (
     WRITER,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from tenacity import RetryCallState
 
-from core.hub import LONGEST_PAUSE, HubError, asked_pause, describe_failure, status_of
+from arb.core.hub import LONGEST_PAUSE, HubError, asked_pause, describe_failure, status_of
 from dataset_script.sources.hub import Downloads
 from submissions.privacy.server_secret import KnownSecret
 from submissions.records.event_log import Event, EventLogBroken, parse_event

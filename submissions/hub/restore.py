@@ -14,7 +14,7 @@ from typing import Final
 from sqlalchemy import Engine, delete, func, select
 from sqlalchemy.orm import Session
 
-from core.hub import HubError
+from arb.core.hub import HubError
 from submissions.hub.repository import EventFilesDamaged, Head, RecordsRepository, file_path, read_lines
 from submissions.privacy.server_secret import KnownSecret, ServerSecret
 from submissions.records.database import Commit, EventRow, Submission, snapshot, transaction

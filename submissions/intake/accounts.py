@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from core.suite import SuiteRules
+from arb.core.suite import SuiteRules
 
 How = Literal["local", "session", "token"]
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from core.predictions import ParserPool, read_predictions
-from core.predictions.check import CheckResult, check
-from core.predictions.findings import Finding
-from core.predictions.raw import FileFormat, ReadingLimits, recognise, too_large
-from core.suite import Suite
-from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
+from arb.core.predictions import ParserPool, read_predictions
+from arb.core.predictions.check import CheckResult, check
+from arb.core.predictions.findings import Finding
+from arb.core.predictions.raw import FileFormat, ReadingLimits, recognise, too_large
+from arb.core.suite import Suite
+from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from submissions.intake.accounts import Actor, is_same_name
 
 if TYPE_CHECKING:
-    from core.settings import Settings
+    from arb.core.settings import Settings
 
 _LONGEST_NAME: Final = 120
 _UNNAMED: Final = "predictions"

@@ -10,7 +10,7 @@ from functools import cached_property
 from statistics import median
 from typing import Final
 
-from core.vocabulary import SPLITS
+from arb.core.vocabulary import SPLITS
 from leaderboard.labels.agreement import AgreementReport, agreement_report
 from leaderboard.labels.annotations import Annotation, with_unsure, write_released
 from leaderboard.labels.labels import LabelsInvalid, load_annotations

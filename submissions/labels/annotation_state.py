@@ -14,8 +14,8 @@ from typing import Any, Final
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from core.suite import Suite
-from core.suites.questions import UNSURE, Question, default_questions
+from arb.core.suite import Suite
+from arb.core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.labels.agreement import OpenItem, open_items
 from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation
 from submissions.errors import SubmissionError

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.ids import TrajectoryId
+from arb.core.ids import TrajectoryId
 from leaderboard.judge_precision.intervals import CONFIDENCE
 from leaderboard.labels.agreement import FEWEST_DOUBLES
 from leaderboard.labels.coefficients import difference_of_shares

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli import JsonOption, flags, new_command, next_step, plain_console, print_json, stop
-from core.console import text_table
+from arb.core.cli import JsonOption, flags, new_command, next_step, plain_console, print_json, stop
+from arb.core.console import text_table
 from submissions.cli import open_records, print_rescoring, print_version, records_to_write
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def resolve(
 
 def _decisions(path: Path) -> list[Sequence[str]]:
     """The rows of a file of decisions; a file that is none ends the command."""
-    from core.suite import SuiteError, read_rows
+    from arb.core.suite import SuiteError, read_rows
 
     try:
         rows = read_rows(path, DECISION_COLUMNS)
@@ -258,7 +258,7 @@ def export_items(
     Label Studio: make a project with config.xml and import tasks.json; it shows images/ of a folder in its
     LOCAL_FILES_DOCUMENT_ROOT. Argilla: argilla.Dataset.from_disk(OUT).
     """
-    from core.vocabulary import SPLITS
+    from arb.core.vocabulary import SPLITS
     from submissions.labels.exchange import read_items, write_argilla, write_label_studio
 
     service = open_records()

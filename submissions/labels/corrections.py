@@ -8,7 +8,7 @@ lacks waits again, one that the file has already does not, and doing anything tw
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from core.suite import Suite
+from arb.core.suite import Suite
 from leaderboard.labels.annotations import Annotation, AnnotationsInvalid, write_released
 from leaderboard.labels.labels import (
     LabelSet,

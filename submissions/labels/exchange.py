@@ -21,7 +21,7 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from core.suites.questions import Question
+from arb.core.suites.questions import Question
 from dataset_script.build.blind import same_host
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation, AnnotationsInvalid

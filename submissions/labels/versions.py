@@ -18,8 +18,8 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Engine
 
-from core.settings import Settings
-from core.suite import Suite
+from arb.core.settings import Settings
+from arb.core.suite import Suite
 from leaderboard.labels.annotations import Annotation
 from leaderboard.labels.labels import (
     LabelSet,

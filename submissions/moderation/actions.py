@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from core.suite import Suite
+from arb.core.suite import Suite
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message, suite_full_message
 from submissions.intake.upload import judge_name

@@ -23,7 +23,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
-from core.suite import SuiteRules, Trajectory
+from arb.core.suite import SuiteRules, Trajectory
 from leaderboard.report import Verdicts
 from submissions.intake.accounts import is_same_name
 from submissions.records.database import Account, Judge, Score, Submission

@@ -8,8 +8,8 @@ from typing import Final, get_args
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from core.suite import Trajectory
-from core.suites.questions import UNSURE
+from arb.core.suite import Trajectory
+from arb.core.suites.questions import UNSURE
 from leaderboard.errors import ErrorTag, make_tag, may_see_errors
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import DAY, Actor, is_same_name

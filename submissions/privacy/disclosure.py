@@ -46,9 +46,9 @@ from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 
-from core.predictions.table import Predictions
-from core.suite import Suite, SuiteRules, Trajectory
-from core.vocabulary import LABELS
+from arb.core.predictions.table import Predictions
+from arb.core.suite import Suite, SuiteRules, Trajectory
+from arb.core.vocabulary import LABELS
 from leaderboard.board.board import ScoredRecord
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.confusion import figures

@@ -46,7 +46,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from core.suite import Suite, SuiteRules
+from arb.core.suite import Suite, SuiteRules
 from submissions.intake.accounts import YEAR, Quota, is_same_name, remaining_quota
 from submissions.privacy.disclosure import (
     OVERALL,

@@ -25,7 +25,7 @@ from math import log2
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from core.settings import Settings
+from arb.core.settings import Settings
 
 Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half", "check", "annotation-item"]
 Derivation = Literal[1, 2]

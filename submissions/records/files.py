@@ -14,8 +14,8 @@ from pathlib import Path
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 
-from core.files import PART_PREFIX, atomic_write, flush
-from core.settings import Settings
+from arb.core.files import PART_PREFIX, atomic_write, flush
+from arb.core.settings import Settings
 from submissions.records.database import StoredFile, snapshot, transaction
 
 LEFTOVER_AFTER_SECONDS = 3600

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from sqlalchemy import select
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import LabelSet
 from leaderboard.metric_versions import is_known_version, report_of_version

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, exists, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from submissions.privacy.server_secret import (
     NEWEST_DERIVATION,
     KnownSecret,

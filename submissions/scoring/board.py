@@ -14,7 +14,7 @@ from typing import Final
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from core.suite import OFFICIAL, Suite
+from arb.core.suite import OFFICIAL, Suite
 from leaderboard.board.board import Board, BoardCache, BoardRow, ScoredRecord, make_board
 from leaderboard.labels.labels import LabelSet
 from leaderboard.labels.quality import ceiling_row

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.vocabulary import LABELS
+from arb.core.vocabulary import LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.rows import is_rankable
 from leaderboard.judge_precision.confusion import confusion_counts, figures

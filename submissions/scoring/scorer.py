@@ -11,10 +11,10 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.predictions import ParserPool
-from core.predictions.table import Predictions
-from core.settings import Settings
-from core.suite import Suite
+from arb.core.predictions import ParserPool
+from arb.core.predictions.table import Predictions
+from arb.core.settings import Settings
+from arb.core.suite import Suite
 from leaderboard.labels.labels import LabelSet
 from leaderboard.metric_versions import METRIC_VERSION
 from leaderboard.report import counts_by_task, score_report, with_cost

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from core.cache import ByteCache
-from core.predictions import ParserPool, read_predictions
-from core.predictions.check import check
-from core.predictions.raw import ReadingLimits
-from core.predictions.table import Predictions
-from core.settings import Settings
-from core.suite import OFFICIAL, Suite
+from arb.core.cache import ByteCache
+from arb.core.predictions import ParserPool, read_predictions
+from arb.core.predictions.check import check
+from arb.core.predictions.raw import ReadingLimits
+from arb.core.predictions.table import Predictions
+from arb.core.settings import Settings
+from arb.core.suite import OFFICIAL, Suite
 from submissions.records.files import FileStore
 
 logger = logging.getLogger(__name__)

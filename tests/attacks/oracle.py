@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from core.suite import SuiteRules
+from arb.core.suite import SuiteRules
 from leaderboard.judge_precision.confusion import confusion_counts, figures
 from submissions.moderation.overview import reasons_to_hold
 from submissions.privacy.disclosure import digests_of, disclose

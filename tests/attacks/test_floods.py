@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from anyio import to_thread
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.app import create_app
 from space.auth.tokens import HubAccounts
 from submissions.service import ImmediateDurability, SubmissionService

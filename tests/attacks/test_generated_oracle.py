@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.suite import SuiteRules
+from arb.core.suite import SuiteRules
 from leaderboard.report import score_report
 from submissions.privacy.disclosure import digests_of, disclose
 from tests.attacks.findings import Notebook, likely_negatives

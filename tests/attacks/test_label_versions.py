@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.report import score_report
 from submissions.errors import RateLimited, SubmissionError
 from submissions.intake.accounts import Actor

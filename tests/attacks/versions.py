@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from core.suite import SuiteRules
+from arb.core.suite import SuiteRules
 from submissions.privacy.disclosure import digests_of, disclose, hidden_half
 from submissions.privacy.leak_budget import disclosures_in
 from submissions.records.queries import disclosure_history

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from core.suite import Trajectory, load_suite
+from arb.core.suite import Trajectory, load_suite
 from leaderboard.labels.labels import LabelSet
 
 POSITIVES: Final = MappingProxyType(

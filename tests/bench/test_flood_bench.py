@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from arb.core.predictions import read_predictions
 from bench.flood import (
     CONNECTIONS,
     DOORS,
@@ -24,7 +25,6 @@ from bench.flood import (
 )
 from bench.support.flood_requests import Answer, Connection, form, honest_file, junk, junk_files, turns
 from bench.support.memory_limit import memory_group
-from core.predictions import read_predictions
 
 CONFIG = json.dumps({"dependencies": [{"api_name": "check", "id": 1}, {"api_name": "board", "id": 2}]})
 

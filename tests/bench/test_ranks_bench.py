@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from arb.core.settings import Settings
 from bench import ranks
-from core.settings import Settings
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from dataset_script.__main__ import app
 from dataset_script.by_id import (
     INDEX_OPTIONS,

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from core.suite import load_suite
-from core.suites.profile import SuiteProfile
-from core.vocabulary import LABELS
+from arb.core.suite import load_suite
+from arb.core.suites.profile import SuiteProfile
+from arb.core.vocabulary import LABELS
 from dataset_script.build.output import MARKER
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS

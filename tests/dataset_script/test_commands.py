@@ -6,7 +6,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from dataset_script.__main__ import app
 from tests.support.hub_server.server import running_hub
 

@@ -6,8 +6,8 @@ import pytest
 from datasets import load_dataset
 from typer.testing import CliRunner
 
-from core.cli import stop
-from core.suite import load_suite
+from arb.core.cli import stop
+from arb.core.suite import load_suite
 from dataset_script import commands
 from dataset_script.__main__ import app
 from dataset_script.sources.published import PublishedDataset

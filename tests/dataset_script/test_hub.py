@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
-from core.hub import PAUSES, CommitRateLimiter, HubError, PublishError
+from arb.core.hub import PAUSES, CommitRateLimiter, HubError, PublishError
 from dataset_script import hub as hub_module
 from dataset_script.__main__ import app
 from dataset_script.hub import LABELS_IN_REPO, Publisher

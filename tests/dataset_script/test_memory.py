@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from core import suite
-from core.ids import reading_key
-from core.vocabulary import SPLITS
+from arb.core import suite
+from arb.core.ids import reading_key
+from arb.core.vocabulary import SPLITS
 from dataset_script import new_suite
 from dataset_script.build import build as building
 from dataset_script.build import shards

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from core.suite import SuiteRules, load_suite, read_rules
-from core.suites.profile import (
+from arb.core.suite import SuiteRules, load_suite, read_rules
+from arb.core.suites.profile import (
     COMMENTS,
     OPTIONAL_PAGES,
     SuiteProfile,

@@ -3,7 +3,7 @@ import json
 import pytest
 from datasets import ClassLabel, Features, Image, List, Value
 
-from core.vocabulary import LABELS
+from arb.core.vocabulary import LABELS
 from dataset_script.schema import (
     CONFIGURATIONS,
     DEFAULT,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from core.ids import TrajectoryId
-from core.suite import SuiteError, load_suite
+from arb.core.ids import TrajectoryId
+from arb.core.suite import SuiteError, load_suite
 from dataset_script.__main__ import app
 from dataset_script.task_selection import (
     MetadataTask,

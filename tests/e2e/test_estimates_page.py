@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 FORMULA = '=HYPERLINK("http://evil.example";"x")'

@@ -33,7 +33,7 @@ OUTSIDE_THE_MENU = ("/api", "/sign-in")
 
 def story_address(space) -> str:
     """The address of a sample trajectory."""
-    from core.suite import load_suite
+    from arb.core.suite import load_suite
 
     return f"/trajectories?id={load_suite('sample').split('dev')[0].trajectory_id}"
 

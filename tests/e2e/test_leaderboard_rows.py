@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from playwright.sync_api import expect
 
-from core.suites.profile import SuiteProfile
+from arb.core.suites.profile import SuiteProfile
 from space.pages.leaderboard.page import build_leaderboard_router
 from space.services import Services
 from space.web.frame import PageFrame

@@ -41,7 +41,7 @@ class SpaceOfTheHub(RunningSpace):
 
     def submitted(self) -> list[tuple[str, str]]:
         """(account, judge) of every record of a submission."""
-        from core.settings import Settings
+        from arb.core.settings import Settings
         from submissions.records.database import open_database, snapshot
         from submissions.records.event_log import events_after
 
@@ -83,7 +83,7 @@ def submit(page) -> str:
 
 
 def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, suite_folder, tmp_path):
-    from core.suite import load_suite
+    from arb.core.suite import load_suite
 
     file = tmp_path / "verdicts.jsonl"
     file.write_bytes(verdicts(load_suite(str(suite_folder / "small")), misses=1))

@@ -82,8 +82,8 @@ def test_a_file_with_errors_names_them_all_and_records_nothing(page, space, tmp_
 
 
 def test_what_is_not_filled_in_is_said_all_at_once(page, space, tmp_path):
-    from core.predictions.write import write_predictions
-    from core.suite import load_suite
+    from arb.core.predictions.write import write_predictions
+    from arb.core.suite import load_suite
 
     file = tmp_path / "no.jsonl"
     write_predictions(
@@ -99,8 +99,8 @@ def test_what_is_not_filled_in_is_said_all_at_once(page, space, tmp_path):
 
 
 def test_a_dry_run_on_dev_shows_every_metric_and_is_not_recorded(page, space, tmp_path):
-    from core.predictions.write import write_predictions
-    from core.suite import load_suite
+    from arb.core.predictions.write import write_predictions
+    from arb.core.suite import load_suite
 
     file = tmp_path / "dev.jsonl"
     write_predictions(
@@ -121,8 +121,8 @@ def test_a_dry_run_on_dev_shows_every_metric_and_is_not_recorded(page, space, tm
 
 
 def test_markup_in_a_judges_name_is_shown_as_text(page, space, tmp_path):
-    from core.predictions.write import write_predictions
-    from core.suite import load_suite
+    from arb.core.predictions.write import write_predictions
+    from arb.core.suite import load_suite
 
     file = tmp_path / "<img src=x onerror=alert(1)>.jsonl"
     write_predictions(

@@ -20,12 +20,12 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.app import create_app
 from tests.support import commands
 
 REPOSITORY = Path(__file__).parents[2]
-PACKAGES = ("dataset_script", "leaderboard", "judges", "submissions", "space")
+PACKAGES = ("dataset_script", "leaderboard", "arb judges", "submissions", "space")
 SAMPLE = REPOSITORY / "dataset_script" / "sample" / "data"
 DECLARED = {
     "kind": "LLM judge", "inputs": "tree", "model": "some-model", "authors": "Ada, Bob",
@@ -63,7 +63,7 @@ print("\\n".join(texts), end="")
 def help_texts(package: str) -> str:
     """`--help` of a package and of every command under it."""
     done = subprocess.run(
-        [sys.executable, "-c", HELP, package],
+        [sys.executable, "-c", HELP, *package.split()],
         cwd=REPOSITORY, env=_environment(), capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

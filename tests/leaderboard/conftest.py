@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from leaderboard.board.board import JudgeInfo, ScoredRecord
 from leaderboard.judge_precision.scores import judge_scores
 from leaderboard.labels.labels import LabelSet, load_labels

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.board.export import inert
 from leaderboard.errors import (
     CATEGORIES,

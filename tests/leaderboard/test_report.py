@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from core.settings import Settings
-from core.suite import load_suite
-from core.vocabulary import AGENT_TITLES, BENCHMARKS
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARKS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.labels.labels import load_labels
 from leaderboard.report import (

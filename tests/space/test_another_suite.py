@@ -8,9 +8,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from core.settings import Settings
-from core.suite import load_suite
-from core.suites.profile import OPTIONAL_PAGES
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
+from arb.core.suites.profile import OPTIONAL_PAGES
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from leaderboard.board.export import every_eval_ever
 from space.app import create_app

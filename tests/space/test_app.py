@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 from gradio import processing_utils
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from space.app import create_app
 from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.app import create_app
 from space.gradio_app.endpoints import Endpoints
 from space.gradio_app.submit_page import check_html

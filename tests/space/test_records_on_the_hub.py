@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from fastapi.testclient import TestClient
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from space.app import create_app
 from submissions.service import SubmissionService
 from tests.support.hub_server.server import running_hub

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.__main__ import LAST_ANSWERS_SECONDS, _bind, _settings_of_source
 from space.web.frame import PAGES
 from submissions.service import SubmissionService

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from submissions.service import SubmissionService
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.submissions import settings_for, write_suite

@@ -20,8 +20,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from core.settings import Settings
-from core.suite import Suite, load_suite
+from arb.core.settings import Settings
+from arb.core.suite import Suite, load_suite
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
 from submissions.records.integrity import verify

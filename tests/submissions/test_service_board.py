@@ -1,7 +1,7 @@
 import threading
 from datetime import UTC, datetime
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from submissions.scoring import board as board_module
 from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService

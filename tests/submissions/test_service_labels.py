@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from submissions.errors import SubmissionError
 from submissions.scoring.scorer import Scorer
 from submissions.service import SubmissionService

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from core.suites.questions import UNSURE, Answer, Question, default_questions
+from arb.core.suites.questions import UNSURE, Answer, Question, default_questions
 from leaderboard.labels.annotations import Annotation
 
 TONE = Question(

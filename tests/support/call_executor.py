@@ -3,13 +3,13 @@
 import asyncio
 from collections import Counter
 
-from judges.engine.budget import Budget, BudgetReached
-from judges.engine.cache import CallCache
-from judges.engine.concurrency import AdaptiveLimit
-from judges.engine.engine import CallExecutor
-from judges.engine.retry import RetryPolicy
-from judges.run.runner import open_endpoints
-from judges.types import Call, Message, ModelSettings, Reply
+from arb.judges.engine.budget import Budget, BudgetReached
+from arb.judges.engine.cache import CallCache
+from arb.judges.engine.concurrency import AdaptiveLimit
+from arb.judges.engine.engine import CallExecutor
+from arb.judges.engine.retry import RetryPolicy
+from arb.judges.run.runner import open_endpoints
+from arb.judges.types import Call, Message, ModelSettings, Reply
 from tests.support.clocks import PatientLoop
 
 SOON = RetryPolicy(first_wait_s=0.001)

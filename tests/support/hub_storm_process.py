@@ -13,8 +13,8 @@ import traceback
 from functools import partial
 from types import SimpleNamespace
 
-from core import hub
-from core.hub import CommitRateLimiter
+from arb.core import hub
+from arb.core.hub import CommitRateLimiter
 from submissions import startup
 from submissions.hub import mirror, repository
 from tests.support import libraries  # noqa: F401

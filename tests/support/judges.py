@@ -7,9 +7,9 @@ from pathlib import Path
 
 from PIL import Image as pictures
 
-from judges.registry import entries
-from judges.run.folder import open_prompts, read_judgments
-from judges.types import Answer, Call, Image, Judge, Message, Reply, View, ViewStep
+from arb.judges.registry import entries
+from arb.judges.run.folder import open_prompts, read_judgments
+from arb.judges.types import Answer, Call, Image, Judge, Message, Reply, View, ViewStep
 
 GOAL = "Order two blue teapots."
 

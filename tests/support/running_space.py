@@ -7,7 +7,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from dataset_script import sample
 from submissions.intake.upload import declare
 from submissions.service import SubmissionService

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.suite import Suite, load_suite
+from arb.core.suite import Suite, load_suite
 
 SUITE_ROWS = """trajectory_id,split
 shop/GenericAgent-a/shop.1,dev

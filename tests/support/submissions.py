@@ -11,8 +11,8 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from core.settings import Settings
-from core.suite import Suite, SuiteRules
+from arb.core.settings import Settings
+from arb.core.suite import Suite, SuiteRules
 from submissions.intake.accounts import Actor
 from submissions.intake.upload import Declaration, declare
 from submissions.moderation.overview import read_log

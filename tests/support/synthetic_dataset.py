@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.ids import TrajectoryId
-from core.suite import DevLabels, Suite, Trajectory, load_dev_labels, load_suite
-from core.vocabulary import SPLITS
+from arb.core.ids import TrajectoryId
+from arb.core.suite import DevLabels, Suite, Trajectory, load_dev_labels, load_suite
+from arb.core.vocabulary import SPLITS
 from dataset_script.build.parts import table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, annotation_row, judgment_row, task_row
 from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.board.export import write_static_site
 from space.app import create_app
 from submissions.intake.accounts import Actor

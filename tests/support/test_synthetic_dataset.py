@@ -2,7 +2,7 @@
 
 import pyarrow.parquet as pq
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from dataset_script.schema import arrow_schema
 from dataset_script.sources.published import PublishedDataset
 from tests.support.synthetic_dataset import Shape, make_dataset

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from core.cli import new_command, read_settings, stop
+from arb.core.cli import new_command, read_settings, stop
 
 app = new_command()
 

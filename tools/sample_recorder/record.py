@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from core.files import atomic_write
+from arb.core.files import atomic_write
 from tools.sample_recorder.agents import (
     CHARACTERS,
     Character,

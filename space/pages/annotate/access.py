@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fastapi import HTTPException, Request
 
-from core.ids import TrajectoryId
+from arb.core.ids import TrajectoryId
 from space.auth.auth import Auth
 from space.pages.trajectories.index import TrajectoryEntry
 from space.web.http_errors import AccessRefused

@@ -6,8 +6,8 @@ from statistics import median
 from types import MappingProxyType
 from typing import Final
 
-from core.ids import TrajectoryId
-from core.suite import Suite
+from arb.core.ids import TrajectoryId
+from arb.core.suite import Suite
 from space.pages.annotate.access import PATH, AnnotatorContext
 from space.pages.trajectories.dataset import BlindStory
 from space.pages.trajectories.filters import benchmark_title

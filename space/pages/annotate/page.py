@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.ids import TrajectoryId
-from core.suite import Suite
+from arb.core.ids import TrajectoryId
+from arb.core.suite import Suite
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.agreement import Agreement, QuestionAgreement, agreement_json
 from space.pages.annotate.access import PATH, Access, AnnotatorContext

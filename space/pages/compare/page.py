@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from core.console import percent
-from core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.console import percent
+from arb.core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
 from leaderboard.paired import COMPARED_METRICS, Difference

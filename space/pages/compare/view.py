@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import Difference

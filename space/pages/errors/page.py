@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.suite import OFFICIAL
-from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from arb.core.suite import OFFICIAL
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.errors import (
     CATEGORIES,
     ErrorTag,

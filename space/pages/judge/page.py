@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from core.vocabulary import LABEL_TITLES, LABELS
+from arb.core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.calibration import Bin, Calibration, Threshold
 from leaderboard.paper.published import SECOND_ANNOTATOR

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from core.console import interval, percent
-from core.suite import OFFICIAL, Suite
-from core.suites.profile import SuiteProfile
-from core.vocabulary import LABELS
+from arb.core.console import interval, percent
+from arb.core.suite import OFFICIAL, Suite
+from arb.core.suites.profile import SuiteProfile
+from arb.core.vocabulary import LABELS
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.calibration import Calibration, calibrate

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.console import interval, percent
-from core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
+from arb.core.console import interval, percent
+from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.plot import (

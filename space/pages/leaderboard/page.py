@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from core.cache import ByteCache
+from arb.core.cache import ByteCache
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
 from space.pages.leaderboard.board_plots import cost_plot, precision_recall_plot

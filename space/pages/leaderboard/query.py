@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.suite import OFFICIAL
-from core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
+from arb.core.suite import OFFICIAL
+from arb.core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank, Ranks
 from leaderboard.board.rows import parts_of

@@ -7,8 +7,8 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, Final
 
-from core.console import percent
-from core.vocabulary import BENCHMARK_TITLES
+from arb.core.console import percent
+from arb.core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import Change, History, Line
 from leaderboard.board.rows import parts_of

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.vocabulary import (
+from arb.core.vocabulary import (
     AGENT_TITLES,
     BENCHMARK_SHORT_TITLES,
     BENCHMARK_TITLES,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from core.vocabulary import LABEL_TITLES
+from arb.core.vocabulary import LABEL_TITLES
 from space.auth.auth import Auth
 from space.pages.annotate.access import BlindItems
 from space.pages.maintain.api import RescoringJob

@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from core.settings import Settings
-from core.suite import Suite
-from core.suites.questions import Question, default_questions
+from arb.core.settings import Settings
+from arb.core.suite import Suite
+from arb.core.suites.questions import Question, default_questions
 from dataset_script import sample
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, PublishedDataset

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from space.pages.trajectories.index import Index, Labels, TrajectoryEntry, VoteCounts, Votes
 from space.web.query import link_to
 

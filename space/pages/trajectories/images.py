@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from core.cache import ByteCache
+from arb.core.cache import ByteCache
 from space.pages.trajectories.story import Size
 
 WIDTHS: Final = (160, 320, 640, 960, 1280)

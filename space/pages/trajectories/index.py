@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.ids import task_key
-from core.suite import Suite
-from core.vocabulary import BENCHMARKS, LABELS
+from arb.core.ids import task_key
+from arb.core.suite import Suite
+from arb.core.vocabulary import BENCHMARKS, LABELS
 from dataset_script.schema import LABEL_COLUMNS
 from dataset_script.sources.published import PublishedDataset
 

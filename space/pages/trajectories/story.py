@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
+from arb.judges.prompting import cut_middle
 from dataset_script.sources.axtree import acted_on
-from judges.prompting import cut_middle
 
 _CALL: Final = re.compile(r"\s*([A-Za-z_]\w{0,40})\(")
 _MESSAGES: Final = ("send_msg_to_user", "report_infeasible")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from core.vocabulary import LABEL_TITLES
+from arb.core.vocabulary import LABEL_TITLES
 from space.pages.trajectories.dataset import Story
 from space.pages.trajectories.filters import (
     OUTCOME_WORDS,

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from core.suites.questions import Question
-from core.vocabulary import LABELS
+from arb.core.suites.questions import Question
+from arb.core.vocabulary import LABELS
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import read_published_files

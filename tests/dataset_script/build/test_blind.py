@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from core.ids import TrajectoryId
+from arb.core.ids import TrajectoryId
 from dataset_script.__main__ import app
 from dataset_script.build.blind import BlindError, Blinding, read_key, restore_ids, same_host
 from dataset_script.build.build import BuildOptions, build

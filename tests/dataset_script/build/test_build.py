@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from core.suite import SuiteError, load_suite
+from arb.core.suite import SuiteError, load_suite
 from dataset_script.build import shards
 from dataset_script.build.build import BuildOptions
 from dataset_script.build.build import build as build_dataset

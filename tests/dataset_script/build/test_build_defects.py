@@ -217,7 +217,7 @@ def test_damaged_files_are_a_clear_line_each_and_the_build_goes_on(
 
 
 def test_every_damaged_file_is_reported_however_many_there_are(source, out, tmp_path):
-    from core.suite import load_suite
+    from arb.core.suite import load_suite
 
     ids = [f"shop/a/shop.{number}" for number in range(30)]
     (tmp_path / "many").mkdir()
@@ -319,7 +319,7 @@ import sys, time
 sys.path.insert(0, {str(REPOSITORY)!r})
 from pathlib import Path
 from dataset_script.build.build import BuildOptions, build
-from core.suite import load_suite
+from arb.core.suite import load_suite
 def report(done, total, name):
     print(done, flush=True)
     time.sleep(60 if done == 3 else 0)

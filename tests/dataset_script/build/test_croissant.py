@@ -7,8 +7,8 @@ from pathlib import Path
 import mlcroissant
 import pytest
 
-from core.suite import load_suite
-from core.suites.profile import SuiteProfile
+from arb.core.suite import load_suite
+from arb.core.suites.profile import SuiteProfile
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.croissant import render_croissant
 from dataset_script.card import CardFacts

@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from core.suite import load_dev_labels, load_suite
+from arb.core.suite import load_dev_labels, load_suite
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.schema import LABEL_COLUMNS
 

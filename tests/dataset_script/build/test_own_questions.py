@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from dataset_script.agent_reward_bench import AgentRewardBench
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.card import CardFacts, render_card

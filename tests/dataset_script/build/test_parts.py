@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.suite import DevLabels
+from arb.core.suite import DevLabels
 from dataset_script.build import parts as module
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import PartTask, WorkerError, Workers, make_part

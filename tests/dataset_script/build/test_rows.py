@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from core.suite import DevLabels
+from arb.core.suite import DevLabels
 from dataset_script.build.pictures import BrokenImageError, PictureFile, check_picture
 from dataset_script.build.rows import (
     ROWS_OF_A_RUN,

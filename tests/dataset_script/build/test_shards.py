@@ -4,7 +4,7 @@ import random
 import pyarrow.parquet as pq
 import pytest
 
-from core.suite import Trajectory
+from arb.core.suite import Trajectory
 from dataset_script.build import shards
 from dataset_script.build.parts import PartTask, make_part
 from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.ids import TrajectoryId
+from arb.core.ids import TrajectoryId
 from dataset_script.sources import open_source
 from dataset_script.sources.agentlab import AgentLabSource
 from dataset_script.sources.atif.source import AtifSource

@@ -15,7 +15,7 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
-from core.hub import HubError
+from arb.core.hub import HubError
 from dataset_script.__main__ import app
 from dataset_script.sources import hub as hub_module
 from dataset_script.sources.hub import FAILURES_IN_A_ROW, PARTS, Selection, choose, fetch

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from core.suite import Suite, load_suite
+from arb.core.suite import Suite, load_suite
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
 
 RUNS = {"dev": ("shop/Agent-a/shop.1", "shop/Agent-b/shop.1"), "test": ("shop/Agent-a/shop.2",)}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from core.ids import TrajectoryId, reading_key
-from core.suite import load_suite
-from core.vocabulary import SPLITS
+from arb.core.ids import TrajectoryId, reading_key
+from arb.core.suite import load_suite
+from arb.core.vocabulary import SPLITS
 from dataset_script.schema import arrow_schema
 from dataset_script.sources.published import Shard
 from dataset_script.verify.check import verify

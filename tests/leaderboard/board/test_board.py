@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.vocabulary import LABELS
+from arb.core.vocabulary import LABELS
 from leaderboard.board import ranks
 from leaderboard.board.board import Board, make_board
 from leaderboard.board.ranks import DESIGN_EFFECTS, Rank

@@ -4,7 +4,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from leaderboard.__main__ import app
 from leaderboard.paper.published import load_published_rows
 from tests.support.submissions import RELEASED_HEADER, SECRET_ANNOTATOR, verdicts, write_suite

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from core.files import atomic_write
+from arb.core.files import atomic_write
 from leaderboard.__main__ import app
 
 

@@ -5,7 +5,7 @@ import csv
 import pytest
 from typer.testing import CliRunner
 
-from core.suite import load_dev_labels, load_suite
+from arb.core.suite import load_dev_labels, load_suite
 from leaderboard.__main__ import app
 from tests.support.submissions import SECRET_ANNOTATOR, write_suite
 

@@ -24,7 +24,7 @@ def run(tmp_path, monkeypatch):
 
 
 def test_the_scores_of_a_file_are_evaluated_against_the_labels(run):
-    from core.suite import load_suite
+    from arb.core.suite import load_suite
 
     suite = load_suite(run.suite)
     rows = [json.loads(line) for line in verdicts(suite, "test").splitlines()]
@@ -41,7 +41,7 @@ def test_the_scores_of_a_file_are_evaluated_against_the_labels(run):
 
 
 def test_too_few_scores_are_an_error_with_what_to_do(run):
-    from core.suite import load_suite
+    from arb.core.suite import load_suite
 
     suite = load_suite(run.suite)
     for content in (verdicts(suite, "dev"), verdicts(suite, "dev", score=0.5)):  # dev has 8 rows
@@ -57,7 +57,7 @@ def test_a_bad_file_ends_with_its_findings(run):
 
 
 def test_without_labels_the_reason_is_printed(run, monkeypatch):
-    from core.suite import load_suite
+    from arb.core.suite import load_suite
 
     content = verdicts(load_suite(run.suite), "test", score=0.5)
     monkeypatch.setenv("ARB_LABELS", "none")

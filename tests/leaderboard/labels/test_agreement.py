@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score
 
-from core.settings import Settings
-from core.suite import load_suite
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from leaderboard.judge_precision.confusion import confusion_counts, figures, kappa_from_counts
 from leaderboard.judge_precision.intervals import resampling_weights
 from leaderboard.labels.agreement import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.suite import DevLabels, SuiteError, load_dev_labels, load_suite, render_dev_labels
+from arb.core.suite import DevLabels, SuiteError, load_dev_labels, load_suite, render_dev_labels
 from leaderboard.labels.annotations import (
     Annotation,
     AnnotationsInvalid,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.labels.annotations import Annotation
 from leaderboard.labels.labels import LabelsInvalid, load_annotations, load_labels, write_annotations
 from leaderboard.labels.source import LabelsUnavailable

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.labels.source import locate_labels
 
 CONTENT = b"annotator_name,benchmark\n"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.labels.labels import LabelsInvalid, load_labels
 from leaderboard.labels.source import LabelsUnavailable
 from tests.support.annotations import OWN_QUESTIONS

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.settings import Settings
-from core.suite import load_suite
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from leaderboard.board.board import make_board
 from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import load_labels

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.labels import source
 from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, WHEEL_NAME, locate_labels, private_folder
 

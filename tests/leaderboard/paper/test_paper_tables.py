@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from leaderboard.labels.labels import load_labels
 from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather

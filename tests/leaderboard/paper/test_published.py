@@ -5,8 +5,8 @@ from datetime import date
 
 import pytest
 
-from core.ids import TrajectoryId
-from core.vocabulary import BENCHMARK_TITLES, BENCHMARKS, EVIDENCE, LABELS
+from arb.core.ids import TrajectoryId
+from arb.core.vocabulary import BENCHMARK_TITLES, BENCHMARKS, EVIDENCE, LABELS
 from leaderboard.paper.audit import OVERALL, Counts, audit_row
 from leaderboard.paper.published import load_published_rows
 from leaderboard.paper.published_files import (

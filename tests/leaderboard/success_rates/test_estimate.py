@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
+from arb.core.predictions import Predictions
+from arb.core.predictions.findings import error
 from bench.estimate import simulate
-from core.predictions import Predictions
-from core.predictions.findings import error
 from leaderboard.success_rates.estimate import estimate_agents, estimate_rate, labels_needed, t_quantile
 from leaderboard.success_rates.runs import Runs, draw_runs, read_labels, read_runs, stratum_sizes
 
@@ -265,7 +265,7 @@ def test_intervals_cover_as_often_as_they_say():
 
 @pytest.mark.parametrize("judge", ["aer-c", "nnetnav", "rule-based"])
 def test_the_real_judges_assist_with_honest_intervals(judge, shared, official_test_labels):
-    from core.suite import load_suite
+    from arb.core.suite import load_suite
     from leaderboard.report import read_verdict_file
 
     folder = shared / "data" / "agent-reward-bench" / "verdicts"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.suite import Trajectory
+from arb.core.suite import Trajectory
 from leaderboard.labels.labels import LabelSet
 from leaderboard.success_rates.rates import (
     estimate_by_draw,

@@ -6,8 +6,8 @@ import pytest
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.testclient import TestClient
 
-from core.settings import Settings
-from core.suite import SuiteRules
+from arb.core.settings import Settings
+from arb.core.suite import SuiteRules
 from space.auth.auth import Auth
 from space.auth.oauth import SignInPage, build_auth_router, build_login
 from space.web.frame import PageFrame

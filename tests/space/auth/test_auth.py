@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.settings import Settings, is_loopback
+from arb.core.settings import Settings, is_loopback
 from space.auth.auth import Auth, is_same_origin, local_path, with_checked_host
 from tests.space.auth.conftest import OWN_HEADERS, SPACE, client_of, session_cookie
 

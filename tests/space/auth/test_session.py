@@ -4,7 +4,7 @@ import pytest
 from fastapi import Response
 from pydantic import SecretStr
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.auth import auth
 from space.auth.auth import SESSION_SECONDS, Auth, SessionCookie, session_key
 from space.services import Services

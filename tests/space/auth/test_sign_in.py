@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from core.suite import SuiteRules
+from arb.core.suite import SuiteRules
 from space.auth.auth import Auth
 from tests.space.auth.conftest import OWN_HEADERS, SPACE, client_of
 

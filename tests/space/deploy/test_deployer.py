@@ -6,7 +6,7 @@ import pytest
 import yaml
 from huggingface_hub import HfApi
 
-from core.hub import HubError, PublishError
+from arb.core.hub import HubError, PublishError
 from space.deploy.deployer import Deployer
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN, content, space_of
 from tests.support.hub_server.spaces import SpaceRepository

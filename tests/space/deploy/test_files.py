@@ -11,8 +11,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from core.hub import PublishError
-from core.suite import load_suite
+from arb.core.hub import PublishError
+from arb.core.suite import load_suite
 from space.deploy.files import BESIDE, PACKAGES, ROOT, SITE, is_ours, label_problems, space_files
 from tests.support.annotations import OWN_QUESTIONS
 from tests.support.submissions import write_suite
@@ -36,8 +36,8 @@ def test_packages_and_requirements_go_and_tests_docs_and_benchmarks_stay():
     for needed in (
         "space/static/style.css", "space/templates/frame/head.html",
         "submissions/records/migrations/script.py.mako",
-        "core/suites/agent-reward-bench/trajectories.csv", "leaderboard/published/figures.csv",
-        "dataset_script/sample/data/manifest.json", "judges/catalog/prompts/aer.txt",
+        "arb/core/suites/agent-reward-bench/trajectories.csv", "leaderboard/published/figures.csv",
+        "dataset_script/sample/data/manifest.json", "arb/judges/catalog/prompts/aer.txt",
     ):  # fmt: skip
         assert files[needed] == ROOT / needed
     assert not [name for name in files if "__pycache__" in name or "/." in name]
@@ -63,7 +63,7 @@ def test_caches_and_hidden_files_are_passed_over(checkout):
 
 def test_what_nobody_knows_is_refused_by_name_all_at_once(checkout):
     (checkout / "space" / "records.sqlite").write_bytes(b"x")
-    (checkout / "judges" / "weights.pkl").write_bytes(b"x")
+    (checkout / "arb" / "judges" / "weights.pkl").write_bytes(b"x")
     (checkout / "space" / "link.csv").symlink_to(checkout / "LICENSE")
     (checkout / "requirements.txt").unlink()
     with pytest.raises(PublishError) as refused:
@@ -77,9 +77,9 @@ def test_a_suite_of_ones_own_goes_where_its_name_finds_it_and_nothing_beside_it(
     (tmp_path / "small" / "labels.csv").write_text("not a file of a suite")
     (tmp_path / "small" / "guidelines.md").write_text("- Look at the end.")
     files = space_files(tmp_path / "small", checkout)
-    own = {name for name in files if name.startswith("core/suites/")}
+    own = {name for name in files if name.startswith("arb/core/suites/")}
     names = ("trajectories.csv", "suite.toml", "guidelines.md")
-    assert own == {f"core/suites/small/{name}" for name in names}
+    assert own == {f"arb/core/suites/small/{name}" for name in names}
 
 
 def test_a_suite_with_a_shipped_name_and_other_content_is_refused(tmp_path, checkout):

@@ -17,8 +17,8 @@ import pytest
 from gradio_client import Client
 from huggingface_hub import HfApi, snapshot_download
 
-from core.settings import Settings
-from core.suite import load_suite
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from space.deploy.commands import checked_files
 from space.deploy.deployer import MOUNTED_AT, Deployer, Deployment
 from space.pages.trajectories.dataset import SAMPLE_DATA

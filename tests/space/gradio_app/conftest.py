@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from core.settings import Settings
-from core.suite import load_suite
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from space.app import create_app
 from tests.support.submissions import settings_for, verdicts
 

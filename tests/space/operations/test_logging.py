@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.datastructures import Headers
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.operations.logging import HEADER, RequestLog, configure_logs, path_for_log, request_id_of
 from space.operations.metrics import Metrics
 

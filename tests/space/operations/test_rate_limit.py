@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import HTTPConnection
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.gradio_app.endpoints import CallRefused, Endpoints
 from space.operations.limits import CheckLimit, TooManyChecks, client_address, counted_as
 from space.operations.metrics import Metrics

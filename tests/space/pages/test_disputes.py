@@ -6,8 +6,8 @@ import re
 import pytest
 from fastapi.testclient import TestClient
 
-from core.settings import Settings
-from core.suite import load_suite
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from space.pages.labels import dispute_form
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.index import Labels

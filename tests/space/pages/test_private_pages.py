@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.suite import OFFICIAL
+from arb.core.suite import OFFICIAL
 from space.api.board import judges_response
 from space.pages.compare.page import PRIVATE
 from space.pages.judge.summary import eval_results_yaml, file_facts

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from leaderboard.success_rates.rates import Evaluator, rate_of
 from space.pages.success_rates import benchmarks_of, describe_rate, view_rates, view_training
 from space.web.query import link_to

@@ -7,7 +7,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.testclient import TestClient
 from jinja2 import UndefinedError
 
-from core.suites.profile import OPTIONAL_PAGES, SuiteProfile
+from arb.core.suites.profile import OPTIONAL_PAGES, SuiteProfile
 from space.web.frame import FOLDER, PAGES, PageFrame, markdown, render
 from space.web.responses import STATIC, StaticAssets
 from tests.space.conftest import shown_text, tags_and_attributes

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from core.suite import SuiteRules
+from arb.core.suite import SuiteRules
 from space.web.submission_text import allowance_json, allowance_sentence, rules_sentence
 from submissions.intake.accounts import Quota
 

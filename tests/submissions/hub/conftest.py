@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from core.hub import CommitRateLimiter
-from core.settings import Settings
+from arb.core.hub import CommitRateLimiter
+from arb.core.settings import Settings
 from submissions.service import SubmissionService
 from submissions.startup import open_service
 from tests.support.hub_server.server import running_hub

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.hub import CommitRateLimiter
+from arb.core.hub import CommitRateLimiter
 from submissions.hub.mirror import STARTS, WAIT_FOR_A_FILE, Committer, next_batch
 from submissions.hub.repository import WRITER, Head, Span, file_path, span_of
 from submissions.intake.accounts import Actor

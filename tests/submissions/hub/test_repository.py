@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.hub import HOUR, CommitRateLimiter, HubError
+from arb.core.hub import HOUR, CommitRateLimiter, HubError
 from submissions.hub.repository import HeadMoved, seconds_until_retry
 
 

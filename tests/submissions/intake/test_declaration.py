@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
+from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from submissions.intake.accounts import Actor
 from submissions.intake.upload import (
     NAME_LENGTH,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.suite import SuiteRules, Trajectory
+from arb.core.suite import SuiteRules, Trajectory
 from submissions.moderation.overview import ListedSubmission, flags_of, reasons_to_hold, skeletons_of
 from submissions.records.statuses import SubmissionStatus
 

@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from core.predictions import read_predictions
-from core.predictions.check import check
-from core.settings import Settings
-from core.suite import load_suite
+from arb.core.predictions import read_predictions
+from arb.core.predictions.check import check
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from submissions.__main__ import app, print_report
 from submissions.intake.upload import read_upload, safe_file_name
 

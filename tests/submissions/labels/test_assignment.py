@@ -6,7 +6,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.ids import TrajectoryId
+from arb.core.ids import TrajectoryId
 from submissions.labels.assignment import chosen, new_assignments
 
 BENCHMARKS = ("assistantbench", "visualwebarena", "webarena")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from core.settings import Settings
-from core.suite import SHIPPED, load_suite
+from arb.core.settings import Settings
+from arb.core.suite import SHIPPED, load_suite
 from dataset_script import sample
 from submissions.__main__ import app
 from submissions.labels import commands

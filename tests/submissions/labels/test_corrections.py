@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from core.settings import Settings
-from core.suites.questions import RELEASED_ANSWERS, UNSURE
+from arb.core.settings import Settings
+from arb.core.suites.questions import RELEASED_ANSWERS, UNSURE
 from leaderboard.labels import source
 from leaderboard.labels.annotations import Annotation
 from submissions.errors import PermissionDenied, SubmissionError

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.suite import load_suite
-from core.suites.questions import Answer, Question, default_questions
+from arb.core.suite import load_suite
+from arb.core.suites.questions import Answer, Question, default_questions
 from dataset_script import sample
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.labels.annotations import AnnotationsInvalid

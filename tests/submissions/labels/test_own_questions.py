@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from leaderboard.__main__ import app as leaderboard
 from leaderboard.labels.labels import load_annotations
 from submissions.errors import SubmissionError

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from core.suites.questions import RELEASED_ANSWERS
+from arb.core.suites.questions import RELEASED_ANSWERS
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.versions import published_versions

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.predictions import read_predictions
-from core.predictions.check import check
-from core.predictions.raw import ReadingLimits
-from core.suite import load_suite
+from arb.core.predictions import read_predictions
+from arb.core.predictions.check import check
+from arb.core.predictions.raw import ReadingLimits
+from arb.core.suite import load_suite
 from submissions.privacy.disclosure import OVERALL, benchmark_cell, digests_of
 
 SUITE = load_suite()

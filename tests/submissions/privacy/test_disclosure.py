@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.suite import SuiteRules, Trajectory
-from core.vocabulary import LABELS
+from arb.core.suite import SuiteRules, Trajectory
+from arb.core.vocabulary import LABELS
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.suite import SuiteRules
+from arb.core.suite import SuiteRules
 from submissions.privacy.leak_budget import (
     RANKING,
     Charge,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from core.predictions.table import Predictions
-from core.suite import load_suite
+from arb.core.predictions.table import Predictions
+from arb.core.suite import load_suite
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
 from submissions.privacy.disclosure import digests_of, hidden_half, labels_of, predictions_of, trajectories_of

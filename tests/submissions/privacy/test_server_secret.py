@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.__main__ import app as space_app
 from submissions.__main__ import app
 from submissions.intake.receipts import Signer

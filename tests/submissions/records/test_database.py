@@ -10,7 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from submissions.errors import DatabaseAway
 from submissions.records import database
 from submissions.records.database import (

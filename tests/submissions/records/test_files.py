@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from submissions.records.database import StoredFile, open_database, transaction
 from submissions.records.files import DatabaseFiles, FileStore, open_files
 

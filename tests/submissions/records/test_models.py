@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
+from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from submissions.intake.upload import NAME_LENGTH, Declaration, safe_file_name
 from submissions.records.database import (
     Account,

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import inspect
 from typer.testing import CliRunner
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from submissions.__main__ import app
 from submissions.intake.accounts import Actor
 from submissions.privacy.server_secret import SecretChanged

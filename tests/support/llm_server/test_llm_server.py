@@ -8,9 +8,9 @@ from collections import Counter
 import openai
 import pytest
 
-from judges.endpoints.openai_compatible import request_body
-from judges.registry import entries
-from judges.types import ModelSettings, Reply
+from arb.judges.endpoints.openai_compatible import request_body
+from arb.judges.registry import entries
+from arb.judges.types import ModelSettings, Reply
 from tests.support.judges import judged, view
 from tests.support.llm_server.chat import Request, Scripted
 from tests.support.llm_server.faults import FAULTS, FaultPlan

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from core.settings import Settings
-from core.suite import SHIPPED, load_dev_labels, load_suite
+from arb.core.settings import Settings
+from arb.core.suite import SHIPPED, load_dev_labels, load_suite
 from dataset_script import sample
 from leaderboard.labels.labels import load_labels
 from tools.sample_recorder.record import runs

@@ -1,6 +1,6 @@
 import pytest
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from tools.sample_recorder.agents import load_tasks
 
 SCRIPT = """

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from core.suite import load_suite
+from arb.core.suite import load_suite
 from submissions.labels.annotation_service import AnnotationService
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text

@@ -16,8 +16,8 @@ from urllib.parse import quote
 import pytest
 from fastapi.testclient import TestClient
 
-from core.suite import DevLabels, load_suite
-from core.suites.questions import default_questions
+from arb.core.suite import DevLabels, load_suite
+from arb.core.suites.questions import default_questions
 from space.app import add_routes
 from space.pages.annotate.item import contradictions_of, describe_time
 from space.pages.trajectories.dataset import Explorer

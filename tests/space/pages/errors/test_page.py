@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.pages.errors.page import own_name
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes

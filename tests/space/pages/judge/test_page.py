@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from space.pages.judge.page import neighbours
 from space.web.query import link_to
 from submissions.service import SubmissionService

@@ -4,8 +4,8 @@ import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
 
-from core.suite import load_suite
-from core.suites.profile import SuiteProfile
+from arb.core.suite import load_suite
+from arb.core.suites.profile import SuiteProfile
 from leaderboard.board.board import make_board
 from leaderboard.paper.published import load_published_rows
 from space.pages.judge.summary import eval_results_yaml, judge_bibtex

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.vocabulary import METRIC_TITLES
+from arb.core.vocabulary import METRIC_TITLES
 from space.pages.leaderboard.query import LeaderboardQuery, agents_of, kinds_of
 from space.pages.leaderboard.table import view_board
 from tests.support.boards import board, cell, label, row, second_annotator

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from core.settings import Settings
-from core.suite import Trajectory, load_suite
+from arb.core.settings import Settings
+from arb.core.suite import Trajectory, load_suite
 from space.pages.trajectories.dataset import Explorer
 from submissions.service import SubmissionService
 from tests.support.synthetic_dataset import Shape, make_dataset

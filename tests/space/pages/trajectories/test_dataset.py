@@ -6,7 +6,7 @@ import os
 import pyarrow.parquet as pq
 import pytest
 
-from core.settings import Settings
+from arb.core.settings import Settings
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.images import NoPicture

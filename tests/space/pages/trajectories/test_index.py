@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.suite import load_dev_labels, load_suite
+from arb.core.suite import load_dev_labels, load_suite
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import (
     NO_VOTES,

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.settings import Settings
-from core.suite import load_suite
+from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from dataset_script.new_suite import build_source
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.dataset import Explorer

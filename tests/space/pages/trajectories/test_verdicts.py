@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from core.settings import Settings
-from core.suites.questions import default_questions
+from arb.core.settings import Settings
+from arb.core.suites.questions import default_questions
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import Labels
 from space.pages.trajectories.verdicts import (

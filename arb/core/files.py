@@ -1,0 +1,82 @@
+"""The one way to write a file: whole under its name, or not at all; a CSV file's text; where ours are."""
+
+import contextlib
+import csv
+import errno
+import io
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+PROJECT = "agent-reward-bench-space"
+"""The distribution's name: `agent-reward-bench` on PyPI is the authors' of the benchmark."""
+
+PART_PREFIX = ".part-"
+"""The beginning of the name of a file that is being written; a killed process leaves one."""
+
+_FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
+"""What systems and file systems without that say."""
+
+
+def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
+    """Replace `path` by the content, text as UTF-8; it is on the disk when this returns. Raises OSError."""
+    with atomic_writer(path, mode) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of `path` when the block ends well, and else leaves no trace.
+
+    ``mode`` holds for the new file, whatever the old one had; the umask applies.
+    """
+    path = Path(path)
+    part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    try:
+        flush(path.parent)
+    except OSError as error:
+        if error.errno not in _FOLDERS_CANNOT_BE_FLUSHED:
+            raise
+
+
+def project_file(name: str) -> Path:
+    """A file or folder beside the packages, such as ``CHANGELOG.md``; installed, it is in ``arb``."""
+    root = Path(__file__).parents[2]
+    installed = root / "arb" / name
+    return installed if installed.exists() else root / name
+
+
+def install_command(extra: str) -> str:
+    """How an extra of pyproject.toml is added: to the installed distribution, or in a checkout from there."""
+    is_checkout = (Path(__file__).parents[2] / "pyproject.toml").is_file()
+    return f"pip install '{'.' if is_checkout else PROJECT}[{extra}]'"
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A CSV file's text, with line feeds alone."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def flush(path: Path) -> None:
+    """Flush a file's content, or a folder's entries, to the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,379 @@
+"""A prediction table against a suite's split: which trajectory each row names, and what is wrong.
+
+Reads no label. `row_texts` gives what stands in single rows, for a finding's rows to be shown beside it.
+"""
+
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arb.core.files import csv_text
+from arb.core.ids import TrajectoryId, reading_key
+from arb.core.predictions import read_predictions
+from arb.core.predictions.findings import (
+    MAX_EXAMPLES,
+    UNREAD_ROW_CODES,
+    Finding,
+    counted,
+    error,
+    quoted,
+    quoted_id,
+    row_finding,
+    warning,
+)
+from arb.core.predictions.raw import FileFormat, ReadingLimits, to_text
+from arb.core.predictions.table import Codes, Predictions
+from arb.core.predictions.text_files import numbered_records
+from arb.core.suite import Suite, Trajectory
+from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT
+
+_SUGGESTIONS: Final = 3
+_LONGEST_SUGGESTED_FOR: Final = 200
+NOWHERE: Final = -1
+
+
+def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
+    """For each row of the table, where its trajectory stands among `trajectories`; -1 for nowhere.
+
+    Every spelling of an id counts.
+    """
+    position_of = {reading_key(t.trajectory_id): i for i, t in enumerate(trajectories)}
+    # In Parquet every row may hold the same text of a megabyte: each is looked at once.
+    found = {text: position_of.get(reading_key(text), NOWHERE) for text in set(table.trajectory_ids)}
+    return np.fromiter((found[text] for text in table.trajectory_ids), dtype=np.int64, count=table.rows)
+
+
+def id_findings(
+    table: Predictions, positions: NDArray[np.int64], suite: Suite, split: str, earlier: Sequence[Finding]
+) -> list[Finding]:
+    """Malformed, unknown, other-split, duplicate and missing ids; `earlier` are the reader's findings."""
+    expected = suite.split(split)
+    malformed, unknown, elsewhere = [], [], []
+    kinds = {"": []}  # no text at all: the reader has named it
+    for row in np.flatnonzero(positions == NOWHERE):
+        spelled = table.trajectory_ids[row]
+        if spelled not in kinds:
+            is_known = suite.find(spelled) is not None
+            kinds[spelled] = elsewhere if is_known else malformed if _is_malformed(spelled) else unknown
+        kinds[spelled].append(row)
+    findings = _malformed(table, malformed) + _unknown(table, unknown, suite, split, expected)
+    findings += _elsewhere(table, elsewhere, suite, split) + _duplicates(table, positions, len(expected))
+    if table.complete:
+        findings += _missing(positions, expected, split, earlier)
+    return findings
+
+
+def _is_malformed(spelled: str) -> bool:
+    try:
+        TrajectoryId.parse(spelled)
+    except ValueError:
+        return True
+    return False
+
+
+LONGEST_ID: Final = 500
+"""Characters; a longer text is no id."""
+
+
+def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
+    """Each row (its index) by its id's `reading_key`, and what is wrong with ids where no suite has them."""
+    found: dict[str, int] = {}
+    malformed, repeated = [], []
+    for row, spelled in enumerate(table.trajectory_ids):
+        if len(spelled) > LONGEST_ID or _is_malformed(spelled):
+            malformed.append(row)
+        elif found.setdefault(reading_key(spelled), row) != row:
+            repeated.append(row)
+    advice = "Keep one row of each."
+    return found, _malformed(table, malformed) + _id_error(
+        table, repeated, "duplicate_id", "a trajectory named before", advice
+    )
+
+
+def _id_error(
+    table: Predictions,
+    rows: Sequence[int],
+    code: str,
+    problem: str,
+    advice: str,
+    hint: Callable[[int, str], str] = lambda _number, _spelled: "",
+) -> list[Finding]:
+    """One error for all rows whose ids have the same problem; none without rows. The hint follows an id."""
+    if not rows:
+        return []
+
+    def show(i: int) -> str:
+        spelled = table.trajectory_ids[rows[i]]
+        return quoted_id(spelled) + hint(i, spelled)
+
+    numbers = table.row_numbers[rows].tolist()
+    return [row_finding("error", code, problem, numbers, advice, column="trajectory_id", show=show)]
+
+
+def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
+    problem = "not of the form <benchmark>/<agent>/<task_id>"
+    return _id_error(table, rows, "malformed_id", problem, "Write the id as released.")
+
+
+def _unknown(
+    table: Predictions, rows: Sequence[int], suite: Suite, split: str, expected: Sequence[Trajectory]
+) -> list[Finding]:
+    ids = [t.trajectory_id for t in expected]
+
+    def hint(i: int, spelled: str) -> str:
+        close = _closest(spelled, ids) if i < _SUGGESTIONS else None
+        return f" (did you mean {quoted_id(close)}?)" if close else ""
+
+    problem = f"an id that the suite {quoted(suite.name)} does not have"
+    advice = f"Correct the id or remove the row; `python -m submissions template --split {split}` lists them."
+    return _id_error(table, rows, "unknown_id", problem, advice, hint)
+
+
+def _closest(spelled: str, ids: Sequence[str]) -> str | None:
+    if len(spelled) > _LONGEST_SUGGESTED_FOR:
+        return None
+    close = difflib.get_close_matches(spelled.strip(), ids, n=1, cutoff=0.8)
+    return close[0] if close else None
+
+
+def _elsewhere(table: Predictions, rows: Sequence[int], suite: Suite, split: str) -> list[Finding]:
+    other = suite.find(table.trajectory_ids[rows[0]]).split if rows else ""
+    problem = f"a trajectory of the {other} split, not of {split},"
+    advice = f"Remove these rows, or check the file with --split {other}."
+    return _id_error(table, rows, "wrong_split", problem, advice)
+
+
+def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:
+    times = np.bincount(positions[positions >= 0], minlength=expected)
+    doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1)).tolist()
+    # Rows of one trajectory are shown side by side, in the order of its first row.
+    first = {}
+    for row in doubled:
+        first.setdefault(positions[row], row)
+    doubled.sort(key=lambda row: (first[positions[row]], row))
+    advice = "Keep one row for each; ids with and without .resized or .improved name the same trajectory."
+    return _id_error(table, doubled, "duplicate_id", "a trajectory named more than once", advice)
+
+
+def _missing(
+    positions: NDArray[np.int64], expected: Sequence[Trajectory], split: str, earlier: Sequence[Finding]
+) -> list[Finding]:
+    present = np.bincount(positions[positions >= 0], minlength=len(expected)) > 0
+    absent = np.flatnonzero(~present)
+    if not absent.size:
+        return []
+    named = [quoted_id(expected[i].trajectory_id) for i in absent[:MAX_EXAMPLES]]
+    if absent.size > MAX_EXAMPLES:
+        named.append(f"and {absent.size - MAX_EXAMPLES:,} more")
+    unread = sum(finding.count for finding in earlier if finding.code in UNREAD_ROW_CODES)
+    maybe = f" {counted(unread, 'row')} could not be read and may hold some of them." if unread else ""
+    message = (
+        f"trajectory_id: {absent.size:,} of {len(expected):,} trajectories of {split} have no row "
+        f"({'; '.join(named)}).{maybe} Write a row for each, with success null where there is no verdict."
+    )
+    return [error("missing_id", message, count=int(absent.size), column="trajectory_id")]
+
+
+LOW_COVERAGE: Final = 0.9
+_FEWEST_FOR_CONSTANT: Final = 10
+"""Below this many verdicts, all of them alike says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkSummary:
+    """One reporting benchmark's part of a file.
+
+    `expected` trajectories of the split, `rows` of the file that name one of them, `coverage` the share of
+    the expected that got a success verdict, `success_share` the share of those verdicts that is true.
+    """
+
+    expected: int
+    rows: int
+    coverage: float
+    success_share: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class CheckResult:
+    """What a check found. `aligned` is there exactly when the file is acceptable: no finding is an error."""
+
+    suite: str
+    split: str
+    acceptable: bool
+    rows: int
+    coverage: float
+    success_share: float | None
+    findings: tuple[Finding, ...]
+    by_benchmark: Mapping[str, BenchmarkSummary]
+    aligned: Predictions | None = None
+    file_name: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """The check report (product.md, "Score report"), ready for JSON."""
+        return {
+            "file": self.file_name,
+            "suite": self.suite,
+            "split": self.split,
+            "acceptable": self.acceptable,
+            "rows": self.rows,
+            "coverage": self.coverage,
+            "success_share": self.success_share,
+            "findings": [finding.to_json() for finding in self.findings],
+            "by_benchmark": {name: asdict(part) for name, part in self.by_benchmark.items()},
+        }
+
+
+def check(
+    table: Predictions | None,
+    findings: Sequence[Finding],
+    suite: Suite,
+    split: str,
+    file_name: str | None = None,
+) -> CheckResult:
+    """Check what `read.read_predictions` gave against one split; its findings come first in the result.
+
+    Raises SuiteError for a split that does not exist.
+    """
+    trajectories = suite.split(split)
+    success, positions = _verdicts(table, trajectories)
+    found = list(findings)
+    if not trajectories:
+        found.append(error("empty_split", f"the suite {quoted(suite.name)} has no trajectory in {split}."))
+    elif table is not None:
+        found += id_findings(table, positions, suite, split, findings)
+        found += _verdict_findings(table, positions, len(trajectories), findings)
+    found.sort(key=lambda finding: finding.level != "error")
+    acceptable = table is not None and not any(finding.level == "error" for finding in found)
+    overall = _summary(success, positions, np.arange(len(trajectories)))
+    return CheckResult(
+        suite=suite.name,
+        split=split,
+        acceptable=acceptable,
+        rows=table.rows if table is not None else 0,
+        coverage=overall.coverage,
+        success_share=overall.success_share,
+        findings=tuple(found),
+        by_benchmark=_by_benchmark(success, positions, trajectories),
+        aligned=table.align(positions, trajectories) if acceptable else None,
+        file_name=file_name,
+    )
+
+
+def _verdicts(
+    table: Predictions | None, trajectories: Sequence[Trajectory]
+) -> tuple[Codes, NDArray[np.int64]]:
+    if table is None:
+        return np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
+    positions = positions_in(table, trajectories)
+    success = table.success if table.success is not None else np.full(table.rows, NO_VERDICT, dtype=np.int8)
+    return success, positions
+
+
+def _by_benchmark(
+    success: Codes, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]
+) -> dict[str, BenchmarkSummary]:
+    names = np.array([t.benchmark for t in trajectories], dtype=object)
+    # The official order, then whatever a suite of one's own adds.
+    present = set(names)
+    order = [name for name in BENCHMARKS if name in present] + sorted(present - set(BENCHMARKS))
+    return {name: _summary(success, positions, np.flatnonzero(names == name)) for name in order}
+
+
+def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64]) -> BenchmarkSummary:
+    """The part of the file on the expected positions; a trajectory named twice is covered once."""
+    is_expected = np.isin(positions, expected)
+    decided = is_expected & (success != NO_VERDICT)
+    covered = np.unique(positions[decided]).size
+    return BenchmarkSummary(
+        expected=int(expected.size),
+        rows=int(is_expected.sum()),
+        coverage=covered / expected.size if expected.size else 0.0,
+        success_share=float(success[decided].mean()) if decided.any() else None,
+    )
+
+
+def _verdict_findings(
+    table: Predictions, positions: NDArray[np.int64], expected: int, earlier: Sequence[Finding]
+) -> list[Finding]:
+    if not table.complete:
+        return []
+    findings = [finding for label in LABELS for finding in _constant(label, getattr(table, label), positions)]
+    unreadable = any(finding.level == "error" and finding.column == "success" for finding in earlier)
+    if table.success is None or unreadable:
+        return findings  # what is wrong with the column has been said
+    covered = np.unique(positions[(positions != NOWHERE) & (table.success != NO_VERDICT)]).size
+    if not (table.success != NO_VERDICT).any():
+        message = "success: no row has a verdict. Fill in true or false where the judge has one."
+        findings.append(error("no_verdicts", message, count=table.rows, column="success"))
+    elif covered < LOW_COVERAGE * expected:
+        message = (
+            f"success: verdicts for {covered:,} of {expected:,} trajectories ({covered / expected:.1%}). "
+            "The ranking counts the others as not successful."
+        )
+        findings.append(warning("low_coverage", message, count=expected - covered, column="success"))
+    return findings
+
+
+def _constant(label: str, verdicts: Codes | None, positions: NDArray[np.int64]) -> list[Finding]:
+    if verdicts is None:
+        return []
+    decided = verdicts[(verdicts != NO_VERDICT) & (positions != NOWHERE)]
+    if decided.size < _FEWEST_FOR_CONSTANT or decided.min() != decided.max():
+        return []
+    word = "true" if decided[0] else "false"
+    message = f"{label}: all {decided.size:,} verdicts are {word}. Make sure that the judge meant it."
+    return [warning("constant_verdicts", message, count=int(decided.size), column=label)]
+
+
+LONGEST: Final = 160
+"""Characters of a row that are shown."""
+
+_BEFORE: Final = 24
+"""Characters before the place that is looked for."""
+
+
+def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) -> Mapping[int, str]:
+    """What stands in rows, by their numbers as findings count them; of Parquet the ids only.
+
+    A row that cannot be read, or is not there, is left out. The texts are as they came: see `excerpt`.
+    """
+    if not rows:
+        return {}
+    if file_format == "parquet":
+        table, _ = read_predictions(content, limits=ReadingLimits(max_bytes=len(content)))
+        if table is None:
+            return {}
+        pairs = zip(table.row_numbers.tolist(), table.trajectory_ids, strict=True)
+        return {number: spelled for number, spelled in pairs if number in rows}
+    text, _ = to_text(content)
+    if text is None:
+        return {}
+    if file_format == "jsonl":
+        return {
+            number: line.rstrip("\r") for number, line in enumerate(text.split("\n"), 1) if number in rows
+        }
+    found, last = {}, max(rows)
+    for number, record in numbered_records(text):
+        if number in rows:
+            found[number] = csv_text(record, ()).removesuffix("\n")
+        if number >= last:
+            break
+    return found
+
+
+def excerpt(text: str, around: str = "") -> str:
+    """A row's text, shortened and safe to print; ``around``, a column's name, is in what is left of it."""
+    text = text.strip()
+    if len(text) > LONGEST:
+        at = text.find(around) if around else -1
+        start = max(0, at - _BEFORE) if at > LONGEST - 60 else 0
+        end = start + LONGEST
+        text = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+    # Control and direction marks are spelled, so that the rest stands as it is.
+    return "".join(
+        mark if mark.isprintable() else mark.encode("unicode_escape", "replace").decode() for mark in text
+    )

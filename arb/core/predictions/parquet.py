@@ -1,0 +1,165 @@
+"""Parquet to a raw table: only the known columns, only after the footer's sizes were looked at.
+
+Text columns are read as dictionaries, so that one long value that 50,000 rows point at stays one value.
+
+Strangers' files are read in a process that a hostile file can end and nothing else (`parser_pool`): damaged
+Parquet makes the library's C++ code abort the whole process (pyarrow 26: one changed byte in the footer is
+enough), and a few kB can unpack to gigabytes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from arb.core.predictions.findings import Finding, counted, error, quoted
+from arb.core.predictions.raw import (
+    RawTable,
+    ReadingLimits,
+    damaged_parquet,
+    settle_header,
+    too_many_rows,
+    without_rows,
+)
+
+_NOT_KEPT: Final = "reasoning"
+_MAX_LIST_IN_FOOTER: Final = 5_000
+_MAX_DEPTH: Final = 16
+_MAX_FIXED_WIDTH: Final = 32
+"""Bytes of the widest decimal; wider fixed-length values would be multiplied by every row."""
+
+_TEXT_TYPES: Final = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+)  # fmt: skip
+_VALUE_TYPES: Final = (
+    pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null,
+)  # fmt: skip
+
+
+def read_parquet(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
+    """Read Parquet bytes; row numbers count from 1. None when it is damaged, too large or without rows."""
+    try:
+        return _read(content, limits)
+    except Exception as problem:
+        # Damaged bytes make the library raise nearly anything (ArrowException, OSError, KeyError,
+        # UnicodeDecodeError, MemoryError …); whichever it is, the answer to the user is the same.
+        return None, [damaged_parquet(quoted(str(problem))[1:-1])]
+
+
+def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
+    file = _open(content)
+    if file.metadata.num_rows > limits.max_rows:
+        return None, [too_many_rows(limits)]
+    names = file.schema_arrow.names
+    header = settle_header(names, limits)
+    doubled = {finding.column for finding in header.findings if finding.code == "duplicate_column"}
+    wanted: dict[str, str] = {}
+    findings = list(header.findings)
+    for column, position in header.known.items():
+        arrow_type = file.schema_arrow.field(position).type
+        if not _is_read(arrow_type):
+            findings.append(_wrong_type(column, arrow_type))
+        elif column not in doubled and (column != _NOT_KEPT or limits.keep_reasoning):
+            wanted[column] = names[position]
+    refusal = _refusal(file.metadata, wanted, limits)
+    if refusal is not None:
+        return None, [*findings, refusal]
+    if file.metadata.num_rows == 0:
+        return None, without_rows(findings)
+    if not wanted:
+        return None, findings
+    text = [name for name in wanted.values() if _is_text(file.schema_arrow.field(name).type)]
+    columns = _columns(_open(content, text), wanted, limits)
+    if columns is None:
+        return None, [*findings, too_many_rows(limits)]
+    return RawTable(range(1, len(next(iter(columns.values()))) + 1), columns), findings
+
+
+def _open(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
+    return pq.ParquetFile(
+        pa.BufferReader(content),
+        read_dictionary=list(read_dictionary),
+        pre_buffer=False,
+        thrift_string_size_limit=len(content),
+        thrift_container_size_limit=_MAX_LIST_IN_FOOTER,
+        schema_depth_limit=_MAX_DEPTH,
+        arrow_extensions_enabled=False,
+    )
+
+
+def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: ReadingLimits) -> Finding | None:
+    """The error for columns that would not fit in memory, going by the footer."""
+    read = set(wanted.values())
+    schema = metadata.schema
+    leaves = [i for i in range(len(schema.names)) if schema.column(i).path.split(".")[0] in read]
+    if any(schema.column(i).length > _MAX_FIXED_WIDTH for i in leaves):
+        return error("wrong_type", "a column of fixed-length values is too wide. Write text or numbers.")
+    unpacked = sum(
+        metadata.row_group(group).column(leaf).total_uncompressed_size
+        for group in range(metadata.num_row_groups)
+        for leaf in leaves
+    )
+    if unpacked <= limits.max_unpacked_bytes:
+        return None
+    return error(
+        "too_large",
+        f"the columns take {counted(unpacked, 'byte')} once unpacked; at most {limits.max_unpacked_bytes:,} "
+        "are taken. Write one short row per trajectory.",
+    )
+
+
+def _columns(
+    file: pq.ParquetFile, wanted: Mapping[str, str], limits: ReadingLimits
+) -> dict[str, list[object]] | None:
+    """The wanted columns as Python values; None when more rows come than the footer said."""
+    columns: dict[str, list[object]] = {column: [] for column in wanted}
+    rows = 0
+    for batch in file.iter_batches(columns=list(wanted.values()), use_threads=False):
+        rows += batch.num_rows
+        if rows > limits.max_rows:
+            return None
+        for column, name in wanted.items():
+            columns[column] += _values(batch.column(batch.schema.names.index(name)))
+    return columns
+
+
+def _values(array: pa.Array) -> list[object]:
+    """Python values of a batch's column; text that is not UTF-8 comes as bytes, decimals as floats."""
+    if pa.types.is_dictionary(array.type) and _is_text(array.type.value_type):
+        words = [_decoded(word) for word in array.dictionary.cast(pa.binary()).to_pylist()]
+        return [None if index is None else words[index] for index in array.indices.to_pylist()]
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_decimal(array.type):
+        array = array.cast(pa.float64())
+    return array.to_pylist()
+
+
+def _decoded(word: bytes | None) -> str | bytes | None:
+    if word is None:
+        return None
+    try:
+        return word.decode("utf-8")
+    except UnicodeDecodeError:
+        return word
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    return any(is_type(arrow_type) for is_type in _TEXT_TYPES)
+
+
+def _is_read(arrow_type: pa.DataType) -> bool:
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    return any(is_type(arrow_type) for is_type in (*_TEXT_TYPES, *_VALUE_TYPES))
+
+
+def _wrong_type(column: str, arrow_type: pa.DataType) -> Finding:
+    message = (
+        f"{column}: the column has the type {quoted(str(arrow_type))[1:-1]}. Write booleans, numbers or text."
+    )
+    return error("wrong_type", message, column=column)

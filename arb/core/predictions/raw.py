@@ -1,0 +1,365 @@
+"""What comes before the cells: limits on a file, its format, its text, its header, and columns not yet typed.
+
+The format goes by the content and never by the file's ending. Every reader of a format hands on a RawTable:
+columns of untyped values under their settled names, and row numbers.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from arb.core.predictions.findings import Finding, counted, error, quoted, quoted_names, row_finding, warning
+from arb.core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """Bounds on one file; each is checked before the work it bounds is done."""
+
+    max_bytes: int = 5_000_000
+    max_rows: int = 50_000
+    max_columns: int = 100
+    max_cell_chars: int = 200_000
+    max_unpacked_bytes: int = 50_000_000
+    """Parquet only: what the columns that are read may take once decompressed."""
+
+    keep_reasoning: bool = False
+    """Whether the texts of `reasoning` are kept; whoever checks or scores a file has no use for them."""
+
+
+class Missing:
+    """The value of a key that a JSONL row does not have; not the same as null."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing()
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """Columns of Python values (str, bool, int, float, None, MISSING; bytes for text that is not UTF-8).
+
+    `complete` is False when reading stopped before the file's end, so that absent ids mean nothing.
+    """
+
+    row_numbers: Sequence[int]
+    columns: Mapping[str, Sequence[object]]
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Header:
+    """The file's names settled: known column -> position among the names, and what is to say about them."""
+
+    known: Mapping[str, int]
+    findings: list[Finding] = field(default_factory=list)
+
+
+def settle_header(names: Sequence[str], limits: ReadingLimits) -> Header:
+    """Find the known columns among a file's names; aliases count, surrounding space does not.
+
+    A column named twice (also once under its alias) is an error, and its first occurrence is read on.
+    """
+    stripped = [name.strip() for name in names]
+    known: dict[str, int] = {}
+    doubled: dict[str, set[str]] = {}
+    unknown: list[str] = []
+    for position, name in enumerate(stripped):
+        column = LABEL_ALIASES.get(name, name)
+        if column not in PREDICTION_COLUMNS:
+            unknown.append(name)
+        elif column in known:
+            doubled.setdefault(column, {stripped[known[column]]}).add(name)
+        else:
+            known[column] = position
+    findings = [_doubled(column, spellings) for column, spellings in doubled.items()]
+    findings += [_missing(column, stripped) for column in REQUIRED_PREDICTION_COLUMNS if column not in known]
+    if len(names) > limits.max_columns:
+        findings.append(
+            error(
+                "too_many_columns",
+                f"the file has {counted(len(names), 'column')}; at most {limits.max_columns} are taken. "
+                f"Keep the columns of a prediction file: {', '.join(PREDICTION_COLUMNS)}.",
+                count=len(names),
+            )
+        )
+    if unknown:
+        findings.append(_unknown(unknown))
+    return Header(known, findings)
+
+
+def too_many_rows(limits: ReadingLimits) -> Finding:
+    return error(
+        "too_many_rows", f"more than {limits.max_rows:,} rows. Write one row per trajectory of the split."
+    )
+
+
+def without_rows(findings: list[Finding]) -> list[Finding]:
+    """The findings of a file that gave no row, with an error that says so unless one explains it."""
+    if any(finding.level == "error" for finding in findings):
+        return findings
+    message = (
+        "the file has no rows. Write one row per trajectory; "
+        "`python -m submissions template --split test` writes a file to fill in."
+    )
+    return [*findings, error("no_rows", message)]
+
+
+def blank_rows(rows: Sequence[int]) -> list[Finding]:
+    """A warning for blank rows between others; none for none."""
+    if not rows:
+        return []
+    few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
+    message = (
+        f"{counted(len(rows), 'blank row')} left out (row {few}). Remove them to be sure nothing is lost."
+    )
+    return [Finding("warning", "blank_rows", message, tuple(rows[:1_000]), len(rows))]
+
+
+def _doubled(column: str, spellings: set[str]) -> Finding:
+    message = f"{column}: named more than once ({quoted_names(sorted(spellings))}). Keep one of them."
+    return error("duplicate_column", message, column=column)
+
+
+def _missing(column: str, names: Sequence[str]) -> Finding:
+    found = f"the file has {quoted_names(names)}" if any(names) else "the file names no columns"
+    return error(
+        "missing_column",
+        f"{column}: no such column ({found}). Every row needs it"
+        f"{'; null is allowed as a value' if column == 'success' else ''}.",
+        column=column,
+    )
+
+
+def _unknown(names: Sequence[str]) -> Finding:
+    hints = []
+    for name in names[:8]:
+        close = difflib.get_close_matches(
+            name[:80].casefold().replace(" ", "_"), PREDICTION_COLUMNS, n=1, cutoff=0.75
+        )
+        hints.append(f"{quoted(name)} (did you mean {close[0]}?)" if close else quoted(name))
+    more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
+    message = (
+        f"{counted(len(names), 'unknown column')} not read: {', '.join(hints)}{more}. Remove or rename them."
+    )
+    return warning("unknown_columns", message, count=len(names))
+
+
+FileFormat = Literal["jsonl", "csv", "parquet"]
+
+UTF8_MARK: Final = b"\xef\xbb\xbf"
+_FOREIGN: Final = (
+    (b"\x1f\x8b", "compressed", "is compressed with gzip", "Unpack it first"),
+    (
+        b"PK\x03\x04",
+        "compressed",
+        "is a zip archive or an Excel workbook",
+        "Unpack it, or save it as CSV UTF-8",
+    ),
+    (b"BZh", "compressed", "is compressed with bzip2", "Unpack it first"),
+    (b"\xfd7zXZ", "compressed", "is compressed with xz", "Unpack it first"),
+    (b"(\xb5/\xfd", "compressed", "is compressed with zstd", "Unpack it first"),
+    (b"7z\xbc\xaf", "compressed", "is a 7z archive", "Unpack it first"),
+    (b"PARE", "encrypted", "is an encrypted Parquet file", "Write it without encryption"),
+    (b"\xd0\xcf\x11\xe0", "not_text", "is an old Excel workbook", "Save it as CSV UTF-8"),
+    (b"ARROW1", "not_text", "is an Arrow (Feather) file", "Write it as Parquet"),
+    (b"\x89HDF", "not_text", "is an HDF5 file", "Write it as Parquet or JSONL"),
+    (b"\x89PNG", "not_text", "is a picture", "Choose the prediction file"),
+    (b"%PDF", "not_text", "is a PDF", "Choose the prediction file"),
+)
+_PICKLE: Final = re.compile(rb"\x80[\x02-\x05]")
+_MOST_BAD_LINES: Final = 50_000
+_FORMATS_READ: Final = "a prediction file is JSONL, CSV (UTF-8, with a header line) or Parquet"
+
+
+def recognise(content: bytes) -> FileFormat | Finding:
+    """The format of non-empty bytes, or the error that says what they are instead."""
+    if content.startswith(b"PAR1"):
+        return "parquet"
+    for magic, code, says, advice in _FOREIGN:
+        if content.startswith(magic):
+            return error(code, f"the file {says}. {advice}; {_FORMATS_READ}.")
+    if _PICKLE.match(content):
+        return error(
+            "not_text", f"the file looks like a Python pickle, which is never opened; {_FORMATS_READ}."
+        )
+    if _is_utf16(content):
+        return error("wrong_encoding", "the file is UTF-16 or UTF-32, not UTF-8. Save it as UTF-8.")
+    start = content.removeprefix(UTF8_MARK).lstrip(b" \t\r\n")[:1]
+    return "jsonl" if start in (b"{", b"[") else "csv"
+
+
+def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
+    """UTF-8 bytes as text without its byte order mark and with `\\n` or `\\r\\n` line ends.
+
+    None with an error when the bytes are not UTF-8 or hold a NUL; every line with such a byte is named.
+    """
+    try:
+        text = content.removeprefix(UTF8_MARK).decode("utf-8")
+    except UnicodeDecodeError:
+        return None, [_not_utf8(content)]
+    if "\0" in text:
+        lines = [number for number, line in enumerate(text.split("\n"), 1) if "\0" in line]
+        advice = "The file is damaged or not text; write it again as UTF-8."
+        return None, [row_finding("error", "nul_bytes", "a NUL byte", lines, advice, of="line")]
+    body = text.rstrip()
+    if "\r" in body and "\n" not in body:
+        message = (
+            "lines end in a carriage return alone (old Mac); they were read as lines. Save with LF line ends."
+        )
+        return body.replace("\r", "\n"), [warning("line_ends", message)]
+    return text, []
+
+
+def _is_utf16(content: bytes) -> bool:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
+        return True
+    head = content[:200]
+    # Without a mark: ASCII text in UTF-16 has a NUL in every second byte, and only there.
+    return len(head) >= 4 and (
+        (not any(head[1::2]) and all(head[0::2])) or (not any(head[0::2]) and all(head[1::2]))
+    )
+
+
+def _not_utf8(content: bytes) -> Finding:
+    # A broken sequence never spans a line feed, so every one of them shows up in its own line.
+    lines, offsets, position = [], [], 0
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as bad:
+            lines.append(number)
+            offsets.append(position + bad.start)
+            if len(lines) == _MOST_BAD_LINES:
+                break
+        position += len(line) + 1
+    return row_finding(
+        "error",
+        "wrong_encoding",
+        "bytes that are not UTF-8",
+        lines,
+        "The file may be Latin-1 or Windows-1252, or not text at all; save it as UTF-8.",
+        show=lambda i: f"byte 0x{content[offsets[i]]:02x} at offset {offsets[i]:,}",
+        of="line",
+    )
+
+
+def too_large(size: int, max_bytes: int) -> Finding:
+    return error(
+        "too_large",
+        f"the file has {counted(size, 'byte')}; at most {max_bytes:,} are taken. "
+        "Leave out long columns such as reasoning, or write Parquet.",
+    )
+
+
+def damaged_parquet(why: str) -> Finding:
+    return error("invalid_parquet", f"the Parquet file cannot be read ({why}). Write it again.")
+
+
+_MAGIC: Final = b"PAR1"
+_LEAST_BYTES: Final = 12
+"""Of a Parquet file: its magic at both ends, and the length of its footer."""
+_MOST_VALUES: Final = 5_000
+"""Of a footer that are looked at here; the reader judges a longer one."""
+_MOST_LEVELS: Final = 30
+_FILE_METADATA: Final = {1: 5, 2: 9, 3: 6, 4: 9}
+"""Its required fields and their types: version (i32), schema (list), num_rows (i64), row_groups (list)."""
+
+
+def footer_finding(content: bytes, limits: ReadingLimits) -> Finding | None:
+    """The error that the end of a Parquet file shows; None where only its reader can say.
+
+    A footer is a Thrift struct in the compact protocol
+    (https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md), `FileMetaData` of
+    https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift.
+    """
+    length = int.from_bytes(content[-8:-4], "little")
+    if len(content) < _LEAST_BYTES or not content.endswith(_MAGIC) or length > len(content) - _LEAST_BYTES:
+        return damaged_parquet("it has no footer: it was cut off, or is something else")
+    footer = _Thrift(content[-8 - length : -8])
+    try:
+        footer.struct()
+    except _FooterTooLong:
+        return None
+    except (IndexError, ValueError):
+        return damaged_parquet("its footer is damaged")
+    if any(footer.types.get(name) != expected for name, expected in _FILE_METADATA.items()):
+        return damaged_parquet("its footer is damaged")
+    return too_many_rows(limits) if footer.rows > limits.max_rows else None
+
+
+class _FooterTooLong(Exception):
+    """More values than are looked at, or more levels."""
+
+
+class _Thrift:
+    """Walks through one struct and notes the types of its own fields, and the number of rows (field 3)."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at, self._left = data, 0, _MOST_VALUES
+        self.types: dict[int, int] = {}
+        self.rows = 0
+
+    def struct(self, level: int = 0) -> None:
+        """Raises IndexError or ValueError where the bytes are no struct, _FooterTooLong."""
+        name = 0
+        while head := self._byte():
+            kind = head & 15
+            name = name + (head >> 4) if head >> 4 else self._integer()
+            value = self._value(kind, level)
+            if level == 0:
+                self.types[name] = kind
+                self.rows = value if name == 3 else self.rows
+
+    def _value(self, kind: int, level: int, in_list: bool = False) -> int:
+        """Pass over one value; gives an integer's, else 0."""
+        self._left -= 1
+        if self._left < 0 or level > _MOST_LEVELS:
+            raise _FooterTooLong
+        match kind:
+            case 1 | 2:  # true and false stand in the field's own head
+                self._skip(1 if in_list else 0)
+            case 3:
+                self._skip(1)
+            case 4 | 5 | 6:
+                return self._integer()
+            case 7:
+                self._skip(8)
+            case 8:
+                self._skip(self._varint())
+            case 9 | 10:
+                head = self._byte()
+                for _ in range(self._varint() if head >> 4 == 15 else head >> 4):
+                    self._value(head & 15, level + 1, in_list=True)
+            case 12:
+                self.struct(level + 1)
+            case _:  # a map, which no footer has, or nothing that is known
+                raise _FooterTooLong
+        return 0
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _skip(self, length: int) -> None:
+        self._at += length
+        if self._at > len(self._data):
+            raise ValueError("a value that goes on behind the end")
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise ValueError("an integer of more than 64 bits")
+
+    def _integer(self) -> int:
+        """A zigzag integer."""
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)

@@ -1,0 +1,252 @@
+"""CSV and JSON Lines to a raw table.
+
+CSV: comma, semicolon or tab, with a header; every value stays text. Row numbers are record numbers as a
+spreadsheet shows them: the header is row 1, a quoted line end does not start a row, a blank line takes one.
+JSON Lines: one object a line, numbered as lines; a bad line is named and does not stop the rest.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from arb.core.predictions.findings import Finding, error, quoted, row_finding
+from arb.core.predictions.raw import (
+    MISSING,
+    Header,
+    RawTable,
+    ReadingLimits,
+    blank_rows,
+    settle_header,
+    too_many_rows,
+    without_rows,
+)
+from arb.core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS
+
+_DELIMITERS: Final = (",", ";", "\t")
+
+
+def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
+    """Read text without a byte order mark. None when there is no row, or too many.
+
+    Quotes that cannot be followed end the reading at their row; what came before is still checked.
+    """
+    _allow_long_cells(limits.max_cell_chars)
+    reader = _Records(text, _delimiter(text))
+    header: Header | None = None
+    width = 0
+    kept: list[list[str]] = []  # of the known columns only: the others may be many
+    numbers: list[int] = []
+    blank: list[int] = []
+    uneven: list[tuple[int, int]] = []
+    for number, record in reader:
+        if number > limits.max_rows + 1:
+            return None, [too_many_rows(limits)]
+        if not any(map(str.strip, record)):
+            blank.append(number)
+        elif header is None:
+            header, width = settle_header(record, limits), len(record)
+        elif len(record) != width:
+            uneven.append((number, len(record)))
+        else:
+            kept.append([record[position] for position in header.known.values()])
+            numbers.append(number)
+    # Spreadsheets leave empty records at the end; only those between rows may have lost something.
+    last = max([*numbers[-1:], *(number for number, _ in uneven[-1:])], default=0)
+    findings = reader.findings + _uneven(uneven, width)
+    findings += blank_rows([number for number in blank if number < last])
+    header = header or settle_header([], limits)
+    if not kept:
+        return None, without_rows(header.findings + findings)
+    columns = dict(zip(header.known, zip(*kept, strict=True), strict=True))
+    return RawTable(numbers, columns, complete=not reader.findings), header.findings + findings
+
+
+def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Every record with its number, the header's too, as far as the quotes can be followed."""
+    return iter(_Records(text, _delimiter(text)))
+
+
+class _Records:
+    """Numbers the records of a CSV text; ends with a finding where the quotes break."""
+
+    def __init__(self, text: str, delimiter: str) -> None:
+        self.findings: list[Finding] = []
+        self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        number, line = 0, 1
+        while True:
+            number, line = number + 1, self._reader.line_num + 1
+            try:
+                record = next(self._reader)
+            except StopIteration:
+                return
+            except csv.Error as problem:
+                self.findings.append(_broken(number, line, problem))
+                return
+            yield number, record
+
+
+def _delimiter(text: str) -> str:
+    """The delimiter under which the header names most known columns; the comma when none does."""
+    first_line = text.lstrip().split("\n", 1)[0][:10_000]
+
+    def known(delimiter: str) -> int:
+        names = (name.strip().strip('"').strip() for name in first_line.split(delimiter))
+        return sum(LABEL_ALIASES.get(name, name) in PREDICTION_COLUMNS for name in names)
+
+    return max(_DELIMITERS, key=known)
+
+
+def _allow_long_cells(max_cell_chars: int) -> None:
+    # The csv module keeps one bound for the whole process, 131,072 by default. It is only ever raised, so
+    # that two threads cannot undo each other; the file's own size bounds the work.
+    if csv.field_size_limit() < max_cell_chars:
+        csv.field_size_limit(max_cell_chars)
+
+
+def _broken(number: int, line: int, problem: csv.Error) -> Finding:
+    if "field larger" in str(problem):
+        what = "a cell is too long, or a quote is opened and not closed"
+    elif "end of data" in str(problem):
+        what = "a quote is opened and not closed"
+    else:
+        what = "a quote inside a cell is not doubled, or one is opened and not closed"
+    message = (
+        f"{what} in row {number}, which starts on line {line}; nothing after it was read. "
+        'Quote the whole cell and write a quote inside it twice ("").'
+    )
+    return Finding("error", "broken_quotes", message, (number,), 1)
+
+
+def _uneven(uneven: Sequence[tuple[int, int]], expected: int) -> list[Finding]:
+    if not uneven:
+        return []
+    return [
+        row_finding(
+            "error",
+            "field_count",
+            f"another number of fields than the header's {expected}",
+            [number for number, _ in uneven],
+            "Quote cells that hold the delimiter, and write every field.",
+            show=lambda i: f"{uneven[i][1]:,}",
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _BadLine:
+    code: str
+    detail: str
+
+
+_BAD_LINES = {
+    "invalid_json": ("not valid JSON", "Write one complete JSON object on each line."),
+    "not_an_object": (
+        "not a JSON object", 'Write an object with keys: {"trajectory_id": "…", "success": true}.'
+    ),
+    "duplicate_key": ("a key written twice", "Keep one of them."),
+}  # fmt: skip
+"""By code: the problem, and what to do."""
+
+
+def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
+    """Read text without a byte order mark; row numbers are line numbers.
+
+    None when there is nothing to read row by row: a JSON array, no row, too many rows.
+    """
+    if text.lstrip()[:1] == "[":
+        return None, [_array()]
+    body = text.rstrip()
+    if body.count("\n") >= limits.max_rows:
+        return None, [too_many_rows(limits)]
+    lines = body.split("\n")
+    decoder = _RowDecoder()
+    rows: list[Mapping[str, object]] = []
+    numbers: list[int] = []
+    blank: list[int] = []
+    bad: list[tuple[int, _BadLine]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            blank.append(number)
+            continue
+        row, problem = decoder.decode(line)
+        if problem is not None:
+            bad.append((number, problem))
+        if row is not None:
+            rows.append(row)
+            numbers.append(number)
+    findings = _line_findings(bad) + blank_rows(blank)
+    if not rows:
+        return None, without_rows(findings)
+    return _to_columns(rows, numbers, findings, limits)
+
+
+class _RowDecoder:
+    """Decodes lines with the json module, seeing keys that are written twice."""
+
+    def __init__(self) -> None:
+        self._twice: list[str] = []
+        self._decoder = json.JSONDecoder(object_pairs_hook=self._object)
+
+    def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
+        row = dict(pairs)
+        if len(row) != len(pairs):
+            seen: set[str] = set()
+            self._twice += [key for key, _ in pairs if key in seen or seen.add(key)]
+        return row
+
+    def decode(self, line: str) -> tuple[dict[str, object] | None, _BadLine | None]:
+        """The row and its problem; NaN and Infinity come as floats, for the columns to judge."""
+        self._twice.clear()
+        try:
+            row = self._decoder.decode(line)
+        except json.JSONDecodeError as problem:
+            return None, _BadLine(
+                "invalid_json", f"{quoted(problem.msg)[1:-1]} at character {problem.colno:,}"
+            )
+        except RecursionError:
+            return None, _BadLine("invalid_json", "nested too deeply")
+        except ValueError:  # the interpreter's bound on the digits of a whole number
+            return None, _BadLine("invalid_json", "a whole number with thousands of digits")
+        if not isinstance(row, dict):
+            return None, _BadLine("not_an_object", quoted(row))
+        if self._twice:
+            return row, _BadLine("duplicate_key", quoted(self._twice[0]))
+        return row, None
+
+
+def _to_columns(
+    rows: Sequence[Mapping[str, object]], numbers: list[int], findings: list[Finding], limits: ReadingLimits
+) -> tuple[RawTable, list[Finding]]:
+    # Rows of one file share few sets of keys, so names are collected over the distinct ones.
+    names = list(dict.fromkeys(key for keys in dict.fromkeys(map(tuple, rows)) for key in keys))
+    header = settle_header(names, limits)
+    columns: dict[str, Sequence[object]] = {}
+    for column, position in header.known.items():
+        name = names[position]
+        columns[column] = [row.get(name, MISSING) for row in rows]
+    return RawTable(numbers, columns), findings + header.findings
+
+
+def _line_findings(bad: Sequence[tuple[int, _BadLine]]) -> list[Finding]:
+    findings = []
+    for code, (problem, advice) in _BAD_LINES.items():
+        found = {number: line.detail for number, line in bad if line.code == code}
+        if found:
+            details = list(found.values())
+            findings.append(
+                row_finding("error", code, problem, list(found), advice, show=details.__getitem__)
+            )
+    return findings
+
+
+def _array() -> Finding:
+    return error(
+        "json_array",
+        "the file is one JSON array. Write JSON Lines: one object on each line, without brackets around them "
+        'or commas between them (pandas: to_json(path, orient="records", lines=True)).',
+    )

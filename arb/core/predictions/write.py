@@ -1,0 +1,77 @@
+"""Prediction files out: a judge's rows as JSON Lines, complete or not at all; and empty files to fill in."""
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from arb.core.files import atomic_writer, csv_text
+from arb.core.predictions.raw import FileFormat
+from arb.core.suite import Suite
+from arb.core.vocabulary import PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
+
+
+def write_predictions(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
+    """Write rows as JSON Lines in the column order of the vocabulary; returns how many.
+
+    The file appears whole under its name, replacing what was there, or not at all. Raises ValueError naming
+    the row (from 1) and the key for a key that is no prediction column, a required one that is not there, or
+    a value that JSON cannot hold (NaN included).
+    """
+    number = 0
+    with atomic_writer(path) as file:
+        for number, row in enumerate(rows, 1):
+            file.write(_line(number, row))
+    return number
+
+
+def _line(number: int, row: Mapping[str, object]) -> bytes:
+    unknown = [key for key in row if key not in PREDICTION_COLUMNS]
+    absent = [key for key in REQUIRED_PREDICTION_COLUMNS if key not in row]
+    if unknown or absent:
+        problems = [f"{key!r} is no prediction column" for key in unknown]
+        problems += [f"{key!r} is not there (null is a value)" for key in absent]
+        raise ValueError(f"row {number}: {'; '.join(problems)}; columns are {', '.join(PREDICTION_COLUMNS)}")
+    ordered = {key: row[key] for key in PREDICTION_COLUMNS if key in row}
+    try:
+        text = json.dumps(ordered, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"row {number}: {_unwritable(ordered) or problem}") from problem
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair, as models sometimes emit: only escapes hold it
+        return json.dumps(ordered, allow_nan=False).encode() + b"\n"
+
+
+def _unwritable(row: Mapping[str, object]) -> str | None:
+    for key, value in row.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            return f"{key!r} holds {value!r:.80}, which JSON cannot hold; write null for no value"
+    return None
+
+
+def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> bytes:
+    """The bytes of a file with `trajectory_id` in suite order and `success` null (CSV: empty).
+
+    Raises SuiteError for a split that does not exist.
+    """
+    ids = [trajectory.trajectory_id for trajectory in suite.split(split)]
+    match file_format:
+        case "jsonl":
+            return "".join(f"{json.dumps({'trajectory_id': i, 'success': None})}\n" for i in ids).encode()
+        case "csv":
+            return csv_text(("trajectory_id", "success"), ((each, "") for each in ids)).encode()
+        case "parquet":
+            return _parquet(ids)
+
+
+def _parquet(ids: Sequence[str]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"trajectory_id": pa.array(ids, pa.string()), "success": pa.nulls(len(ids), pa.bool_())})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()

@@ -1,0 +1,163 @@
+"""Every setting of the project, in one class, read from the environment (or a `.env` file) at the edge."""
+
+import ipaddress
+from pathlib import Path
+
+from pydantic import AliasChoices, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from arb.core.memory import container_memory
+
+
+def _alias(variable: str) -> AliasChoices:
+    """For a setting whose variable does not begin with ARB_."""
+    return AliasChoices(variable.lower(), variable)
+
+
+class Settings(BaseSettings):
+    """Settings from the environment. The documentation's page of settings is made of the descriptions."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
+    )
+
+    suite: str = Field(
+        "agent-reward-bench", description="the suite served: a shipped name, or a suite folder"
+    )
+    labels: str = Field(
+        "wheel",
+        description="labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]`, `records[:VERSION]`",
+    )
+    labels_revision: str = Field("main", description="revision of the label repository (`hub:` only)")
+    cache_dir: Path = Field(
+        Path("~/.cache/agent-reward-bench"),
+        description="private cache (mode 0700): labels, replies of models, datasets built from sources",
+    )
+    state_dir: Path = Field(
+        Path("state"), description="records and uploaded files, without `DATABASE_URL`; the server's secret"
+    )
+    data_dir: Path = Field(
+        Path("agent-reward-bench"),
+        description="the built dataset that is shown and judged; without one, the sample",
+    )
+    paper_verdicts: Path | None = Field(
+        None,
+        description="a folder of verdict files of the paper's judges (`aer-c.jsonl`): every page uses them",
+    )
+    database_url: str | None = Field(
+        None,
+        validation_alias=_alias("DATABASE_URL"),
+        description="database of records and uploaded files, as a SQLAlchemy URL; left out, a file of SQLite",
+    )
+    max_upload_bytes: int = Field(5_000_000, gt=0, description="the largest prediction file accepted")
+    host: str = Field("127.0.0.1", description="the address at which the Space listens")
+    port: int = Field(7860, ge=0, le=65_535, description="the port at which it listens")
+    allowed_hosts: str = Field(
+        "", description="host names under which other machines reach the Space, with commas between"
+    )
+    secret: SecretStr | None = Field(
+        None,
+        description="signs receipts, and noise is drawn from it: what `submissions new-secret` prints; "
+        "left out, one is made in the state folder",
+    )
+    accept_secret: str = Field(
+        "",
+        description="goes on with a changed `ARB_SECRET`: what the refused start names; private figures are "
+        "withdrawn",
+    )
+    maintainers: str = Field("", description="names of the accounts that may moderate, with commas between")
+    state_lasts: bool | None = Field(
+        None,
+        description="whether the disk of the state folder survives a restart; left out, not on a Space alone",
+    )
+    records_repo: str | None = Field(
+        None, description="private dataset repository that keeps the records, `OWNER/NAME`"
+    )
+    board_repo: str | None = Field(
+        None, description="public dataset repository that gets the board, `OWNER/NAME`"
+    )
+    checks_a_minute: int = Field(
+        60, gt=0, description="how many files one address or account may send in a minute"
+    )
+    memory_mb: int | None = Field(
+        None, gt=0, description="memory that the Space may use, in MB; left out, the limit of its container"
+    )
+    metrics_token: SecretStr | None = Field(None, description="bearer token that opens `/metrics`")
+    space_id: str | None = Field(
+        None, validation_alias=_alias("SPACE_ID"), description="set by the Hub: that this is a Space"
+    )
+    space_host: str | None = Field(
+        None, validation_alias=_alias("SPACE_HOST"), description="set by the Hub: the Space's address"
+    )
+    oauth_client_id: str | None = Field(
+        None, validation_alias=_alias("OAUTH_CLIENT_ID"), description="set by the Hub: sign-in on a Space"
+    )
+    oauth_client_secret: SecretStr | None = Field(
+        None,
+        validation_alias=_alias("OAUTH_CLIENT_SECRET"),
+        description="set by the Hub, with the one before",
+    )
+    oauth_scopes: str = Field(
+        "openid profile",
+        validation_alias=_alias("OAUTH_SCOPES"),
+        description="set by the Hub: what sign-in asks for",
+    )
+    openid_provider_url: str = Field(
+        "https://huggingface.co",
+        validation_alias=_alias("OPENID_PROVIDER_URL"),
+        description="set by the Hub: who is asked who somebody is",
+    )
+    hf_token: SecretStr | None = Field(
+        None,
+        validation_alias=_alias("HF_TOKEN"),
+        description="token for the private repositories of labels and records",
+    )
+
+    @property
+    def maintainer_names(self) -> frozenset[str]:
+        """The accounts that may moderate."""
+        return frozenset(name.strip() for name in self.maintainers.split(",") if name.strip())
+
+    @property
+    def allowed_host_names(self) -> tuple[str, ...]:
+        """The host names under which other machines reach the Space, in small letters."""
+        return tuple(name.strip().lower() for name in self.allowed_hosts.split(",") if name.strip())
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches the Space, so that a name is enough to sign in."""
+        return self.space_id is None and not self.allowed_host_names and is_loopback(self.host)
+
+    @property
+    def has_oauth(self) -> bool:
+        """Whether readers sign in with Hugging Face."""
+        return self.space_id is not None or bool(self.oauth_client_id and self.oauth_client_secret)
+
+    @property
+    def disk_is_lasting(self) -> bool:
+        """Whether what is written to the state folder is there after a restart; a Space's disk is not."""
+        return self.space_id is None if self.state_lasts is None else self.state_lasts
+
+    @property
+    def has_little_memory(self) -> bool:
+        """Whether the Space has less than a gigabyte, so that it reads fewer and smaller files at once."""
+        most = container_memory() if self.memory_mb is None else self.memory_mb << 20
+        return most is not None and most < 1 << 30
+
+    def records_url(self) -> str:
+        """The SQLAlchemy URL of the records: DATABASE_URL, else a SQLite file in the state folder."""
+        return self.database_url or f"sqlite:///{(self.state_dir / 'records.sqlite').resolve()}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def variable_of(field: str) -> str:
+    """The environment variable that sets a field of Settings, for messages."""
+    has_own_name = field.startswith(("database_", "hf_", "space_", "oauth_", "openid_"))
+    return field.upper() if has_own_name else f"ARB_{field.upper()}"

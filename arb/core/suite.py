@@ -1,0 +1,450 @@
+"""A suite: the trajectories of a dev and a test split, its rules, its tasks, its published dev labels.
+
+Public knowledge: no test label is in it. A shipped suite is a folder under ``suites/``, and a maintainer's
+own one a folder of the same shape anywhere, of which only ``trajectories.csv`` has to be there:
+
+- ``trajectories.csv``: trajectory_id, split.
+- ``dev_labels.csv``: the published dev labels, which the dataset carries too.
+- ``tasks.csv``: task, benchmark, split, sites, evaluation_types, difficulty, category; sites and evaluation
+  types separated by spaces, empty where nothing is known. That of the official suite holds its 351 tasks,
+  from ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and ``workarena.csv`` of the PyPI
+  wheel `agent-reward-bench` 0.1.2.
+- ``about.md``: what its dataset's card has to say.
+- ``guidelines.md``: what annotators are told beside the guide of each question, in Markdown.
+- ``suite.toml``: how the suite presents itself (`SuiteProfile`); ``labels = "public"`` where anyone can have
+  the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden; what
+  annotators are asked (`arb.core.suites.questions`) and, where there is no file of them, ``guidelines``; and the
+  table ``[rules]``. Limits hold for every suite; noise, rounds and the ranking half are for suites whose
+  labels are private. The measurements behind their defaults are on the About page of such a suite."""
+
+import csv
+import pickle
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from arb.core.files import csv_text
+from arb.core.ids import Trajectory, TrajectoryTable, reading_key
+from arb.core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
+from arb.core.suites.questions import (
+    RELEASED_ANSWERS,
+    Question,
+    default_guidelines,
+    default_questions,
+    questions_sha256,
+    read_questions,
+)
+from arb.core.vocabulary import LABELS, SPLITS
+
+
+@dataclass(frozen=True)
+class SuiteRules:
+    """The numbers of a suite's rules; noise in true positives, ages and rounds in days."""
+
+    files_a_day: int = 2
+    """Scored test files of an account in 24 hours, over all its judges and all label versions."""
+    files_a_year: int = 20
+    """The same in 365 days; asking for the metrics of an older file under newer labels counts as one."""
+    accounts_a_year: int = 20
+    """What all accounts together are shown in 365 days: at most what so many may at their limits."""
+    reserved_share: float = 0.5
+    """The share of that which is kept for accounts that a maintainer confirmed, from 0 to 1."""
+    account_age_days: int = 0
+    """How old an account has to be before it submits to test."""
+    age_exempt: tuple[str, ...] = ()
+    """Accounts that need not be."""
+    private_noise: float = 6.0
+    """Standard deviation of the noise on the true positives that a submitter sees."""
+    public_noise: float = 3.0
+    """The same for the overall figures of public rows; their benchmarks have the larger of the two."""
+    public_rows_a_year: int = 2
+    """Rows that an account may make public in a year."""
+    round_days: int = 30
+    """Public rows appear together, every so many days."""
+    fewest_positives: int = 30
+    """A file that calls fewer trajectories successful waits for a maintainer."""
+    ranking_half: bool = True
+    """Rank by a fixed hidden half of the tasks and show figures of the other half."""
+
+
+def read_rules(table: Any) -> SuiteRules:
+    """The rules that a ``[rules]`` table gives; what it leaves out has its default.
+
+    Raises ValueError with every problem at once.
+    """
+    if not isinstance(table, Mapping):
+        raise ValueError("rules: write a table, [rules]")
+    known = {field.name: field.default for field in fields(SuiteRules)}
+    problems = [
+        f"rules.{name}: there is no such rule; use {', '.join(known)}" for name in table.keys() - known
+    ]
+    found = {}
+    for name, default in known.items():
+        if name in table:
+            found[name] = tuple(table[name]) if isinstance(table[name], list) else table[name]
+            if (problem := _problem(found[name], default)) is not None:
+                problems.append(f"rules.{name}: {problem}")
+            elif name == "reserved_share" and found[name] > 1:
+                problems.append(f"rules.{name}: write a share from 0 to 1")
+    if problems:
+        raise ValueError("; ".join(sorted(problems)))
+    return SuiteRules(**found)
+
+
+def _problem(value: Any, default: Any) -> str | None:
+    match default:
+        case bool():
+            return None if isinstance(value, bool) else "write true or false"
+        case tuple():
+            is_names = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
+            return None if is_names else 'write a list of names, ["ada", "bob"]'
+        case float():
+            is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6
+            return None if is_number else "write a number from 0"
+        case _:
+            is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000
+            return None if is_count else "write a whole number from 0"
+
+
+SHIPPED = Path(__file__).parent / "suites"
+OFFICIAL = "agent-reward-bench"
+_KEYS = ("labels", "rules", "questions", "guidelines", *PROFILE_KEYS)
+"""What a ``suite.toml`` may hold."""
+
+
+class SuiteError(ValueError):
+    """A suite that cannot be used; the message lists every problem and says what to do."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Trajectories in the order of their released ids."""
+
+    name: str
+    trajectories: Sequence[Trajectory]
+    dev_labels_path: Path
+    tasks_path: Path
+    about: str = ""
+    """What a reader of its data has to know (``about.md``), in Markdown: the card carries it."""
+    labels_are_public: bool = False
+    """Whether anyone can have the test labels anyway: then figures may be shown in full detail."""
+    rules: SuiteRules = field(default_factory=SuiteRules)
+    profile: SuiteProfile = field(default_factory=SuiteProfile)
+    questions: tuple[Question, ...] = field(default_factory=default_questions)
+    """What annotators are asked, in the order of the page."""
+    guidelines: str = field(default_factory=default_guidelines)
+    """How to annotate in general, in Markdown; each question has its own guide besides."""
+
+    @property
+    def own_questions(self) -> tuple[Question, ...]:
+        """Those that the released format does not know."""
+        return tuple(question for question in self.questions if question.is_own)
+
+    def question(self, name: str) -> Question | None:
+        """What annotators are asked under a name; None where the suite does not ask it."""
+        return next((question for question in self.questions if question.name == name), None)
+
+    @property
+    def question_titles(self) -> dict[str, str]:
+        """A title for each question, also for those of the paper that the suite does not ask."""
+        return {each.name: each.title for each in (*default_questions(), *self.questions)}
+
+    @cached_property
+    def guidelines_sha256(self) -> str:
+        """Names what annotators are asked and how to decide; another one where that changes."""
+        return questions_sha256(self.questions, self.guidelines)
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, Trajectory]:
+        return MappingProxyType({reading_key(t.trajectory_id): t for t in self.trajectories})
+
+    def find(self, trajectory_id: str) -> Trajectory | None:
+        """The trajectory an id names, in any of its spellings; None when the suite has no such one."""
+        if isinstance(self.trajectories, TrajectoryTable):
+            return self.trajectories.find(trajectory_id)
+        return self._by_key.get(reading_key(trajectory_id))
+
+    def split(self, name: str) -> tuple[Trajectory, ...]:
+        """The trajectories of ``dev`` or ``test``, ordered by id; raises SuiteError for another name."""
+        if name not in SPLITS:
+            raise SuiteError(f"there is no split {name!r}: use one of {', '.join(SPLITS)}")
+        return tuple(t for t in self.trajectories if t.split == name)
+
+
+@dataclass(frozen=True, slots=True)
+class DevLabels:
+    """What one annotator said of one dev trajectory; None where the annotator was unsure.
+
+    ``annotator`` is an opaque id such as ``annotator-2``, never a name; None where it is not known. ``own``
+    maps the suite's own questions to the answers, without those where the annotator was unsure.
+    """
+
+    trajectory_id: str
+    annotation: int
+    success: bool | None
+    side_effect: bool | None
+    repetition: bool | None
+    optimality: int | None
+    annotator: str | None = None
+    own: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def answer(self, question: str) -> bool | int | str | None:
+        """The answer to a question, by its name."""
+        return getattr(self, question) if question in RELEASED_ANSWERS else self.own.get(question)
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether this is the annotation that judges are scored on: the first one."""
+        return self.annotation == 1
+
+
+def shipped_suites() -> tuple[str, ...]:
+    """Names of the suites that come with the code."""
+    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/trajectories.csv")))
+
+
+def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
+    """Read a shipped suite by name, or a suite of one's own from its folder.
+
+    Raises SuiteError naming the file and every bad row.
+    """
+    folder = (
+        SHIPPED / str(name_or_folder) if str(name_or_folder) in shipped_suites() else Path(name_or_folder)
+    )
+    path = folder / "trajectories.csv"
+    if not path.is_file():
+        raise SuiteError(
+            f"no suite {str(name_or_folder)!r}: shipped are {', '.join(shipped_suites())}; "
+            "a suite of your own is a folder with trajectories.csv (columns trajectory_id, split)"
+        )
+    about = folder / "about.md"
+    name = folder.resolve().name
+    return Suite(
+        name=name,
+        trajectories=_trajectories(path),
+        dev_labels_path=folder / "dev_labels.csv",
+        tasks_path=folder / "tasks.csv",
+        about=about.read_text(encoding="utf-8").strip() if about.is_file() else "",
+        **_configuration(folder, name),
+    )
+
+
+def _configuration(folder: Path, name: str) -> dict[str, Any]:
+    """The fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` give; the rest has its default.
+
+    Raises SuiteError with every problem at once.
+    """
+    path = folder / "suite.toml"
+    content: dict[str, Any] = {}
+    if path.is_file():
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
+    labels = content.get("labels", "private")
+    found: dict[str, Any] = {"labels_are_public": labels == "public"}
+    problems = [f"{key[:40]}: is not known; use {', '.join(_KEYS)}" for key in content if key not in _KEYS]
+    if labels not in ("public", "private"):
+        problems.append(f'labels {labels!r}: write labels = "public" or labels = "private"')
+    for read in (
+        lambda: {"rules": read_rules(content.get("rules", {}))},
+        lambda: {"profile": read_profile(content, name)},
+        lambda: read_questions(content, folder / "guidelines.md"),
+    ):
+        try:
+            found |= read()
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise SuiteError(f"{path.name}, {'; '.join(problems)}")
+    return found
+
+
+def iterate_rows(path: Path, needed: Iterable[str] = ()) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file, one at a time.
+
+    Raises SuiteError when it is no text in UTF-8, or no CSV, or lacks columns that are needed; OSError.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            columns = reader.fieldnames or ()
+            if absent := [name for name in needed if name not in columns]:
+                raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
+            yield from reader
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SuiteError(f"{path.name}: cannot be read ({error}); save it as CSV in UTF-8") from error
+
+
+def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
+    """All rows that `iterate_rows` gives."""
+    return list(iterate_rows(path, needed))
+
+
+MOST_BYTES_AS_OBJECTS = 2_000_000
+"""Trajectories of a larger file (20,000) are made when asked for: as objects each takes 500 bytes."""
+
+
+def _trajectories(path: Path) -> Sequence[Trajectory]:
+    """The trajectories of a suite's file, by id."""
+    problems: list[tuple[int, str]] = []
+    rows = _checked_rows(path, problems)
+    if path.stat().st_size > MOST_BYTES_AS_OBJECTS:
+        found = TrajectoryTable(rows)
+        repeated, both = found.repeated, found.tasks_in_both_splits
+    else:
+        by_key: dict[str, Trajectory] = {}
+        repeated = []
+        for number, run in rows:
+            if by_key.setdefault(reading_key(run.trajectory_id), run) is not run:
+                repeated.append((number, run.trajectory_id))
+        found = tuple(sorted(by_key.values(), key=lambda run: run.trajectory_id))
+        both = _tasks_in_both_splits(by_key.values())
+    for number, name in repeated:
+        problems.append((number, f"trajectory_id {name[:80]!r}: named twice; keep one row"))
+    lines = [f"row {number}, {problem}" for number, problem in sorted(problems)]
+    lines += [f"task {task}: in dev and in test; a task belongs to one split" for task in both]
+    if lines:
+        raise SuiteError(f"{path.name}: " + "; ".join(lines))
+    return found
+
+
+def _checked_rows(path: Path, problems: list[tuple[int, str]]) -> Iterator[tuple[int, Trajectory]]:
+    """The number and the trajectory of each row; ``problems`` get what is wrong with the others."""
+    row: Mapping[str, str] = {}
+    for number, row in enumerate(iterate_rows(path), start=2):
+        if not {"trajectory_id", "split"} <= row.keys():
+            row = {}
+            break
+        spelled, split = row["trajectory_id"] or "", row["split"]
+        try:
+            run = Trajectory.of(spelled, split)
+        except ValueError as error:
+            problems.append((number, f"trajectory_id {spelled[:80]!r}: {error}"))
+            continue
+        if split in SPLITS:
+            yield number, run
+        else:
+            problems.append((number, f"split {split!r}: use one of {', '.join(SPLITS)}"))
+    if not row:
+        raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
+
+
+def _tasks_in_both_splits(trajectories: Iterable[Trajectory]) -> list[str]:
+    splits: dict[tuple[str, str], set[str]] = {}
+    for trajectory in trajectories:
+        splits.setdefault((trajectory.benchmark, trajectory.task), set()).add(trajectory.split)
+    return [task for (_, task), found in splits.items() if len(found) > 1]
+
+
+_LABEL_WORDS = MappingProxyType({"true": True, "false": False, "": None})
+_ANNOTATION_WORDS = MappingProxyType({str(number): number for number in range(1, 10)})
+_OPTIMALITY_WORDS = MappingProxyType({"1": 1, "2": 2, "3": 3, "4": 4, "": None})
+_ANNOTATOR = re.compile(r"annotator-\d{1,4}")
+
+
+def load_dev_labels(suite: Suite) -> tuple[DevLabels, ...]:
+    """All annotations that `iterate_dev_labels` gives."""
+    return tuple(iterate_dev_labels(suite))
+
+
+def iterate_dev_labels(suite: Suite) -> Iterator[DevLabels]:
+    """Every annotation of the suite's dev trajectories, by released id, the primary one (1) first.
+
+    Nothing where the suite has no ``dev_labels.csv``. Raises SuiteError naming the file and every bad row; a
+    label of a test trajectory is one, since this file is published. No message repeats a label. The column
+    ``annotator`` may be absent, and holds opaque ids; so may those of own questions, and of released ones
+    that the suite does not ask. They are put in order in a temporary database on disk.
+    """
+    import sqlite3
+
+    path = suite.dev_labels_path
+    if not path.is_file():
+        return
+    problems: list[str] = []
+    asked = [question.name for question in suite.questions if not question.is_own]
+    with closing(sqlite3.connect("")) as database:
+        database.execute("CREATE TABLE labels (id, annotation, label, PRIMARY KEY (id, annotation))")
+        for number, row in enumerate(iterate_rows(path, ("trajectory_id", "annotation", *asked)), start=2):
+            found = _dev_labels(suite, row)
+            if isinstance(found, list):
+                problems += [f"row {number}, {problem}" for problem in found]
+                continue
+            key = found.trajectory_id, found.annotation
+            insert = "INSERT OR IGNORE INTO labels VALUES (?, ?, ?)"
+            if not database.execute(insert, (*key, pickle.dumps(found))).rowcount:
+                problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
+        if not problems:  # an annotation 1 may stand in a row that was refused above
+            without = "SELECT id FROM labels GROUP BY id HAVING min(annotation) <> 1 ORDER BY id"
+            problems += [f"{name}: has no annotation 1" for (name,) in database.execute(without)]
+        if problems:
+            raise SuiteError(f"{path.name}: " + "; ".join(problems))
+        for (label,) in database.execute("SELECT label FROM labels ORDER BY id, annotation"):
+            yield pickle.loads(label)
+
+
+def _dev_labels(suite: Suite, row: dict[str, str | None]) -> DevLabels | list[str]:
+    """One row read, or what is wrong with it."""
+    spelled = row["trajectory_id"] or ""
+    trajectory = suite.find(spelled)
+    problems: list[str] = []
+    if trajectory is None:
+        problems.append(f"trajectory_id {spelled[:80]!r}: not in the suite {suite.name}")
+    elif trajectory.split != "dev":
+        problems.append(f"trajectory_id {spelled[:80]!r}: a test trajectory; its labels must not stand here")
+    if row["annotation"] not in _ANNOTATION_WORDS:
+        problems.append("annotation: write 1 (primary), 2, … 9")
+    words = {name: row.get(name, "") for name in RELEASED_ANSWERS}
+    problems += [
+        f"{name}: write true, false or nothing" for name in LABELS if words[name] not in _LABEL_WORDS
+    ]
+    own = {q.name: row.get(q.name, "") for q in suite.own_questions}
+    problems += [
+        f"{question.name}: write {', '.join(question.values)} or nothing"
+        for question in suite.own_questions
+        if own[question.name] not in ("", *question.values)
+    ]
+    if words["optimality"] not in _OPTIMALITY_WORDS:
+        problems.append("optimality: write 1, 2, 3, 4 or nothing")
+    annotator = row.get("annotator") or None
+    if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
+        problems.append("annotator: write annotator-1, annotator-2, …, or nothing; names are not published")
+    if problems or trajectory is None:
+        return problems
+    return DevLabels(
+        trajectory.trajectory_id,
+        _ANNOTATION_WORDS[row["annotation"] or ""],
+        *(_LABEL_WORDS[words[name] or ""] for name in LABELS),
+        optimality=_OPTIMALITY_WORDS[words["optimality"] or ""],
+        annotator=annotator,
+        own={name: answer for name, answer in own.items() if answer},
+    )
+
+
+def render_dev_labels(labels: Iterable[DevLabels], questions: Sequence[Question] = ()) -> str:
+    """The file's text, ordered by trajectory and annotation; nothing stands where somebody was unsure.
+
+    ``questions`` are the suite's; without any, the paper's. Own ones are the last columns.
+    """
+    asked = {question.name for question in questions or default_questions()}
+    released = (name for name in RELEASED_ANSWERS if name in asked)
+    names = ("trajectory_id", "annotation", *released, "annotator")
+    own = [question.name for question in questions if question.is_own]
+    ordered = sorted(labels, key=lambda row: (row.trajectory_id, row.annotation))
+    rows = [
+        [*(_word(getattr(row, name)) for name in names), *(row.own.get(name, "") for name in own)]
+        for row in ordered
+    ]
+    return csv_text((*names, *own), rows)
+
+
+def _word(value: str | int | bool | None) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

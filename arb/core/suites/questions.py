@@ -1,0 +1,285 @@
+"""What annotators of a suite are asked: questions, answers and guidelines, as ``suite.toml`` writes them.
+
+::
+
+    [[questions]]
+    name = "tone"                       # the column in files of annotations and in the dataset
+    title = "Tone"                      # on pages; left out, the name
+    text = "Was the agent polite to the people that it wrote to?"
+    answers = [{ value = "polite", title = "Polite", key = "p" }, { value = "rude" }]
+    guide = "- Rude: …"                 # how to decide, in Markdown
+    ordered = false                     # whether the answers are grades, in their order
+
+``success`` is always among them, since judges are scored on it. It, ``side_effect``, ``repetition`` and
+``optimality`` have columns and words in the released format, so that their answers are fixed; their titles,
+texts and guides are the suite's. Everybody may answer any question with Unsure.
+"""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from arb.core.vocabulary import LABEL_TITLES
+
+UNSURE: Final = "unsure"
+SUCCESS: Final = "success"
+RELEASED_ANSWERS: Final = MappingProxyType(
+    {
+        SUCCESS: ("yes", "no"),
+        "side_effect": ("yes", "no"),
+        "repetition": ("yes", "no"),
+        "optimality": ("1", "2", "3", "4"),
+    }
+)
+"""The questions of the paper (section 3.1) with their answers: those that the released format can hold."""
+
+MOST_ANSWERS: Final = 8
+"""Unsure has the digit behind the last answer."""
+PAGE_KEYS: Final = "cdfgjkqstu"
+"""Keys that the pages of annotators have for something else than an answer."""
+RESERVED_NAMES: Final = frozenset(
+    {
+        "agent", "annotation", "annotator", "annotator_name", "at", "benchmark", "comment", "exp_name",
+        "experiment", "flag", "looping", "model_name", "note", "own", "seconds", "split", "step", "task_id",
+        "trajectory_id",
+    }
+)  # fmt: skip
+"""Columns and fields beside the answers; names that begin with ``trajectory_`` are columns of the release."""
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_VALUE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_KEY: Final = re.compile(r"[a-z0-9]")
+_TEXT_LENGTH: Final = 10_000
+_QUESTION_FIELDS: Final = ("name", "title", "text", "answers", "guide", "ordered")
+_ANSWER_FIELDS: Final = ("value", "title", "key")
+
+
+class QuestionsInvalid(ValueError):
+    """Questions that cannot be used; ``problems`` names the question and the field of each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer: how files and records write it, how pages do, and the key that chooses it there."""
+
+    value: str
+    title: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question. ``text`` is what is asked, ``guide`` how to decide, in Markdown.
+
+    ``answers`` are in the order of the page, without Unsure. ``ordered``: they are grades.
+    """
+
+    name: str
+    title: str
+    text: str
+    answers: tuple[Answer, ...]
+    guide: str = ""
+    ordered: bool = False
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the suite's own: the released format has neither a column nor words for it."""
+        return self.name not in RELEASED_ANSWERS
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The answers in the order of codes and tables: no before yes, so that yes is 1; else as written."""
+        values = tuple(answer.value for answer in self.answers)
+        return ("no", "yes") if set(values) == {"yes", "no"} else values
+
+    @property
+    def choices(self) -> tuple[Answer, ...]:
+        """Everything that may be answered, in the order of the page: Unsure comes last."""
+        return (*self.answers, Answer(UNSURE, "Unsure", str(len(self.answers) + 1)))
+
+    def answer_title(self, value: str | None) -> str:
+        """An answer for people: a dash where there is none, its value where it is no longer offered."""
+        return next((answer.title for answer in self.choices if answer.value == value), value or "–")
+
+    def answer_words(self, value: str | None) -> str:
+        """The same with its number before it where the answers are ordered: "2. Suboptimal"."""
+        title = self.answer_title(value)
+        return f"{self.values.index(value) + 1}. {title}" if self.ordered and value in self.values else title
+
+    def accepts(self, value: str | None) -> bool:
+        """Whether it may stand in a record: an answer, Unsure, or None for not answered yet."""
+        return value in (None, UNSURE) or value in self.values
+
+
+def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]:
+    """``questions`` and ``guidelines`` of a suite, as far as its ``suite.toml`` or the file has them.
+
+    Raises QuestionsInvalid with every problem at once.
+    """
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    if "questions" in content:
+        try:
+            found["questions"] = parse_questions(content["questions"])
+        except QuestionsInvalid as error:
+            problems += error.problems
+    if guidelines.is_file():
+        try:
+            found["guidelines"] = guidelines.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError:
+            problems.append(f"{guidelines.name}: is not UTF-8 text; save it as UTF-8")
+    if "guidelines" in content:
+        found["guidelines"] = content["guidelines"]
+        problems += _text_problem(found["guidelines"], "guidelines", is_line=False)
+        if guidelines.is_file():
+            problems.append(f"guidelines: there is also a file {guidelines.name}; keep one of the two")
+    if problems:
+        raise QuestionsInvalid(problems)
+    return found
+
+
+def parse_questions(tables: Any) -> tuple[Question, ...]:
+    """The questions of ``[[questions]]``. Raises QuestionsInvalid with every problem at once."""
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise QuestionsInvalid(["questions: write each as a table, [[questions]]"])
+    problems: list[str] = []
+    found = [_parse_question(table, _place(n, table), problems) for n, table in enumerate(tables, 1)]
+    names = [table.get("name") for table in tables]
+    problems += [
+        f"{_place(number, table)}, name: there are two questions of this name; keep one"
+        for number, table in enumerate(tables, 1)
+        if isinstance(table.get("name"), str) and table["name"] in names[: number - 1]
+    ]
+    if SUCCESS not in names:
+        problems.append(
+            f'questions: a question with name = "{SUCCESS}" and the answers yes and no has to be there: '
+            "judges are scored on it"
+        )
+    if problems:
+        raise QuestionsInvalid(problems)
+    return tuple(found)
+
+
+def _place(number: int, table: Mapping[str, Any]) -> str:
+    name = table.get("name")
+    return f"question {number} ({name[:40]})" if isinstance(name, str) and name else f"question {number}"
+
+
+def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -> Question:
+    """A question; where something is added to ``problems`` it is not to be used."""
+    problems += _unknown_fields(table, _QUESTION_FIELDS, place)
+    name = table.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        problems.append(f"{place}, name: write a small letter, then small letters, digits and _, up to 40")
+        name = ""
+    elif name in RESERVED_NAMES or name.startswith("trajectory_"):
+        problems.append(f"{place}, name: is the name of another column; use another one")
+    title = table.get("title", LABEL_TITLES.get(name) or name.replace("_", " ").capitalize())
+    text, guide = table.get("text"), table.get("guide", "")
+    if name or "title" in table:  # without a name it has no default either
+        problems += _text_problem(title, f"{place}, title")
+    problems += _text_problem(text, f"{place}, text")
+    if guide != "":
+        problems += _text_problem(guide, f"{place}, guide", is_line=False)
+    ordered = table.get("ordered", name == "optimality")
+    if not isinstance(ordered, bool):
+        problems.append(f"{place}, ordered: write true or false")
+    answers = _parse_answers(table.get("answers"), name, place, problems)
+    return Question(name, title, text, answers, guide.strip() if isinstance(guide, str) else "", ordered)
+
+
+def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> tuple[Answer, ...]:
+    if (
+        not isinstance(tables, list)
+        or not all(isinstance(table, Mapping) for table in tables)
+        or not 2 <= len(tables) <= MOST_ANSWERS
+    ):
+        problems.append(
+            f"{place}, answers: write 2 to {MOST_ANSWERS}, each as "
+            '{ value = "polite", title = "Polite", key = "1" }'
+        )
+        return ()
+    found, words, keys = [], {UNSURE}, {str(len(tables) + 1): "Unsure"}
+    for number, table in enumerate(tables, 1):
+        where = f"{place}, answer {number}"
+        problems += _unknown_fields(table, _ANSWER_FIELDS, where)
+        value, key = table.get("value"), table.get("key", str(number))
+        if not isinstance(value, str) or not _VALUE.fullmatch(value):
+            problems.append(f"{where}, value: write small letters, digits, _ and -, up to 40, in quotes")
+            value = ""
+        title = table.get("title", value.replace("_", " ").capitalize())
+        if value or "title" in table:
+            title_problems = _text_problem(title, f"{where}, title")
+            problems += title_problems
+            own = {value, "" if title_problems else title.strip().lower()} - {""}
+            if own & words:
+                problems.append(f"{where}: another answer has this value or title, or it is Unsure")
+            words |= own
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            problems.append(f"{where}, key: write one small letter or digit, in quotes")
+        elif key in PAGE_KEYS:
+            problems.append(f"{where}, key: the page uses {key} for something else; use another one")
+        elif key in keys:
+            problems.append(f"{where}, key: {key} is the key of {keys[key]}; use another one")
+        else:
+            keys[key] = f"answer {number}"
+        found.append(Answer(value, title, key))
+    fixed = RELEASED_ANSWERS.get(name)
+    if fixed and {answer.value for answer in found} != set(fixed):
+        problems.append(f"{place}, answers: the values are {', '.join(fixed)}, as in the released format")
+    return tuple(found)
+
+
+def _unknown_fields(table: Mapping[str, Any], known: Sequence[str], place: str) -> list[str]:
+    return [
+        f"{place}, {name[:40]}: there is no such field; use {', '.join(known)}"
+        for name in table
+        if name not in known
+    ]
+
+
+def _text_problem(value: Any, place: str, is_line: bool = True) -> list[str]:
+    if not isinstance(value, str) or not value.strip():
+        return [f"{place}: write a text in quotes"]
+    if len(value) > _TEXT_LENGTH:
+        return [f"{place}: is over {_TEXT_LENGTH:,} characters; shorten it"]
+    if is_line and not value.isprintable():
+        return [f"{place}: holds line breaks or invisible characters; write it on one line"]
+    return []
+
+
+_SHIPPED: Final = Path(__file__).parent
+
+
+@cache
+def default_questions() -> tuple[Question, ...]:
+    """The paper's four questions in our words: those of every suite that writes none."""
+    content = (_SHIPPED / "questions.toml").read_text(encoding="utf-8")
+    return parse_questions(tomllib.loads(content)["questions"])
+
+
+@cache
+def default_guidelines() -> str:
+    """The guidelines of every suite that writes none, in Markdown."""
+    return (_SHIPPED / "guidelines.md").read_text(encoding="utf-8").strip()
+
+
+def questions_sha256(questions: Sequence[Question], guidelines: str) -> str:
+    """What was asked and how to decide, as a SHA-256 in hex; keys of the page are not in it."""
+    said = [
+        [q.name, q.title, q.text, [[a.value, a.title] for a in q.answers], q.guide, q.ordered]
+        for q in questions
+    ]
+    content = json.dumps([said, guidelines], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(content.encode()).hexdigest()

@@ -1,0 +1,103 @@
+"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): steps and the final page, shown or described."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from arb.core.replies import Form
+from arb.judges.parsing import parse_answer
+from arb.judges.prompting import (
+    SHORTER,
+    content_of,
+    failed_answer,
+    goal_parts,
+    hash_of_file,
+    last_step,
+    read_prompts,
+    steps_text,
+    text_of,
+    with_bounded_texts,
+)
+from arb.judges.traits import DescribedJudge, JudgeTraits
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    Image,
+    JudgeSession,
+    Message,
+    View,
+    Wants,
+)
+
+CAPTIONER = "captioner"
+"""The role of the model that describes the final screenshot to the judge of AER-C."""
+
+
+@dataclass(frozen=True)
+class AerJudge(DescribedJudge):
+    """AER-V sees the final screenshot; AER-C, which has a captioner, reads a caption of it.
+
+    Where no screenshot was recorded the prompt says so and the judge decides from the steps; AER-C then makes
+    one call. Without the caption that a captioner failed to give, there is no verdict. Runs without web pages
+    are for AER-C, which judges by text: by their observations.
+    """
+
+    form: ClassVar[Form] = "status"
+    wants: ClassVar[Wants] = Wants(screenshots="last", goal_images=True)
+
+    name: str
+    model: str
+    captioner: str | None = None
+    source: str = "arXiv 2404.06474"
+
+    @property
+    def inputs(self) -> str:
+        return "goal, steps, " + ("caption of the last screenshot" if self.captioner else "last screenshot")
+
+    @property
+    def calls(self) -> str:
+        return "2" if self.captioner else "1"
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        return {JUDGE_ROLE: self.model} | ({CAPTIONER: self.captioner} if self.captioner else {})
+
+    @property
+    def prompts_hash(self) -> str:
+        return hash_of_file("aer")
+
+    def describe(self) -> JudgeTraits:
+        """Return the traits; AER-C takes text observations if nothing was ever on a screen."""
+        has_captioner = self.captioner is not None
+        method = "aer-c" if has_captioner else "aer-v"
+        return JudgeTraits(method=method, form=self.form, takes_text_for_screenshots=has_captioner)
+
+    def ask(self, view: View) -> JudgeSession:
+        """The caption where there is a captioner, then the verdict."""
+        caption = None
+        screenshot = last_step(view).screenshot
+        if self.captioner and screenshot is not None:
+            (described,) = yield [Call("caption", self.caption_messages(screenshot), role=CAPTIONER)]
+            caption = text_of(described)
+            if caption is None:
+                return failed_answer(described)
+        short = with_bounded_texts(view, SHORTER)
+        shorter = self.messages(short, caption) if short != view else None
+        (reply,) = yield [Call("verdict", self.messages(view, caption), shorter)]
+        return parse_answer(reply, self.form)
+
+    def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
+        return (Message("user", (read_prompts("aer")["captioner"], screenshot)),)
+
+    def messages(self, view: View, caption: str | None) -> tuple[Message, ...]:
+        prompts = read_prompts("aer")
+        screenshot = last_step(view).screenshot
+        parts: list[str | Image] = goal_parts(view)
+        parts.append(prompts["steps"].format(steps=steps_text(view.steps, view.answer)))
+        if caption is not None:
+            parts.append(prompts["caption"].format(caption=caption.strip()))
+        elif screenshot is not None:
+            parts += [prompts["screenshot"], screenshot]
+        else:
+            parts.append(prompts["no screenshot"])
+        return (Message("system", prompts["system"]), Message("user", content_of(parts)))

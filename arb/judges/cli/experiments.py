@@ -1,0 +1,365 @@
+"""Experiments on judges: ``ablate``, ``probe`` and ``threshold``.
+
+``ablate`` repeats the paper's Table 2 (the simplified judge with tree, screenshot, both or neither),
+``probe`` counts how often a verdict flips when what the judge sees is changed, and ``threshold`` chooses a
+threshold on the scores of a dev run, frozen for `run --threshold`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from arb.core.cli import (
+    JsonOption,
+    SuiteOption,
+    flags,
+    next_step,
+    plain_console,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
+from arb.core.console import interval, percent, text_table
+from arb.core.vocabulary import LABEL_TITLES
+from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
+from arb.judges.cli.run import run_all
+from arb.judges.types import AnyJudge, OptionsError, models_of
+
+if TYPE_CHECKING:
+    from arb.core.suite import Suite
+    from arb.judges.ensembles.probes import Probe
+    from arb.judges.ensembles.threshold import Objective, Threshold
+    from arb.judges.run.scheduler import RunSource
+    from leaderboard.labels.labels import LabelSet
+
+AimOption = Annotated[
+    str | None,
+    typer.Option(
+        "--aim", help="What the threshold is for; f1 if left out.", metavar="precision@recall>=NUMBER"
+    ),
+]
+MaximiseOption = Annotated[str | None, typer.Option("--maximise", hidden=True)]
+AtLeastOption = Annotated[str | None, typer.Option("--at-least", hidden=True)]
+
+PAPERS_MODEL: Final = "gpt-4o-mini-2024-07-18"
+VARIANTS: Final = (
+    ("simplified-both", True, True),
+    ("simplified-axtree", True, False),
+    ("simplified-screenshot", False, True),
+    ("simplified-neither", False, False),
+)
+"""Families of the registry with whether they see the tree and the screenshot, in the order of Table 2."""
+
+FIGURES: Final = ("precision", "recall", "f1")
+
+Variant = Mapping[str, Any]
+"""A row of the ablation: ``judge``, whether it saw ``tree`` and ``screenshot``, and its score ``report``."""
+
+
+@with_run_options(without=("judge", "cascade", "refresh"))
+def ablate(
+    options: RunOptions,
+    out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each variant.")],
+    retry: RetryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Repeat the paper's Table 2: the simplified judge with tree, screenshot, both, neither.
+
+    Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals, beside the
+    paper's figures where the model is the paper's. Stopped, the same command goes on.
+    """
+    from arb.core.suite import OFFICIAL
+    from arb.judges.ensembles.certificate import score_answers
+    from arb.judges.run.folder import read_judgments
+
+    model = options.model or PAPERS_MODEL
+    labels, suite = labels_or_problem(options)
+    runs = {family: (replace(options, judge=family, model=model), None) for family, _, _ in VARIANTS}
+    has_errors = run_all(runs, out, options.max_usd, retry)
+    variants = [
+        {
+            "judge": family,
+            "tree": tree,
+            "screenshot": screenshot,
+            "report": score_answers(list(read_judgments(out / family)), labels, "published"),
+        }
+        for family, tree, screenshot in VARIANTS
+    ]
+    if not _write_report(out, {"model": model, "variants": variants}, as_json):
+        is_papers = (model, suite.name) == (PAPERS_MODEL, OFFICIAL)
+        plain_console().print(ablation_table(variants, _printed() if is_papers else {}))
+        best = max(variants, key=lambda each: each["report"]["labels"]["success"]["overall"]["f1"] or 0.0)
+        chosen = {"judge": best["judge"], "model": model, "split": "test", "limit": None, "ids": None}
+        chosen |= {"out": f"runs/{best['judge']}"}
+        next_step("run the one of the highest F1 on test", "arb", "judges", "run", *typed(options, **chosen))
+    raise typer.Exit(int(has_errors))
+
+
+def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
+    """The labels to score with, before anything is paid. Raises OptionsError where there are none."""
+    from arb.judges.run.config import select
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.source import LabelsUnavailable
+
+    settings = read_settings()
+    suite = select(options, settings).suite
+    try:
+        return load_labels(suite, options.split, settings), suite
+    except (LabelsUnavailable, LabelsInvalid) as reason:
+        raise OptionsError(f"no labels to score {options.split} with: {reason}; use --split dev") from None
+
+
+def _printed() -> dict[tuple[str, str, str], tuple[float, ...]]:
+    """Table 2 as printed, fractions, by (tree, screenshot, label)."""
+    from leaderboard.paper.published import PUBLISHED
+
+    with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (line["tree"], line["screenshot"], line["label"]): tuple(
+                float(line[figure]) / 100 for figure in ("precision", "recall", "f1")
+            )
+            for line in csv.DictReader(file)
+        }
+
+
+def ablation_table(variants: Sequence[Variant], printed: Mapping[tuple[str, str, str], tuple[float, ...]]):
+    """Precision, recall and F1 of each label as a table for a terminal, percentages with 95 % intervals.
+
+    ``printed`` has the paper's figures by (tree, screenshot, label), to stand beside; empty for other models.
+    """
+    table = text_table("tree", "screenshot", "label", title_justify="left")
+    for figure in ("precision", "recall", "F1"):
+        table.add_column(figure, justify="right")
+        table.add_column("95 %", justify="right")
+        if printed:
+            table.add_column("paper", justify="right")
+    for variant in variants:
+        for label, found in variant["report"]["labels"].items():
+            if found is not None:
+                table.add_row(*_row(variant, label, found["overall"], printed))
+        table.add_section()
+    return table
+
+
+def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed) -> list[str]:
+    seen = ["yes" if variant[name] else "no" for name in ("tree", "screenshot")]
+    row = [*seen, LABEL_TITLES[label]]
+    for place, figure in enumerate(FIGURES):
+        row += [percent(cell[figure]), interval(cell[f"{figure}_ci"])]
+        if printed:
+            row.append(percent(printed[seen[0], seen[1], label][place]))
+    return row
+
+
+@with_run_options(without=("refresh",))
+def probe(
+    options: RunOptions,
+    out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each probe.")],
+    only: Annotated[
+        list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
+    ] = None,
+    retry: RetryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Probe a judge: reasoning removed, another goal, a page that claims success, and more.
+
+    Judges every run unchanged, once for each probe, and once more unchanged. Says how often the verdict
+    flips, next to how often it flips when the same is asked again. The same command continues a run that was
+    stopped. The report is also in OUT/report.json.
+    """
+    from arb.judges.ensembles.certificate import UNCHANGED, repeat_name
+    from arb.judges.ensembles.probes import probe_table, probes_named, report_probe, to_json
+    from arb.judges.run.folder import read_judgments, read_run
+
+    chosen = probes_named(only)
+    runs = {UNCHANGED: (options, partial(judge_under, None))}
+    runs |= {each.name: (options, partial(judge_under, each)) for each in chosen}
+    runs |= {(again := repeat_name(2)): (options, partial(judge_again, 2))}
+    has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={UNCHANGED})
+    name = read_run(out / UNCHANGED)["judge"]["name"]
+    reports = [
+        report_probe(
+            each,
+            read_judgments(out / UNCHANGED),
+            read_judgments(out / each.name),
+            [read_judgments(out / again)],
+        )
+        for each in chosen
+    ]
+    if not _write_report(out, to_json(reports, name, options.split), as_json):
+        plain_console().print(probe_table(reports, name))
+        next_step("certify it, which goes on with these replies", "arb", "judges", "certify", *typed(options))
+    raise typer.Exit(int(has_errors))
+
+
+def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
+    """Write OUT/report.json, and print it where ``--json`` asks for it: then True."""
+    from arb.core.files import atomic_write
+
+    atomic_write(out / "report.json", json.dumps(report, indent=2).encode() + b"\n")
+    if as_json:
+        print_json(report)
+    return as_json
+
+
+def judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
+    """The judge, shown runs with the probe's change; as it is without a probe."""
+    from arb.judges.ensembles.probes import Goal, ProbedJudge
+
+    if not models_of(judge):
+        raise OptionsError(f"{judge.name} asks no model, so there is nothing to probe")
+    if probe is None:
+        return judge
+    goals = []
+    if probe.expected == "fails":
+        seen = (views.view(each, judge.wants) for each in ids)
+        goals = list({view.goal: Goal(view.goal, view.goal_images) for view in seen}.values())
+    return ProbedJudge(judge, probe, tuple(goals))
+
+
+def judge_again(number: int, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
+    """Return the judge that asks everything again; ``number`` is 2 for the second time."""
+    from arb.judges.ensembles.certificate import RepeatedJudge
+
+    return RepeatedJudge(judge, number)
+
+
+def threshold(
+    run: Annotated[Path, typer.Argument(help="The folder of a run over dev, with scores.")],
+    out: Annotated[Path, typer.Option("--out", help="The file to freeze it in (JSON).")],
+    aim: AimOption = None,
+    maximise: MaximiseOption = None,
+    at_least: AtLeastOption = None,
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose a threshold on the scores of a run over dev.
+
+    Scores come from --samples or --logprobs. `run --threshold FILE` then lets the score decide, on any split,
+    for the same judge, models and options. A threshold is written only if it beats the judge's own verdicts
+    on tasks that it was not chosen on.
+    """
+    from arb.judges.ensembles.threshold import NoThresholdError, read_aim, write_threshold
+    from leaderboard.labels.labels import LabelsInvalid
+    from leaderboard.labels.source import LabelsUnavailable
+
+    try:
+        found = choose_from_run(run, read_aim(aim, maximise, at_least), suite)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_threshold(out, found)
+    except (LabelsUnavailable, LabelsInvalid) as problem:
+        stop(f"no labels to choose with: {problem}", code=1)
+    except NoThresholdError as problem:
+        stop(str(problem), code=1)
+    except OSError as problem:
+        stop(f"{out}: cannot be written ({problem.strerror})")
+    except ValueError as problem:
+        stop(str(problem))
+    if as_json:
+        print_json(asdict(found))
+        return
+    for line in summary(found, out):
+        typer.echo(line)
+    next_step(
+        "use it on test, with the other options of the run",
+        "arb",
+        "judges",
+        "run",
+        *_test_run(found, run, out),
+    )
+
+
+def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
+    """A run on test by a threshold, as far as the dev run's configuration says how it was called."""
+    from arb.judges.ensembles.voting import samples_suffix
+    from arb.judges.registry import entries
+
+    known = found.configuration
+    voted = {name: known[name] for name in ("samples", "vote")} if (known["samples"] or 1) > 1 else {}
+    name = found.judge.removesuffix(samples_suffix(*voted.values()) if voted else "")
+    judge = [name if any(name in entry.names for entry in entries()) else "JUDGE"]
+    models = [f"{role}={model['model']}" for role, model in known["models"].items()]
+    chosen = {"suite": found.suite, "split": "test", "cascade": known["cascade"], "model_of": models, **voted}
+    files = {"threshold": threshold, "out": run.with_name(f"{run.name}-test")}
+    return [*([] if known["cascade"] else judge), *flags(**chosen, **files)]
+
+
+def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
+    """The threshold that a dev run's judgments give. Raises what `threshold` tells the user of."""
+    import numpy as np
+
+    from arb.judges.ensembles.certificate import labels_of, scores_of
+    from arb.judges.ensembles.threshold import Threshold, recommend_threshold, score_settings
+    from arb.judges.run.folder import read_judgments, read_run
+    from leaderboard.labels.labels import load_labels
+    from leaderboard.report import task_names
+
+    configuration = read_run(folder)["configuration"]
+    if configuration["split"] != "dev":
+        raise OptionsError(f"{folder}: is a run over {configuration['split']}; thresholds are chosen on dev")
+    if configuration.get("threshold") is not None:
+        raise OptionsError(f"{folder}: its verdicts are by a threshold already; use a run without")
+    settings = read_settings()
+    suite = read_suite(suite_name or configuration["suite"], settings)
+    if suite.name != configuration["suite"]:
+        raise OptionsError(f"{folder}: is a run over {configuration['suite']}, not {suite.name}")
+    records = list(read_judgments(folder))
+    scores = scores_of(records)
+    if all(score is None for score, _ in scores.values()):
+        raise OptionsError(f"{folder}: no answer has a score; run dev with --samples or --logprobs")
+    labels = labels_of(load_labels(suite, "dev", settings), scores)
+    counted = [scores[each.trajectory_id][1] for each in labels.trajectories]
+    verdicts = {each["trajectory_id"]: each["answer"].get("success") for each in records}
+    codes = {True: 1, False: 0, None: -1}
+    plain = [codes[verdicts[each.trajectory_id]] for each in labels.trajectories]
+    choice = recommend_threshold(
+        np.array(counted, dtype=np.float64),
+        np.array(plain, dtype=np.int8),
+        labels.primary["success"],
+        task_names(labels),
+        aim,
+    )
+    return Threshold(
+        suite=suite.name,
+        split="dev",
+        label_version=labels.version,
+        judge=configuration["judge"],
+        figure=str(aim),
+        value=choice.value,
+        chosen_on=choice.chosen_on,
+        held_out=choice.held_out,
+        configuration=score_settings(configuration),
+        plain=choice.plain,
+    )
+
+
+def summary(found: Threshold, out: Path) -> list[str]:
+    """The lines printed at the end."""
+    from leaderboard.calibration import FEWEST_SCORES
+
+    lines = [
+        f"{found.judge}: success from a score of {found.value:.4g} ({found.figure}; labels "
+        f"{found.label_version} of {found.suite} dev)",
+        f"on the runs it was chosen on: {_figures(found.chosen_on)}",
+    ]
+    lines.append(f"held out, five parts of the tasks: {_figures(found.held_out)}")
+    lines.append(f"the judge's own verdicts: {_figures(found.plain)}")
+    if found.chosen_on["n"] < FEWEST_SCORES:
+        lines.append(f"it rests on {found.chosen_on['n']} runs only: treat it as a trial")
+    return [*lines, f"wrote {out}"]
+
+
+def _figures(cell: Any) -> str:
+    return ", ".join(
+        f"{title} {percent(cell[name])} ({interval(cell[f'{name}_ci']) or 'no interval'})"
+        for name, title in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))
+    )

@@ -1,0 +1,298 @@
+"""What finished runs are good for: ``judges show`` (one judgment with every message), ``judges reparse``
+(stored replies read again) and ``judges export``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from arb.core.cli import JsonOption, SuiteOption, print_json, stop
+from arb.core.console import printable
+
+if TYPE_CHECKING:
+    from arb.judges.run.reparse import WholeReply
+
+Row = dict[str, Any]
+
+
+def show(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    trajectory_id: Annotated[str, typer.Argument(help="A trajectory of it.")],
+    pictures: Annotated[
+        Path | None,
+        typer.Option("--pictures", help="A folder to write the pictures into, out of the recorded runs."),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="The recorded runs, for --pictures; as in `run`.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one judgment: every message that was sent, as it was sent, and every reply.
+
+    Pictures are named by their SHA-256; `--pictures` finds those that the recorded runs still have. Control
+    characters of pages are left out, but with `--json`.
+    """
+    from arb.judges.engine.prompt_store import PromptStoreError
+    from arb.judges.run.export import messages_of
+    from arb.judges.run.folder import RunFolderError, open_prompts, read_judgments, read_run
+
+    try:
+        stored = read_run(run)
+        configuration = stored["configuration"]
+        wanted = trajectory_id.casefold()
+        found = [each for each in read_judgments(run) if each["trajectory_id"].casefold() == wanted]
+        if not found:
+            stop(
+                f"{trajectory_id}: is not judged in {run}; its judgments.jsonl has the ids of those that are"
+            )
+        (record,) = found
+        with open_prompts(run) as prompts:
+            calls = [{**call, "messages": messages_of(call, prompts)} for call in record["calls"]]
+    except (PromptStoreError, RunFolderError) as problem:
+        stop(str(problem))
+    if as_json:
+        print_json({**record, "calls": calls})
+    else:
+        for line in _judgment_lines(record, calls):
+            typer.echo("".join(each if each in "\n\t" else printable(each) for each in line))
+    if pictures is not None:
+        named = {name for call in calls for name in call["images"]}
+        name = record["trajectory_id"]
+        written = _write_pictures(pictures, named, configuration, name, source, "source" in stored)
+        typer.echo(f"wrote {written:,} of {len(named):,} pictures into {pictures}", err=True)
+
+
+def _judgment_lines(record: Row, calls: list[Row]) -> Iterator[str]:
+    """The lines of a judgment: what came of it, then call for call what was sent and what was answered."""
+    yield f"{record['trajectory_id']}: {record['state']}, success {record['answer'].get('success')}"
+    yield f"judge: {record['judge']}"
+    for number, call in enumerate(calls, start=1):
+        yield f"\n===== call {number} of {len(calls)}: {call['purpose']}, asked of {call['role']}"
+        if call["messages"] is None:
+            yield "(what was sent is not stored: the run is from before, when only a hash of it was)"
+        for message in call["messages"] or ():
+            yield f"\n--- {message['role']}"
+            content = message["content"]
+            for part in [{"text": content}] if isinstance(content, str) else content:
+                yield part["text"] if "text" in part else _picture_line(part)
+        reply = call["reply"]
+        yield f"\n--- reply: {reply['state']}"
+        yield reply.get("text") or reply.get("refusal") or reply.get("error") or "(empty)"
+
+
+def _picture_line(part: Row) -> str:
+    sent = part["image_url"]
+    about = f"{part['media_type']}, {part['width']} x {part['height']}, detail {sent['detail']}"
+    return f"[picture {sent['url']}, {about}]"
+
+
+def _write_pictures(
+    folder: Path,
+    wanted: set[str],
+    configuration: Mapping[str, Any],
+    trajectory_id: str,
+    source: Path | None,
+    has_own_source: bool,
+) -> int:
+    """Write the pictures with these SHA-256 that a recorded run has; how many it has.
+
+    ``has_own_source``: the run judged the runs of a source, of no suite; ``source`` names it.
+    """
+    from arb.core.files import atomic_write
+    from arb.core.suite import load_suite
+    from arb.judges.cli.options import RunOptions, user_errors
+    from arb.judges.prompting import ImageOptions
+    from arb.judges.run.config import source_folder
+    from arb.judges.types import Wants
+    from arb.judges.views import NoViewError, Views
+
+    try:
+        if source is not None and has_own_source:
+            suite, place = None, source
+        else:
+            suite = load_suite(configuration["suite"])
+            place = source_folder(RunOptions(split="dev", source=source), suite)
+        views = Views(place, suite, ImageOptions(**configuration["images"]))
+        view = views.view(trajectory_id, Wants(screenshots="all", goal_images=True))
+    except (NoViewError, *user_errors()) as problem:
+        stop(f"--pictures: {problem}")
+    folder.mkdir(parents=True, exist_ok=True)
+    shown = (*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot is not None))
+    found = {each.sha256: each for each in shown if each.sha256 in wanted}
+    for name, picture in found.items():
+        atomic_write(folder / f"{name}.{picture.media_type.partition('/')[2]}", picture.content)
+    return len(found)
+
+
+def reparse(
+    place: Annotated[Path, typer.Argument(help="A run's folder, or released judgments/.")],
+    out: Annotated[Path, typer.Option("--out", help="The prediction file to write (JSONL).")],
+    form: Annotated[
+        Literal["tags", "status", "rating"] | None,
+        typer.Option("--form", help="How a judge of your own answers (a run's folder)."),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option("--cache", help="Where the run's replies are kept, for its log-probabilities."),
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="The judge's folder (released judgments).")
+    ] = None,
+    split: Annotated[
+        Literal["dev", "test"] | None, typer.Option("--split", help="The split (released judgments).")
+    ] = None,
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read stored replies again, without a call.
+
+    Writes the prediction file that reading them today gives; the run's own files stay as they are.
+    """
+    from arb.core.predictions.write import write_predictions
+
+    try:
+        if (place / "run.json").is_file():
+            _refuse({"--judge": judge, "--split": split, "--suite": suite}, "a run's folder")
+            rows, notes = _of_run(place, form, cache)
+        else:
+            _refuse({"--form": form, "--cache": cache}, "released judgments")
+            rows, notes = _of_released(place, judge, split, suite)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_predictions(out, rows)
+    except ValueError as problem:
+        stop(str(problem))
+    except OSError as problem:
+        stop(f"{problem.filename or out}: {problem.strerror}")
+    states = Counter(row["state"] for row in rows)
+    if as_json:
+        print_json({"predictions": str(out), "judgments": len(rows), "states": dict(states), "notes": notes})
+        return
+    typer.echo(f"{len(rows):,} judgments: {', '.join(f'{n:,} {name}' for name, n in states.most_common())}")
+    for line in notes:
+        typer.echo(line)
+    typer.echo(f"wrote {out}")
+
+
+def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str]]:
+    """The rows of a run, and notes on them."""
+    from arb.judges.run.folder import prediction_row, read_judgments, read_run
+    from arb.judges.run.reparse import reparse_record, reparsing_judge
+
+    configuration = read_run(folder)["configuration"]
+    judge = reparsing_judge(configuration, form)
+    rows: list[Row] = []
+    changed = unanswered = 0
+    with _cached_replies(configuration, cache) as whole:
+        for record in read_judgments(folder):
+            read = reparse_record(record, judge, whole)
+            unanswered += read is None
+            read = read or {**record, "state": "error", "answer": {}}
+            row = prediction_row(read)
+            changed += (row["state"], row["success"]) != (record["state"], record["answer"].get("success"))
+            rows.append(row)
+    notes = [f"{changed:,} of them are read differently than before"]
+    if unanswered:
+        notes.append(
+            f"{unanswered:,} would now take a call that was never made (the strong judge's) and are in the "
+            "state error; run the judge again into another folder, the cache has all other replies"
+        )
+    return rows, notes
+
+
+@contextlib.contextmanager
+def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
+    """Replies out of the cache, for a run that asked for log-probabilities; else None."""
+    from arb.judges.run.config import cache_folder, open_cache
+
+    if not any(model.get("logprobs") for model in configuration["models"].values()):
+        yield None
+        return
+    folder = cache_folder(cache)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: there is no cache; name the one that the run used with --cache")
+    with contextlib.closing(open_cache(folder)) as replies:
+        yield replies.get
+
+
+def _of_released(
+    folder: Path, judge: str | None, split: str | None, suite_name: str | None
+) -> tuple[list[Row], list[str]]:
+    """The rows of released judgments in the order of the split; one without a judgment is an error."""
+    from arb.core.cli import read_settings, read_suite
+    from arb.judges.run.reparse import ReparseError, read_released
+
+    if split is None:
+        raise ReparseError("released judgments: say which split with --split")
+    suite = read_suite(suite_name, read_settings())
+    found: dict[str, Row] = {}
+    unknown: list[str] = []
+    for spelled, row in read_released(folder, judge):
+        trajectory = suite.find(spelled)
+        if trajectory is None:
+            unknown.append(spelled)
+        else:
+            found[trajectory.trajectory_id] = row
+    ids = [each.trajectory_id for each in suite.split(split)]
+    if not any(each in found for each in ids):
+        raise ReparseError(f"{folder}: has no judgment of {suite.name} {split}; see --suite and --split")
+    absent = sum(each not in found for each in ids)
+    rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
+    notes = []
+    if absent:
+        notes.append(f"{absent:,} trajectories have no judgment; they are in the state error")
+    if others := len(found) - len(ids) + absent:
+        notes.append(f"{others:,} judgments are of the other split and left out")
+    if unknown:
+        notes.append(f"{len(unknown):,} are of no trajectory of {suite.name}: {', '.join(unknown[:5])}")
+    return rows, notes
+
+
+def _refuse(flags: Mapping[str, object], what: str) -> None:
+    if wrong := [flag for flag, value in flags.items() if value is not None]:
+        raise ValueError(f"{', '.join(wrong)}: does not go with {what}; leave it out")
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write judgments/ into.")],
+    released_layout: Annotated[
+        bool, typer.Option("--released-layout", help="As the paper's judgments were released.")
+    ] = False,
+    judge_folder: Annotated[
+        str | None, typer.Option("--judge-folder", help="Another name for the judge's folder.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a run's judgments in another form.
+
+    One file a judgment with the reply that tells it and the messages that it answers; pictures are named by
+    their SHA-256.
+    """
+    from arb.judges.engine.prompt_store import PromptStoreError
+    from arb.judges.run.export import ExportError, export_released_layout
+    from arb.judges.run.folder import RunFolderError
+
+    if not released_layout:
+        stop("name the form: --released-layout")
+    try:
+        done = export_released_layout(run, out, judge_folder)
+    except (ExportError, PromptStoreError, RunFolderError) as problem:
+        stop(str(problem))
+    except OSError as problem:
+        stop(f"{out}: cannot be written ({problem.strerror})")
+    if as_json:
+        print_json({"folder": str(out), **asdict(done)})
+    typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them failures", err=True)
+    if done.left_out:
+        stop(
+            f"{len(done.left_out):,} judgments are left out, since no single reply in them says the verdict: "
+            f"{', '.join(done.left_out[:5])}{' …' if len(done.left_out) > 5 else ''}",
+            code=1,
+        )

@@ -1,0 +1,333 @@
+"""The options that run, plan, ablate and probe have in common, declared once, as fields of a dataclass."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from arb.core.cli import SuiteOption, flags, stop
+from arb.judges.endpoints.providers import PROVIDERS
+from arb.judges.types import OptionsError
+
+
+def _option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, **more)
+
+
+def complete_judge(incomplete: str) -> list[str]:
+    """For the shell: the names of judges that begin so, in small letters; of each those without a space."""
+    from arb.judges.registry import entries
+
+    names = (name.casefold() for entry in entries() for name in entry.names)
+    return [name for name in names if re.fullmatch(r"[\w.-]+", name) and name.startswith(incomplete)]
+
+
+def complete_provider(incomplete: str) -> list[str]:
+    """For the shell: the providers that begin so."""
+    return [name for name in PROVIDERS if name.startswith(incomplete)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What a run is made of, as it was typed. `run.config` turns it into judge, models, views and ids."""
+
+    judge: Annotated[
+        str | None,
+        typer.Argument(
+            help="A name from `list`; left out where --cascade names two.", autocompletion=complete_judge
+        ),
+    ] = None
+    split: Annotated[
+        Literal["dev", "test"] | None,
+        _option("--split", help="Of the suite; left out: all runs of --source, of no suite."),
+    ] = None
+    suite: SuiteOption = None
+    source: Annotated[
+        Path | None,
+        _option("--source", help="Recorded runs; ARB_DATA_DIR if left out, else the sample's own."),
+    ] = None
+    typed_source: Path | None = None
+    """No option: what ``--source`` named where ``source`` is the dataset that was built of it."""
+    skip_incomplete: Annotated[
+        bool, _option("--skip-incomplete", help="Leave out runs that lack what the judge looks at.")
+    ] = False
+
+    model: Annotated[str | None, _option("--model", help="The model of every role without its own.")] = None
+    model_of: Annotated[
+        list[str] | None,
+        _option("--model-of", help="ROLE=MODEL: the model of one role. Several times.", metavar="ROLE=MODEL"),
+    ] = None
+    provider: Annotated[
+        str | None,
+        _option("--provider", help=f"One of {', '.join(PROVIDERS)}.", autocompletion=complete_provider),
+    ] = None
+    base_url: Annotated[str | None, _option("--base-url", help="Address of an endpoint.")] = None
+    key_variable: Annotated[
+        str | None, _option("--key-variable", help="The environment variable that holds the key.")
+    ] = None
+    header: Annotated[
+        list[str] | None,
+        _option(
+            "--header",
+            help="Send another header; only its name is recorded. Repeat it.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None
+    temperature: Annotated[
+        float | None, _option("--temperature", help="0 if left out; 0.7 with --samples.", min=0.0, max=2.0)
+    ] = None
+    seed: Annotated[int | None, _option("--seed", help="0 if left out; none with --samples.")] = None
+    max_output_tokens: Annotated[
+        int | None,
+        _option(
+            "--max-output-tokens",
+            help="The longest reply; 1024 if left out (reasoning models: 8192 or more).",
+            min=1,
+        ),
+    ] = None
+    logprobs: Annotated[
+        bool, _option("--logprobs", help="Ask for log-probabilities, and make `score` from them.")
+    ] = False
+    reasoning_effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
+        _option("--reasoning-effort", help="How long a reasoning model may think; its own if left out."),
+    ] = None
+    structured_output: Annotated[
+        bool,
+        _option("--structured-output", help="Simplified judges: JSON of a fixed form, unlike in the paper."),
+    ] = False
+    prompt_cache: Annotated[
+        Literal["system", "prompt"] | None,
+        _option("--prompt-cache", help="What the provider is asked to keep: instructions, or all."),
+    ] = None
+    extra: Annotated[
+        list[str] | None,
+        _option(
+            "--extra", help="NAME=JSON: another field of the request. Several times.", metavar="NAME=JSON"
+        ),
+    ] = None
+
+    allow_dropped_params: Annotated[
+        bool, _option("--allow-dropped-params", help="Run without parameters that the provider never takes.")
+    ] = False
+
+    samples: Annotated[int, _option("--samples", help="Answers for a trajectory.", min=1)] = 1
+    vote: Annotated[
+        Literal["all", "majority", "any"], _option("--vote", help="Which samples must say yes.")
+    ] = "majority"
+    cascade: Annotated[
+        str | None,
+        _option("--cascade", help="CHEAP,STRONG: two judges; the second where the first says yes."),
+    ] = None
+    cascade_band: Annotated[
+        str | None,
+        _option(
+            "--cascade-band",
+            help="The second also where the first's score lies in it; 0.2,0.8 if left out.",
+            metavar="LOW,HIGH",
+        ),
+    ] = None
+    cascade_trusts_yes: Annotated[
+        bool, _option("--cascade-trusts-yes", help="A sure yes of the first needs no second.")
+    ] = False
+    threshold: Annotated[
+        Path | None, _option("--threshold", help="A threshold on `score`, chosen on dev (see `threshold`).")
+    ] = None
+    prompts: Annotated[Literal["own", "official"], _option("--prompts", help="Whose wording is sent.")] = (
+        "own"
+    )
+    prompts_from: Annotated[
+        Path | None,
+        _option("--prompts-from", help="A checkout of Online-Mind2Web, for WebJudge's official wording."),
+    ] = None
+    compat: Annotated[bool, _option("--compat", help="NNetNav pairs changes as the released code did.")] = (
+        False
+    )
+
+    max_in_flight: Annotated[int, _option("--max-in-flight", help="Calls under way at once.", min=1)] = 64
+    requests_per_minute: Annotated[
+        int | None, _option("--requests-per-minute", help="No more requests than these.", min=1)
+    ] = None
+    tokens_per_minute: Annotated[
+        int | None, _option("--tokens-per-minute", help="No more tokens than these.", min=1)
+    ] = None
+    rate_limit_timeout: Annotated[
+        float | None,
+        _option(
+            "--rate-limit-timeout",
+            help="Stop after so many seconds of nothing but rate limits; 900 if left out.",
+            min=0.0,
+        ),
+    ] = None
+    timeout: Annotated[
+        float | None, _option("--timeout", help="Seconds that a call may take; 300 if left out.", min=0.1)
+    ] = None
+    max_usd: Annotated[
+        float | None, _option("--max-usd", help="Stop before more than this is spent.", min=0.0)
+    ] = None
+    price: Annotated[
+        list[str] | None,
+        _option(
+            "--price",
+            help="Dollars for a million tokens, over the table's. Several times.",
+            metavar="MODEL=IN,OUT[,CACHED]",
+        ),
+    ] = None
+    prices: Annotated[Path | None, _option("--prices", help="A price table of your own (CSV).")] = None
+
+    max_image_side: Annotated[
+        int | None, _option("--max-image-side", help="Scale larger pictures down (pixels).", min=16)
+    ] = None
+    image_format: Annotated[
+        Literal["png", "jpeg", "webp"] | None,
+        _option("--image-format", help="Convert pictures; WebJudge's are JPEG if left out."),
+    ] = None
+    image_detail: Annotated[
+        Literal["auto", "low", "high"] | None,
+        _option("--image-detail", help="The endpoint's detail flag; the judge's own if left out, else auto."),
+    ] = None
+
+    shard: Annotated[
+        str | None, _option("--shard", help="i/n: the i-th of n parts, from 1.", metavar="I/N")
+    ] = None
+    limit: Annotated[int | None, _option("--limit", help="The first so many trajectories.", min=1)] = None
+    benchmark: Annotated[
+        list[str] | None, _option("--benchmark", help="Only of this benchmark. Several times.")
+    ] = None
+    agent: Annotated[list[str] | None, _option("--agent", help="Only of this agent. Several times.")] = None
+    ids: Annotated[Path | None, _option("--ids", help="Only these trajectory ids, one a line.")] = None
+    cache: Annotated[
+        Path | None, _option("--cache", help="Where replies are kept; ARB_CACHE_DIR/calls if left out.")
+    ] = None
+    refresh: Annotated[
+        bool, _option("--refresh", help="Ask again, and pay again, although replies are in the cache.")
+    ] = False
+    cache_days: Annotated[
+        float | None,
+        _option("--cache-days", help="Ask again if a cached reply is older than so many days.", min=0.0),
+    ] = None
+    answers: Annotated[
+        str | None,
+        _option("--answers", help="Where a cluster keeps answers: folder, s3://, gs://; in the cache else."),
+    ] = None
+
+
+RetryOption = Annotated[
+    str | None, typer.Option("--retry", help="STATE,…: judge again what ended so.", metavar="STATE,…")
+]
+
+
+BatchOption = Annotated[
+    bool, typer.Option("--batch", help="Over the Batch API: half the price, within a day.")
+]
+
+
+def with_run_options(
+    *, without: Sequence[str] = (), defaults: Mapping[str, Any] = MappingProxyType({})
+) -> Callable[[Callable], Callable]:
+    """Give a command every option of RunOptions in place of its first parameter, ``options: RunOptions``.
+
+    ``without`` names fields that the command does not take, ``defaults`` has values of its own.
+    Mistakes of the user (OptionsError, and what a suite, a source or a run folder cannot give) end the
+    command with one line each.
+    """
+
+    def decorate(command: Callable) -> Callable:
+        shared = _shared_parameters(without, defaults)
+        own = list(inspect.signature(command).parameters.values())[1:]
+        hints = get_type_hints(command, include_extras=True)
+        own = [each.replace(annotation=hints[each.name], kind=each.KEYWORD_ONLY) for each in own]
+
+        @functools.wraps(command)
+        def called(**values: Any) -> Any:
+            chosen = {each.name: values.pop(each.name) for each in shared}
+            try:
+                return command(with_built_source(RunOptions(**chosen)), **values)
+            except user_errors() as problem:
+                stop(str(problem))
+
+        parameters = [*shared, *own]
+        called.__signature__ = inspect.Signature(parameters)
+        called.__annotations__ = {each.name: each.annotation for each in parameters}
+        del called.__wrapped__  # inspect would read the command's own parameters instead
+        return called
+
+    return decorate
+
+
+def with_built_source(options: RunOptions) -> RunOptions:
+    """The options with the suite and the dataset of the source's runs, where no split is named.
+
+    Raises OptionsError; ends the command as `read_source` does.
+    """
+    if options.split is not None:
+        return options
+    if options.source is None:
+        raise OptionsError(
+            "say which runs: --split dev or --split test of a suite, or --source FOLDER alone for runs "
+            "of your own"
+        )
+    if options.suite is not None:
+        raise OptionsError(
+            "--source and --suite: one or the other; --source alone judges the runs of the folder, all of "
+            "them, and --suite judges those of the suite (with --split; --source then says where they lie)"
+        )
+    from dataset_script.commands import read_source
+    from dataset_script.new_suite import SOURCE_SPLIT
+
+    built = read_source(options.source)
+    return replace(
+        options,
+        suite=str(built.suite_folder),
+        source=built.folder,
+        split=SOURCE_SPLIT,
+        typed_source=options.source,
+    )
+
+
+def typed(options: RunOptions, **other: Any) -> list[str]:
+    """Return the judge and the options as they were typed, to be given to another command.
+
+    ``other`` replaces some of them. The values of headers may be secrets and are left out.
+    """
+    values = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
+    values["header"] = [f"{text.partition('=')[0]}=VALUE" for text in options.header or ()] or None
+    if values.pop("typed_source") is not None:
+        values |= {"source": options.typed_source, "suite": None, "split": None}
+    given = {each.name: each.default for each in fields(RunOptions)}
+    chosen = {name: value for name, value in (values | other).items() if value != given.get(name, MISSING)}
+    judge = chosen.pop("judge", None)
+    return [*([] if judge is None else [judge]), *flags(**chosen)]
+
+
+def user_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that end a command with one line and no traceback."""
+    from arb.core.suite import SuiteError
+    from arb.judges.engine.storage import StorageError
+    from arb.judges.run.folder import RunFolderError
+    from dataset_script.sources.base import SourceError
+
+    return OptionsError, RunFolderError, SourceError, StorageError, SuiteError
+
+
+def _shared_parameters(without: Sequence[str], defaults: Mapping[str, Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(RunOptions, include_extras=True)
+    without = (*without, "typed_source")
+    values = {each.name: each.default for each in fields(RunOptions) if each.name not in without} | defaults
+    return [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if value is MISSING else value,
+            annotation=hints[name],
+        )
+        for name, value in values.items()
+    ]

@@ -1,0 +1,285 @@
+"""``judges run``: a judge over a split, into a folder that the same command continues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from arb.core.cli import JsonOption, as_called, flags, next_step, print_json
+from arb.core.console import printable
+from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
+from arb.judges.types import OptionsError
+
+if TYPE_CHECKING:
+    from arb.judges.run.folder import OtherConfigurationError
+    from arb.judges.run.runner import Outcome, Wrap
+
+    Run = Callable[..., Outcome]
+
+EXIT_CODES = {
+    "finished": 0,
+    "waiting": 130,
+    "failing": 1,
+    "budget": 3,
+    "limited": 4,
+    "account": 5,
+    "interrupted": 130,
+}
+"""The exit code by how the run ended; a run that finished with errors, or without a verdict, ends with 1.
+
+A run is ``waiting`` only after Ctrl-C, while its batches are still at the endpoint.
+"""
+
+
+@with_run_options()
+def run(
+    options: RunOptions,
+    out: Annotated[Path, typer.Option("--out", help="The run's folder; made, or gone on with.")],
+    retry: RetryOption = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option("--engine", help="This machine, or a Ray cluster.")
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option("--ray-address", help="A running cluster (or RAY_ADDRESS); else one is started here."),
+    ] = None,
+    ray_workers: Annotated[
+        int | None,
+        typer.Option("--ray-workers", help="Actors; one for each GPU or core if left out.", min=1),
+    ] = None,
+    batch: BatchOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a judge over a split.
+
+    Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder. Run the same
+    command again to continue a run that was stopped or killed: no call is paid twice. If the prompts, the
+    view, the recorded runs or the judge's file have changed, a new run starts in OUT-2, and the command says
+    so.
+    """
+    from arb.judges.run.folder import OtherConfigurationError
+
+    judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
+    if engine == "ray" and (options.refresh or options.cache_days is not None):
+        raise OptionsError(
+            "--refresh and --cache-days: answers of a cluster never change; name another --cache (and "
+            "--answers) folder, in which nothing is answered yet"
+        )
+    named, tried = out, {out}
+    while True:
+        try:
+            outcome = judge(options, out, retry=retried)
+            break
+        except OtherConfigurationError as other:
+            out = _folder_beside(named, other, tried)
+            tried.add(out)
+    for line in summary(outcome, out):
+        typer.echo(line, err=True)
+    has_errors = "error" in outcome.totals["states"] or not has_verdicts(outcome)
+    if as_json:
+        files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
+        print_json({**files, **asdict(outcome), "ended": outcome.ended.how})
+    elif outcome.ended.how == "finished" and has_verdicts(outcome):
+        _say_next(options, out / "predictions.jsonl")
+    raise typer.Exit(EXIT_CODES[outcome.ended.how] or int(has_errors))
+
+
+def has_verdicts(outcome: Outcome) -> bool:
+    """Return whether any trajectory has a verdict; True if nothing was judged yet."""
+    states = outcome.totals["states"]
+    return not states or "ok" in states
+
+
+def _say_next(options: RunOptions, predictions: Path) -> None:
+    """Verdicts on dev are scored, those on test checked; of runs of one's own some are labelled."""
+    if options.typed_source is not None:
+        draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
+        next_step("draw runs to label", "leaderboard", "annotation-template", *draw)
+    elif options.split == "dev":
+        given = flags(split="dev", suite=options.suite)
+        next_step("score it", "leaderboard", "score", predictions, *given)
+    else:
+        given = flags(split="test", suite=options.suite)
+        next_step("check it", "submissions", "check", predictions, *given)
+
+
+def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[Path]) -> Path:
+    """Return the first of ``OUT-2``, ``OUT-3``, … that is new or holds the wanted run, but for those tried.
+
+    Also says so. Raises ``other`` if options differ: then the wrong folder may have been named.
+    """
+    from arb.judges.run.folder import MEANINGS, RUN, diff_configurations, read_run
+
+    changed = {**MEANINGS, "prompts": MEANINGS["prompts_hash"]}  # an option, but it is the wording
+    if not changed.keys() >= {*other.paths}:
+        raise other
+    named = out if out.name.strip(".") else out.resolve()
+    for number in count(2):
+        beside = named.with_name(f"{named.name}-{number}")
+        is_new, is_run = not beside.exists(), (beside / RUN).is_file()
+        is_wanted = is_run and not diff_configurations(read_run(beside)["configuration"], other.wanted)
+        if beside not in tried and (is_new or is_wanted):
+            break
+    words = dict.fromkeys(changed[path].partition(";")[0] for path in other.paths)
+    typer.echo(
+        f"{out}: holds a run that differs in {' and '.join(words)}; leaving it unchanged and "
+        f"{'starting a new run' if is_new else 'continuing'} in {beside}",
+        err=True,
+    )
+    return beside
+
+
+def run_all(
+    runs: Mapping[str, tuple[RunOptions, Wrap | None]],
+    out: Path,
+    max_usd: float | None,
+    retry: str | None,
+    *,
+    batch: bool = False,
+    needs_verdicts: Collection[str] = (),
+) -> bool:
+    """Several runs, each in its own folder in ``out`` by its name, one after another; goes on where it was.
+
+    ``max_usd`` holds for all of them together, ``batch`` sends the calls of each to the Batch API. Ends the
+    command, with the summary, if one does not finish, or if a run of ``needs_verdicts`` has no verdict at
+    all: then nothing is paid for the others. Returns whether any has errors; how to ask again is printed.
+    """
+    judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
+    out.mkdir(parents=True, exist_ok=True)
+    for number, (name, (options, wrap)) in enumerate(runs.items(), start=1):
+        typer.echo(f"{name} ({number} of {len(runs)}):", err=True)
+        others_usd = sum(_cost_so_far(out / other) for other in runs if other != name)
+        left_usd = None if max_usd is None else max(0.0, max_usd - others_usd)
+        outcome = judge(replace(options, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
+        if outcome.ended.how != "finished":
+            for line in summary(outcome, out / name):
+                typer.echo(line, err=True)
+            if outcome.ended.how == "budget":
+                typer.echo(
+                    f"--max-usd {max_usd:g} is for all {len(runs)} runs; the others took ${others_usd:.4f}",
+                    err=True,
+                )
+            raise typer.Exit(EXIT_CODES[outcome.ended.how])
+        if line := _retry_line(outcome):
+            typer.echo(line, err=True)
+        if not has_verdicts(outcome):
+            typer.echo(_no_verdict_line(outcome, out / name), err=True)
+            if name in needs_verdicts:
+                raise typer.Exit(1)
+            has_errors = True
+        has_errors |= "error" in outcome.totals["states"]
+    return has_errors
+
+
+def _cost_so_far(folder: Path) -> float:
+    """Dollars that a run has cost so far; 0 where there is none, or its price was not known."""
+    from arb.judges.run.folder import RUN, read_run
+
+    return (read_run(folder).get("spent_usd") or 0.0) if (folder / RUN).is_file() else 0.0
+
+
+def _retry_line(outcome: Outcome) -> str | None:
+    """How to go on with trajectories that have no reply; None where all have one."""
+    states = outcome.totals["states"]
+    if not (failed := [state for state in ("error", "too_long") if state in states]):
+        return None
+    first = "" if outcome.problem is None else f" (the first error: {outcome.problem})"
+    return (
+        f"without an answer, and so not successful: {sum(states[each] for each in failed):,}; to ask again, "
+        f"run the same command with --retry {','.join(failed)}{first}"
+    )
+
+
+def _no_verdict_line(outcome: Outcome, out: Path) -> str:
+    states = ", ".join(f"{number:,} {state}" for state, number in outcome.totals["states"].items())
+    return as_called(
+        f"no trajectory has a verdict ({states}): see what came back with `python -m arb judges show {out} "
+        "TRAJECTORY`, then change the model or the options"
+    )
+
+
+def summary(outcome: Outcome, out: Path) -> list[str]:
+    """Return the lines printed at the end, with an endpoint's words made fit for a terminal."""
+    from arb.core.vocabulary import STATES
+
+    sums = outcome.totals
+    by_state = [f"{sums['states'][state]:,} {state}" for state in STATES if state in sums["states"]]
+    lines = [] if outcome.ended.message is None else [outcome.ended.message]
+    lines.append(
+        f"{outcome.judged:,} of {outcome.chosen:,} trajectories judged: {', '.join(by_state) or 'none'}"
+    )
+    lines += _bill(outcome)
+    if outcome.absent:
+        lines.append(f"{outcome.absent:,} have no recorded run in the source and are left out")
+    if outcome.skipped:
+        lines.append(f"{outcome.skipped:,} lack what the judge looks at and were skipped (--skip-incomplete)")
+    lines += [line] if (line := _retry_line(outcome)) else []
+    lines += [] if has_verdicts(outcome) else [_no_verdict_line(outcome, out)]
+    lines += [f"judge: {outcome.judge}"] if outcome.judge else []
+    if outcome.judged:
+        lines.append(f"predictions: {out / 'predictions.jsonl'}")
+    is_whole = outcome.judged >= outcome.chosen - outcome.absent - outcome.skipped
+    if not is_whole and outcome.ended.how != "failing":  # its message says what to do
+        lines.append("to continue, run the same command again")
+    return [printable(line) for text in lines for line in text.splitlines()]
+
+
+def _bill(outcome: Outcome) -> Iterator[str]:
+    """What the run paid, and next to it what its judgments cost, whoever paid for their replies."""
+    sums, paid = outcome.totals, outcome.paid
+    if not sums["calls"] and not paid.calls:
+        return
+    line = f"paid: {_dollars(paid.usd)} for {paid.calls:,} calls"
+    if paid.calls != paid.session_calls:
+        line += f", of which {_dollars(paid.session_usd)} for {paid.session_calls:,} in this session"
+    yield line
+    if judged := sum(sums["states"].values()):
+        cost, calls = sums["cost_usd"], sums["calls"] / judged
+        tokens = (_count(sums[name], judged) for name in ("input_tokens", "output_tokens"))
+        replies = "1 reply" if calls == 1 else f"{calls:.3g} replies"
+        yield (
+            f"per judgment: {_dollars(None if cost is None else cost / judged)}, {replies}, "
+            f"{' tokens in, '.join(tokens)} out, whether paid here or found in the cache"
+        )
+
+
+def _dollars(usd: float | None) -> str:
+    return "an unknown sum" if usd is None else f"${usd:.4f}"
+
+
+def _count(number: float | None, judged: int) -> str:
+    return "unknown" if number is None else f"{number / judged:,.0f}"
+
+
+def _retried(text: str | None) -> tuple[str, ...]:
+    from arb.core.vocabulary import STATES
+
+    named = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    known = tuple(state for state in STATES if state != "ok")
+    if unknown := [name for name in named if name not in known]:
+        raise OptionsError(f"--retry {','.join(unknown)}: use {', '.join(known)}")
+    return named
+
+
+def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: bool) -> Run:
+    from arb.judges.run.runner import run_judge, run_local
+
+    if batch and name == "ray":
+        raise OptionsError("--batch and --engine ray: use one of them")
+    if batch:
+        from arb.judges.run.batch import run_batch
+
+        return partial(run_judge, engine=run_batch)
+    if name == "ray":
+        from arb.judges.ray.run import run_on_ray
+
+        return partial(run_on_ray, address=ray_address, workers=ray_workers)
+    if ray_address or ray_workers:
+        raise OptionsError("--ray-address and --ray-workers go with --engine ray")
+    return partial(run_judge, engine=run_local)

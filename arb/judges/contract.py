@@ -1,0 +1,183 @@
+"""The contract of judges, checked once: where a session is opened.
+
+Whatever a judge's `ask` yields and returns passes through `open_session`, so the engine can rely on it. A
+mistake ends the trajectory with one sentence that names the file and the line of the judge's code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+from collections.abc import Collection, Generator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from arb.core.vocabulary import STATES
+from arb.judges.types import Answer, Call, Image, Judge, JudgeSession, Message, RewardJudge, View
+from arb.judges.wrappers import JudgeWrapper
+
+MAX_STAGES: Final = 100
+"""More stages than any judge has; a judge that asks for more would spend money without an end."""
+
+GRADES: Final = range(1, 5)
+"""What ``optimality`` may be."""
+
+_MESSAGE_ROLES: Final = ("system", "user", "assistant")
+_MAX_SHOWN: Final = 60
+
+
+class JudgeError(ValueError):
+    """A mistake in a judge's code; the message is one sentence that names the file and the line."""
+
+
+def open_session(judge: Judge, view: View) -> JudgeSession:
+    """Start a judge's session, in which what the judge yields and returns is checked.
+
+    A wrapper opens the sessions of its parts in the same way, so each judge is checked once.
+    """
+    return judge.ask(view) if isinstance(judge, JudgeWrapper) else _checked_session(judge, view)
+
+
+def ask_reward_judge(judge: RewardJudge, cum_reward: float | None) -> Answer:
+    """Return the answer that a reward stands for. Raises JudgeError for what is no answer."""
+    answer = judge.judge_reward(cum_reward)
+    if (problem := _problem_of_answer(answer)) is not None:
+        raise JudgeError(f"{_definition_of(judge.judge_reward)}: `judge_reward` {problem}")
+    return answer
+
+
+def _checked_session(judge: Judge, view: View) -> JudgeSession:
+    frame: FrameType | None = None
+    try:
+        session = judge.ask(view)
+        if (problem := _problem_of_session(session)) is not None:
+            raise JudgeError(f"{_definition_of(judge.ask)}: {problem}")
+        # The frame still knows its line after the judge has returned.
+        frame, replies = getattr(session, "gi_frame", None), None
+        try:
+            for stage in range(MAX_STAGES + 1):
+                calls = session.send(replies)
+                problem = _problem_of_calls(calls, judge.models)
+                if problem is None and stage == MAX_STAGES:
+                    problem = f"has yielded calls {MAX_STAGES} times without an answer: return an Answer"
+                if problem is not None:
+                    raise JudgeError(f"{_place(judge, frame)}: `ask` {problem}")
+                replies = yield calls
+        finally:
+            session.close()
+    except StopIteration as end:
+        if (problem := _problem_of_answer(end.value)) is not None:
+            raise JudgeError(f"{_place(judge, frame)}: `ask` {problem}") from None
+        return end.value
+    except JudgeError:
+        raise
+    except Exception as fault:
+        raise JudgeError(_describe_fault(judge, fault)) from fault
+
+
+def _problem_of_session(session: Any) -> str | None:
+    if isinstance(session, Generator):
+        return None
+    if inspect.iscoroutine(session) or inspect.isasyncgen(session):
+        if inspect.iscoroutine(session):
+            session.close()  # else Python warns that nobody awaited it
+        return "`ask` is declared `async def`: write `def ask` and yield the calls instead of awaiting them"
+    return (
+        f"`ask` returns {_described(session)} without having yielded anything: yield lists of calls, or "
+        "`yield from ()` if it asks nothing"
+    )
+
+
+def _problem_of_calls(calls: Any, roles: Collection[str]) -> str | None:
+    if not isinstance(calls, list | tuple):
+        return f"yields {_described(calls)} instead of a list of calls: write `yield [Call(…)]`"
+    for call in calls:
+        if not isinstance(call, Call):
+            return f"yields a list that contains {_described(call)}: it may contain calls only"
+        if (problem := _problem_of_call(call, roles)) is not None:
+            return f"yields a Call whose {problem}"
+    return None
+
+
+def _problem_of_call(call: Call, roles: Collection[str]) -> str | None:
+    limit = call.max_output_tokens
+    if not isinstance(call.role, str) or call.role not in roles:
+        return f"role is {_described(call.role)}: `models` names {', '.join(roles) or 'no role'}"
+    if not isinstance(call.purpose, str):
+        return f"purpose is {_described(call.purpose)}: write a text"
+    if type(call.sample) is not int or call.sample < 0:
+        return f"sample is {_described(call.sample)}: write a whole number from 0"
+    if limit is not None and (type(limit) is not int or limit < 1):
+        return f"max_output_tokens is {_described(limit)}: write a whole number from 1, or None"
+    for name, messages in (("messages", call.messages), ("shorter", call.shorter)):
+        if messages is not None or name == "messages":
+            if not isinstance(messages, tuple):
+                return f"{name} is {_described(messages)}: write a tuple, such as (Message(…),)"
+            for message in messages:
+                if not _is_message(message):
+                    return (
+                        f"{name} contains {_described(message)}: use Message(role, content), with the role "
+                        "system, user or assistant and a text or a tuple of texts and images"
+                    )
+    return None
+
+
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, Message) or message.role not in _MESSAGE_ROLES:
+        return False
+    content = message.content
+    if isinstance(content, tuple):
+        return all(isinstance(part, str | Image) for part in content)
+    return isinstance(content, str)
+
+
+def _problem_of_answer(answer: Any) -> str | None:
+    if not isinstance(answer, Answer):
+        return f"returns {_described(answer)} instead of an Answer: write `return Answer(…)`"
+    if answer.state not in STATES:
+        return f"returns an Answer with the state {_described(answer.state)}: use one of {', '.join(STATES)}"
+    for name in ("success", "side_effect", "repetition"):
+        if not isinstance(value := getattr(answer, name), bool | None):
+            return f"returns an Answer whose {name} is {_described(value)}: use True, False or None"
+    grade, score = answer.optimality, answer.score
+    if grade is not None and (type(grade) is not int or grade not in GRADES):
+        return f"returns an Answer whose optimality is {_described(grade)}: use a whole number from 1 to 4"
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if score is not None and not (is_number and 0 <= score <= 1):  # NaN is not
+        return f"returns an Answer whose score is {_described(score)}: use a number from 0 to 1"
+    if not isinstance(answer.reasoning, str | None):
+        return f"returns an Answer whose reasoning is {_described(answer.reasoning)}: use a text"
+    return None
+
+
+def _described(value: Any) -> str:
+    """Return a value as a message shows it: plain values as they are written, others by their type."""
+    if isinstance(value, bool | int | float | str | None):
+        text = repr(value)
+        return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+    kind = type(value).__name__
+    return f"{'an' if kind[:1] in 'AEIOUaeiou' else 'a'} {kind}"
+
+
+def _place(judge: Judge, frame: FrameType | None) -> str:
+    if frame is None:
+        return _definition_of(judge.ask)
+    return f"{Path(frame.f_code.co_filename).name}, in {frame.f_code.co_name}, line {frame.f_lineno}"
+
+
+def _definition_of(function: Any) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:  # an object that can be called
+        return type(function).__name__
+    return f"{Path(code.co_filename).name}, in {code.co_name}, line {code.co_firstlineno}"
+
+
+def _describe_fault(judge: Judge, fault: Exception) -> str:
+    """Return one line on an exception, with the innermost place in the judge's own file."""
+    frames = traceback.extract_tb(fault.__traceback__)
+    own = getattr(sys.modules.get(type(judge).__module__), "__file__", None)
+    place = next((each for each in reversed(frames) if each.filename == own), frames[-1])
+    where = f"{Path(place.filename).name}, in {place.name}, line {place.lineno}"
+    return f"{where}: {type(fault).__name__}: {fault}"

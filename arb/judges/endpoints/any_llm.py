@@ -1,0 +1,323 @@
+"""Providers with a wire protocol of their own, by the library any-llm (the extra `providers`).
+
+Anthropic Messages, Gemini generateContent, Bedrock Converse and OpenAI Responses. The library turns them into
+chat completions and back; the answer is then read as that of any other endpoint. Retries are ours alone, so
+those of the providers' clients are off. It was chosen over litellm, which pins huggingface_hub below 2, takes
+124 MB and always brings boto3; any-llm takes 1.3 MB and each provider's own client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, Final
+
+from arb.judges.endpoints.openai_compatible import TIMEOUT_S, parse_reply, request_body, without_key
+from arb.judges.endpoints.providers import Access
+from arb.judges.engine.errors import (
+    OPTIONAL_PARAMS,
+    OUTPUT_LIMITS,
+    CallFailed,
+    Kind,
+    classify,
+    classify_status,
+    read_rate_limits,
+)
+from arb.judges.types import Image, Message, ModelSettings, OptionsError, Reply
+
+MAX_CONNECTIONS: Final = 64
+"""Of Bedrock, whose client blocks a thread for every call."""
+
+_RESPONSE_HEADERS: ContextVar[Mapping[str, str] | None] = ContextVar("headers of the answer", default=None)
+"""Of the call of the current task: the library gives no headers back."""
+
+_SLOW: Final = frozenset(
+    {"TimeoutError", "APITimeoutError", "TimeoutException", "ReadTimeoutError", "ConnectTimeoutError"}
+)
+_NO_CONNECTION: Final = frozenset({"APIConnectionError", "TransportError", "HTTPClientError"})
+_NEVER_SENT: Final = frozenset(
+    {
+        "ConnectError",
+        "ConnectTimeout",
+        "ConnectTimeoutError",
+        "ClientConnectorError",
+        "EndpointConnectionError",
+    }
+)
+"""Exceptions of the providers' clients, by name: importing them all to compare would take seconds."""
+
+_KIND_BY_CLASS: Final[Mapping[str, Kind]] = {
+    "RateLimitError": "rate_limit",
+    "AuthenticationError": "account",
+    "MissingApiKeyError": "account",
+    "InsufficientFundsError": "account",
+    "ContextLengthExceededError": "too_long",
+    "ContentFilterError": "refused",
+}
+"""What any-llm's exceptions mean."""
+
+_OF_THE_STATUS: Final = (401, 402, 403, 429)
+"""Statuses from which any-llm takes the class. Of any other it guesses by words that may be the prompt's."""
+
+
+class AnyLLMEndpoint:
+    """Makes single attempts, as `OpenAIEndpoint` does. For the event loop that creates it.
+
+    Raises OptionsError where the provider's client cannot be made.
+    """
+
+    def __init__(self, access: Access, timeout_s: float = TIMEOUT_S):
+        self._access = access
+        self._timeout_s = timeout_s
+        try:
+            self._provider = _open(access, timeout_s)
+        except Exception as problem:  # no AWS credentials, no region
+            raise OptionsError(f"{access.base_url} cannot be asked: {problem}") from problem
+
+    async def attempt(
+        self,
+        model: ModelSettings,
+        messages: tuple[Message, ...],
+        max_output_tokens: int,
+        *,
+        unsupported_params: Set[str] = frozenset(),
+    ) -> Reply:
+        """One request without ``unsupported_params``. Raises CallFailed, and nothing else."""
+        body = request_body(
+            model, _with_whole_characters(messages), max_output_tokens, unsupported_params=unsupported_params
+        )
+        _RESPONSE_HEADERS.set(None)
+        begun = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                if self._access.library == "openai":
+                    answer = await self._provider.aresponses(
+                        **responses_body(body), timeout=self._timeout_s, store=False
+                    )
+                    completion = completion_of_response(answer.model_dump(mode="json", warnings=False))
+                else:
+                    answer = await self._provider.acompletion(**body, timeout=self._timeout_s)
+                    completion = answer.model_dump(mode="json", warnings=False)
+            completion["model"] = completion.get("model") or None  # of Bedrock it says nothing
+            if not (completion.get("usage") or {}).get("prompt_tokens"):
+                completion["usage"] = None  # it counts 0 where the provider did not count
+            reply = parse_reply(json.dumps(completion), time.perf_counter() - begun)
+            return replace(reply, rate_limits=read_rate_limits(_RESPONSE_HEADERS.get() or {}))
+        except Exception as problem:
+            raise without_key(classify_library_error(problem), self._access) from problem
+
+    async def close(self) -> None:
+        client = self._provider.client
+        if self._access.library == "gemini":
+            await client.aio.aclose()
+        elif self._access.library == "bedrock":
+            client.close()
+        else:
+            await client.close()
+
+
+def _open(access: Access, timeout_s: float) -> Any:
+    """The library's provider, its client set up as ours is: no retries, and as many connections as calls."""
+    from any_llm import AnyLLM
+
+    options: dict[str, Any] = {}
+    if access.library in ("openai", "anthropic"):
+        client = importlib.import_module(access.library).DefaultAsyncHttpxClient
+        options["http_client"] = client(event_hooks={"response": [_note_headers]})
+        options["default_headers"] = dict(access.headers)
+    if access.library == "bedrock":
+        from botocore.config import Config
+
+        options["config"] = Config(
+            retries={"total_max_attempts": 1},
+            max_pool_connections=MAX_CONNECTIONS,
+            connect_timeout=timeout_s,
+            read_timeout=timeout_s,
+        )
+        named = re.search(r"bedrock-runtime[^/]*?\.([a-z]+(?:-[a-z]+)+-\d)\.", access.base_url)
+        region = named[1] if named else os.environ.get("AWS_REGION")  # which boto3 itself does not read
+        options |= {"region_name": region} if region else {}
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_CONNECTIONS))
+        logging.getLogger("any_llm").setLevel(logging.ERROR)  # it warns at every call that the client blocks
+    else:
+        options["max_retries"] = 0
+    return AnyLLM.create(
+        access.library, api_key=access.key, api_base=access.base_url, unified_exceptions=True, **options
+    )
+
+
+def _with_whole_characters(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Halves of characters, which some pages have and these clients cannot encode, made U+FFFD."""
+
+    def whole(part: str | Image) -> str | Image:
+        if not isinstance(part, str):
+            return part
+        return part.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    return tuple(
+        replace(
+            each,
+            content=whole(each.content) if isinstance(each.content, str) else tuple(map(whole, each.content)),
+        )
+        for each in messages
+    )
+
+
+async def _note_headers(response: Any) -> None:
+    _RESPONSE_HEADERS.set({name.lower(): value for name, value in response.headers.items()})
+
+
+def responses_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A body of chat completions as one of OpenAI's Responses, which has no seed and other names."""
+    other = dict(body)
+    other["input_data"] = [
+        {"role": message["role"], "content": _input_parts(message["content"])}
+        for message in other.pop("messages")
+    ]
+    other.pop("seed", None)
+    if (limit := other.pop("max_tokens", None) or other.pop("max_completion_tokens", None)) is not None:
+        other["max_output_tokens"] = limit
+    if (effort := other.pop("reasoning_effort", None)) is not None:
+        other["reasoning"] = {"effort": effort}
+    if other.pop("logprobs", False):
+        other["include"] = ["message.output_text.logprobs"]
+    if (form := other.pop("response_format", None)) is not None:
+        is_schema = form.get("type") == "json_schema"
+        other["text"] = {"format": {"type": "json_schema", **form["json_schema"]} if is_schema else form}
+    return other
+
+
+def _input_parts(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "input_text", "text": part["text"]}
+        if part["type"] == "text"
+        else {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+        | {name: value for name, value in part["image_url"].items() if name == "detail"}
+        for part in content
+    ]
+
+
+def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer of OpenAI's Responses as a chat completion."""
+    parts = [
+        part
+        for item in answer.get("output") or ()
+        if item.get("type") == "message"
+        for part in item.get("content") or ()
+    ]
+    texts = [part for part in parts if part.get("type") == "output_text"]
+    refusals = [part["refusal"] for part in parts if part.get("type") == "refusal"]
+    kinds = {item.get("type") for item in answer.get("output") or ()}
+    reason = (answer.get("incomplete_details") or {}).get("reason")
+    usage = answer.get("usage") or {}
+    logprobs = [token for part in texts for token in part.get("logprobs") or ()]
+    return {
+        "model": answer.get("model"),
+        "error": answer.get("error"),
+        "choices": [
+            {
+                "message": {
+                    "content": "".join(part["text"] for part in texts) or None,
+                    "refusal": "\n".join(refusals) or None,
+                    "reasoning": "reasoning" in kinds,
+                    "tool_calls": "function_call" in kinds,
+                },
+                "finish_reason": {"max_output_tokens": "length"}.get(reason, reason) or "stop",
+                "logprobs": {"content": logprobs} if logprobs else None,
+            }
+        ],
+        "usage": {
+            "prompt_tokens": usage.get("input_tokens"),
+            "completion_tokens": usage.get("output_tokens"),
+            "prompt_tokens_details": usage.get("input_tokens_details"),
+            "completion_tokens_details": usage.get("output_tokens_details"),
+        },
+    }
+
+
+def classify_library_error(problem: BaseException) -> CallFailed:
+    """Return the failure behind an exception of the library.
+
+    What the provider answered decides, then the library's own class, then the kind of connection error.
+    """
+    original = getattr(problem, "original_exception", None) or problem
+    if isinstance(original, CallFailed):
+        return original
+    names = {each.__name__ for each in type(original).__mro__}
+    kind = _KIND_BY_CLASS.get(type(problem).__name__)
+    if (answer := _answer_of(original)) is not None:
+        status, body, headers = answer
+        if status < 400:
+            return CallFailed(
+                "transient", f"the answer cannot be read: {original}", maybe_paid=True, raw=body
+            )
+        failed = classify_status(status, body, headers)
+        is_known = failed.kind != "final" or kind is None or status not in _OF_THE_STATUS
+        return failed if is_known else CallFailed(kind, failed.message)
+    if names & (_SLOW | _NO_CONNECTION):
+        is_slow = bool(names & _SLOW)
+        is_unsent = any(type(each).__name__ in _NEVER_SENT for each in _causes(original))
+        message = "no reply in time" if is_slow else f"no connection: {original}"
+        return CallFailed(
+            "transient", message, maybe_paid=not is_unsent, is_slow=is_slow, is_unreachable=is_unsent
+        )
+    if (parameter := _parameter_that_is_unknown(problem)) is not None:
+        return CallFailed("unsupported_parameter", str(problem), parameter=parameter)
+    if kind is not None:
+        return CallFailed(kind, str(problem))
+    failed = classify(original)
+    # cut off, or of another form
+    if failed.kind == "final" and type(problem).__name__ in ("ProviderError", "JSONDecodeError"):
+        return CallFailed("transient", f"the answer cannot be used: {problem}", maybe_paid=True, raw="")
+    return failed
+
+
+def _causes(problem: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those that caused it."""
+    while problem is not None:
+        yield problem
+        problem = problem.__cause__ or problem.__context__
+
+
+def _parameter_that_is_unknown(problem: BaseException) -> str | None:
+    """Return the optional parameter that the library says it cannot send at all, if there is one.
+
+    Its other objections are to a value, and what was asked for is not left out because of them. It knows an
+    output limit for every provider, so that is never left out: without one the cost has no bound.
+    """
+    found = _NO_SUCH_PARAMETER.search(str(problem))
+    name = getattr(problem, "parameter_name", None) or (found and found[1])
+    return name if name in OPTIONAL_PARAMS and name not in OUTPUT_LIMITS else None
+
+
+_NO_SUCH_PARAMETER: Final = re.compile(r"unexpected keyword argument '(\w+)'")
+
+
+def _answer_of(problem: BaseException) -> tuple[int, str, dict[str, str]] | None:
+    """Return status, body and headers of the answer that a provider's client raised an exception for."""
+    response = getattr(problem, "response", None)
+    if isinstance(response, dict):  # botocore
+        about = response.get("ResponseMetadata", {})
+        error = response.get("Error", {})
+        body = json.dumps({"error": {"code": error.get("Code"), "message": error.get("Message")}})
+        return about.get("HTTPStatusCode", 500), body, _lower(about.get("HTTPHeaders", {}))
+    if isinstance(details := getattr(problem, "details", None), dict):  # google-genai
+        return problem.code, json.dumps(details), _lower(getattr(response, "headers", None) or {})
+    if (status := getattr(response, "status_code", None)) is not None:  # openai, anthropic
+        return status, response.text, _lower(response.headers)
+    return None
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {str(name).lower(): value for name, value in headers.items()}

@@ -1,0 +1,181 @@
+"""Files and batches at an endpoint. Every step may be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from arb.judges.endpoints.openai_compatible import (
+    CONNECT_TIMEOUT_S,
+    MAX_REPLY_BYTES,
+    open_session,
+    read_text,
+    redirects,
+    too_long_message,
+    without_key,
+)
+from arb.judges.endpoints.providers import Access, endpoint_url
+from arb.judges.engine.errors import CallFailed, classify, classify_status, read_json
+from arb.judges.engine.retry import RetryPolicy, RetryState
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+MARK: Final = "judges_mark"
+"""The entry of a batch's metadata by which it is found again."""
+
+TIMEOUT_S: Final = 600.0
+READ_BYTES: Final = 1 << 16
+RETRY: Final = RetryPolicy(rate_limited=5, transient=5, unusable=5, first_wait_s=8.0)
+MAX_BATCHES_SEARCHED: Final = 1_000
+"""How many of the latest batches are searched for a mark."""
+
+ENDED: Final = ("completed", "failed", "expired", "cancelled")
+
+Got = TypeVar("Got")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """The status of a batch at the endpoint. ``files``: of its results and its errors, as far as made."""
+
+    id: str
+    status: str
+    done: int
+    failed: int
+    total: int
+    files: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED
+
+
+class BatchClient:
+    """For one endpoint and one event loop. Transient failures are retried; others raise CallFailed."""
+
+    def __init__(self, access: Access, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep):
+        self._access = access
+        self._session = open_session(access)
+        self._sleep = sleep
+
+    async def upload(self, path: Path) -> str:
+        """The id of the file at the endpoint. A file that was uploaded twice costs nothing."""
+        import aiohttp
+
+        async def once() -> str:
+            with path.open("rb") as file:
+                form = aiohttp.FormData({"purpose": "batch"})
+                form.add_field("file", file, filename=path.name, content_type="application/jsonl")
+                body = form()
+                return (await self._json("POST", "files", data=body, headers=dict(body.headers)))["id"]
+
+        return await self._with_retry(once)
+
+    async def create_batch(self, file_id: str, mark: str) -> BatchState:
+        """The batch of an uploaded file. One with this mark is taken when it is there: none is made twice."""
+        request = {
+            "input_file_id": file_id,
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+            "metadata": {MARK: mark},
+        }
+        is_first = True
+
+        async def once() -> BatchState:
+            nonlocal is_first
+            if not is_first and (there := await self._find(mark)) is not None:
+                return there
+            is_first = False
+            return _state_of(await self._json("POST", "batches", json=request))
+
+        return await self._with_retry(once)
+
+    async def find(self, mark: str) -> BatchState | None:
+        """The batch with a mark, among the latest ones; None when there is none."""
+        return await self._with_retry(lambda: self._find(mark))
+
+    async def retrieve(self, batch_id: str) -> BatchState:
+        return _state_of(await self._with_retry(lambda: self._json("GET", f"batches/{batch_id}")))
+
+    async def lines(self, file_id: str) -> AsyncIterator[str]:
+        """The lines of a file, as they come. Raises CallFailed, maybe after some of them."""
+        try:
+            async with self._request("GET", f"files/{file_id}/content") as answer:
+                rest = b""
+                async for block in answer.content.iter_chunked(READ_BYTES):
+                    *complete, rest = (rest + block).split(b"\n")
+                    if len(rest) > MAX_REPLY_BYTES:
+                        raise CallFailed("final", too_long_message(answer))
+                    for line in complete:
+                        if line.strip():
+                            yield line.decode(errors="replace")
+            if rest.strip():
+                yield rest.decode(errors="replace")
+        except Exception as problem:
+            raise without_key(classify(problem), self._access) from problem
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    @contextlib.asynccontextmanager
+    async def _request(self, method: str, path: str, **request: Any) -> AsyncIterator[ClientResponse]:
+        """An answer with a good status, open for the block."""
+        import aiohttp
+
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=TIMEOUT_S)
+        address = endpoint_url(self._access.base_url, path)
+        request |= redirects(self._access)
+        async with self._session.request(method, address, timeout=timeout, **request) as answer:
+            if not 200 <= answer.status < 300:
+                text = await read_text(answer)
+                raise classify_status(answer.status, text, answer.headers)
+            yield answer
+
+    async def _json(self, method: str, path: str, **request: Any) -> Any:
+        async with self._request(method, path, **request) as answer:
+            return read_json(await read_text(answer))
+
+    async def _find(self, mark: str) -> BatchState | None:
+        seen, after = 0, ""
+        while seen < MAX_BATCHES_SEARCHED:
+            page = await self._json("GET", f"batches?limit=100{after}")
+            for batch in page["data"]:
+                if (batch.get("metadata") or {}).get(MARK) == mark:
+                    return _state_of(batch)
+            if not page["data"] or page.get("has_more") is False:
+                break
+            seen += len(page["data"])
+            after = f"&after={page['data'][-1]['id']}"
+        return None
+
+    async def _with_retry(self, step: Callable[[], Awaitable[Got]]) -> Got:
+        retries = RetryState(RETRY, random.random)
+        while True:
+            try:
+                return await step()
+            except Exception as problem:
+                failure = without_key(classify(problem), self._access)
+                if (wait_s := retries.wait_s(failure)) is None:
+                    raise failure from problem
+                await self._sleep(failure.retry_after_s or wait_s)
+
+
+def _state_of(batch: Mapping[str, Any]) -> BatchState:
+    counts = batch.get("request_counts") or {}
+    problems = (batch.get("errors") or {}).get("data") or []
+    return BatchState(
+        id=batch["id"],
+        status=batch["status"],
+        done=counts.get("completed") or 0,
+        failed=counts.get("failed") or 0,
+        total=counts.get("total") or 0,
+        files=tuple(batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)),
+        problems=tuple(f"{each.get('code')}: {each.get('message')}" for each in problems),
+    )

@@ -1,0 +1,92 @@
+"""Answers that come as a stream of server-sent events, put together again as one completion."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from arb.judges.engine.errors import CallFailed, read_json
+
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+"""Other characters that end a line for Python may stand within the JSON of an event."""
+
+_TEXTS: Final = ("content", "reasoning_content", "refusal")
+
+
+def is_event_stream(content_type: str, text: str) -> bool:
+    return content_type == "text/event-stream" or text.startswith("data:")
+
+
+def completion_of_stream(text: str) -> str:
+    """Return a stream of chunks as the JSON of the completion that they make up.
+
+    Raises:
+        CallFailed: The stream breaks off, or contains something other than JSON. It may have been paid for.
+    """
+    answer: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    is_done = False
+    for data in _events(text):
+        if is_done := data == "[DONE]":
+            break
+        try:
+            chunk = read_json(data)
+        except ValueError as problem:
+            raise _unusable(f"the stream contains an event that is not JSON ({problem})", text) from problem
+        if not isinstance(chunk, dict):
+            raise _unusable("the stream contains an event that is not a JSON object", text)
+        answer |= {name: chunk[name] for name in ("model", "usage", "error") if chunk.get(name)}
+        for choice in chunk.get("choices") or ():
+            if isinstance(choice, dict):
+                index = choice.get("index")
+                choices.setdefault(index if type(index) is int else 0, _Choice()).add(choice)
+    ended = choices and all(choice.finish_reason is not None for choice in choices.values())
+    if not (is_done or ended or "error" in answer):
+        raise _unusable("the stream ended before the reply did", text)
+    return json.dumps({**answer, "choices": [choice.as_json() for _, choice in sorted(choices.items())]})
+
+
+def _events(text: str) -> Iterator[str]:
+    """Yield the data of each event; comments and other fields are left out."""
+    for line in _LINE_END.split(text):
+        if line.startswith("data:"):
+            yield line.removeprefix("data:").strip()
+
+
+@dataclass
+class _Choice:
+    """The parts of one choice so far."""
+
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    tool_calls: list[Any] = field(default_factory=list)
+    logprobs: list[Any] = field(default_factory=list)
+    finish_reason: Any = None
+
+    def add(self, part: Mapping[str, Any]) -> None:
+        delta = part.get("delta") or part.get("message")
+        delta = delta if isinstance(delta, dict) else {}
+        for name in _TEXTS:
+            if isinstance(delta.get(name), str):
+                self.texts.setdefault(name, []).append(delta[name])
+        if isinstance(calls := delta.get("tool_calls"), list):
+            self.tool_calls += calls
+        logprobs = part.get("logprobs")
+        if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
+            self.logprobs += logprobs["content"]
+        self.finish_reason = part.get("finish_reason") or self.finish_reason
+
+    def as_json(self) -> dict[str, Any]:
+        message = {name: "".join(parts) for name, parts in self.texts.items()}
+        calls = {"tool_calls": self.tool_calls} if self.tool_calls else {}
+        return {
+            "message": {"role": "assistant", **message, **calls},
+            "finish_reason": self.finish_reason,
+            "logprobs": {"content": self.logprobs} if self.logprobs else None,
+        }
+
+
+def _unusable(message: str, raw: str) -> CallFailed:
+    return CallFailed("transient", message, maybe_paid=True, raw=raw)

@@ -1,0 +1,296 @@
+"""Who answers calls: names for well-known endpoints, the address and the key of each."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from arb.core.files import install_command
+from arb.judges.types import ModelSettings
+
+LOCAL: Final = "transformers"
+"""The provider whose server is started for the run, where no address is given."""
+
+IN_CLUSTER: Final = "ray-data-llm"
+"""The provider whose models `ray.data.llm` serves on the GPUs of a cluster, where no address is given."""
+
+OutputLimit = Literal["max_tokens", "max_completion_tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A kind of endpoint. ``base_url`` is None where the user must give one, or set one of the
+    ``address_variables``, whose value ``address_form`` makes an address of.
+
+    ``output_limit``: which of its two names the longest reply is asked by at first. ``header_variables``:
+    headers, each with the variable that it is sent from where that is set. ``library``: the name that any-llm
+    has for it, and ``needs`` the module that any-llm needs beside itself; None where the wire is that of
+    OpenAI's chat completions. ``prompt_cache``: how a request says what to keep in the provider's prompt
+    cache; None where it keeps prompts by itself, or has no such cache. ``never_takes``: parameters of a run
+    that its protocol does not have.
+    """
+
+    base_url: str | None
+    key_variable: str | None
+    needs_key: bool = True
+    output_limit: OutputLimit = "max_tokens"
+    header_variables: tuple[tuple[str, str], ...] = ()
+    address_variables: tuple[str, ...] = ()
+    address_form: str = "{}"
+    library: str | None = None
+    needs: str | None = None
+    prompt_cache: Literal["cache_control", "prompt_cache_key"] | None = None
+    never_takes: tuple[str, ...] = ()
+
+
+_OPENAI: Final = Provider(
+    "https://api.openai.com/v1",
+    "OPENAI_API_KEY",
+    output_limit="max_completion_tokens",
+    header_variables=(("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")),
+    prompt_cache="prompt_cache_key",
+)
+
+PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
+    {
+        "openai": _OPENAI,
+        "openai-responses": replace(_OPENAI, library="openai", never_takes=("seed",)),
+        "azure": Provider(  # the v1 API; a dated one is named with --base-url …?api-version=…
+            None,
+            "AZURE_OPENAI_API_KEY",
+            output_limit="max_completion_tokens",
+            address_variables=("AZURE_OPENAI_ENDPOINT",),
+            address_form="{}/openai/v1",
+            prompt_cache="prompt_cache_key",
+        ),
+        "anthropic": Provider(
+            "https://api.anthropic.com",
+            "ANTHROPIC_API_KEY",
+            library="anthropic",
+            prompt_cache="cache_control",
+            never_takes=("seed", "logprobs"),
+        ),
+        "gemini": Provider(
+            "https://generativelanguage.googleapis.com",
+            "GEMINI_API_KEY",
+            library="gemini",
+            needs="google.genai",
+            never_takes=("logprobs",),
+        ),
+        "bedrock": Provider(  # without a key it is asked with the AWS credentials that boto3 finds
+            None,
+            "AWS_BEARER_TOKEN_BEDROCK",
+            needs_key=False,
+            address_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
+            address_form="https://bedrock-runtime.{}.amazonaws.com",
+            library="bedrock",
+            needs="boto3",
+            never_takes=("seed", "logprobs"),
+        ),
+        "openrouter": Provider(
+            "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", prompt_cache="cache_control"
+        ),
+        "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+        "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY", needs_key=False),
+        "any": Provider(None, None, needs_key=False),
+        LOCAL: Provider(None, None, needs_key=False),
+        IN_CLUSTER: Provider(None, None, needs_key=False),
+    }
+)
+"""The names that ``--provider`` takes."""
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def address_of(model: ModelSettings) -> str | None:
+    """Where a model is reached, as replies and runs are named by it: scheme, host, port and path.
+
+    Two spellings of one place give the same text. A name, a password and a query are left out: they may be
+    secrets. None for a model that is served for the run, and where the provider needs an address that is
+    absent.
+    """
+    provider = PROVIDERS.get(model.provider)
+    address = model.base_url or (provider.base_url if provider is not None else None)
+    return None if address is None else normalize_address(address)
+
+
+def endpoint_url(base_url: str, path: str) -> str:
+    """Return the address of a path below a base URL; the query parameters of both are kept."""
+    base = urlsplit(base_url)
+    path, _, query = path.partition("?")
+    return base._replace(
+        path=f"{base.path.rstrip('/')}/{path}", query="&".join(filter(None, (base.query, query))), fragment=""
+    ).geturl()
+
+
+def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the parameters that a run asks for and a request to the model is sent without, sorted.
+
+    ``unsupported`` are those that the endpoint refused; those that the provider never takes are added.
+    """
+    provider = PROVIDERS.get(model.provider)
+    absent = {*unsupported, *(provider.never_takes if provider else ())}
+    if absent.issuperset(("max_tokens", "max_completion_tokens")):
+        absent.add("max_output_tokens")
+    asked = {
+        "logprobs": model.logprobs,
+        "max_output_tokens": True,
+        "seed": model.seed is not None,
+        "temperature": model.temperature is not None,
+        "top_logprobs": model.logprobs,
+    }
+    return tuple(name for name, is_asked in asked.items() if is_asked and name in absent)
+
+
+def needs_server(model: ModelSettings) -> bool:
+    """Whether a server is started for the model, and ended with the run."""
+    return model.provider in (LOCAL, IN_CLUSTER) and model.base_url is None
+
+
+def with_address(model: ModelSettings, environment: Mapping[str, str] | None = None) -> ModelSettings:
+    """The settings with the address that the environment names for the provider, where none was given."""
+    provider = PROVIDERS.get(model.provider)
+    if provider is None or model.base_url is not None:
+        return model
+    environment = os.environ if environment is None else environment
+    values = (environment.get(name, "").strip().rstrip("/") for name in provider.address_variables)
+    value = next(filter(None, values), None)
+    return model if value is None else replace(model, base_url=provider.address_form.format(value))
+
+
+@lru_cache
+def normalize_address(address: str) -> str:
+    parts = urlsplit(address.strip())
+    try:
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # no port that can be: the call will say so
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    host = f"[{host}]" if ":" in host else host
+    place = host if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}:{port}"
+    return parts._replace(netloc=place, path=parts.path.rstrip("/"), query="", fragment="").geturl()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How an endpoint is reached. ``key`` is None if none is wanted.
+
+    The key and the values of ``own_headers``, which the user gave, are never shown. ``library``: any-llm's
+    name for the provider, if any-llm makes the calls.
+    """
+
+    base_url: str
+    key: str | None
+    output_limit: OutputLimit
+    headers: tuple[tuple[str, str], ...] = ()
+    library: str | None = None
+    own_headers: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Access({self.base_url!r}, key {'given' if self.key else 'none'})"
+
+
+def resolve_access(
+    models: Mapping[str, ModelSettings], environment: Mapping[str, str] | None = None
+) -> dict[str, Access]:
+    """How the endpoint of each role is reached; models that a server is started for are left out.
+
+    A variable that ``key_variable`` names must be set; a provider's own only where it needs a key. Raises
+    OptionsError that lists all that is missing.
+    """
+    environment = os.environ if environment is None else environment
+    found: dict[str, Access] = {}
+    problems: dict[str, None] = {}
+    for role, model in models.items():
+        try:
+            _check_wishes(model)
+            if not needs_server(model):
+                found[role] = _access(model, environment)
+        except ValueError as problem:
+            problems[str(problem)] = None
+    if problems:
+        from arb.judges.types import OptionsError
+
+        raise OptionsError("\n".join(problems))
+    return found
+
+
+def _access(model: ModelSettings, environment: Mapping[str, str]) -> Access:
+    provider = PROVIDERS.get(model.provider)
+    if provider is None:
+        raise ValueError(f"no provider {model.provider!r}: use one of {', '.join(PROVIDERS)}")
+    base_url = model.base_url or provider.base_url
+    if base_url is None:
+        variables = " or ".join(provider.address_variables)
+        hint = f", or set {variables}" if variables else ""
+        raise ValueError(f"--provider {model.provider} needs the endpoint's address: give --base-url{hint}")
+    if not base_url.startswith(("http://", "https://")):
+        raise ValueError(f"--base-url {base_url}: an address begins with http:// or https://")
+    variable = model.key_variable or provider.key_variable
+    key = environment.get(variable, "").strip() if variable else ""
+    if variable and not key and (provider.needs_key or model.key_variable):
+        raise ValueError(
+            f"{variable} is not set: {model.model} at {base_url} needs a key. Set that variable, or name "
+            "another with --key-variable; for an endpoint without keys give --base-url and --provider any"
+        )
+    if not all("!" <= letter <= "~" for letter in key):
+        raise ValueError(f"{variable} contains a space or a character that no key has; check its value")
+    headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables)
+    own_headers = model.header
+    if model.provider == "azure" and key and "api-version=" in urlsplit(base_url).query:
+        own_headers = (("api-key", key), *own_headers)  # dated API versions take the key in this header only
+    return Access(
+        base_url,
+        key or None,
+        provider.output_limit,
+        tuple(each for each in headers if each[1]),
+        provider.library,
+        own_headers,
+    )
+
+
+def _check_wishes(model: ModelSettings) -> None:
+    """Raise ValueError for what the provider would ignore without a word, and for an absent library."""
+    provider = PROVIDERS.get(model.provider)
+    if provider is None:
+        return
+    if model.header and (provider.library is not None or needs_server(model)):
+        raise ValueError(
+            f"--header: cannot be sent with --provider {model.provider}; leave it out, or name an "
+            "OpenAI-compatible endpoint with --base-url"
+        )
+    if model.prompt_cache and provider.prompt_cache is None:
+        raise ValueError(
+            f"--prompt-cache: --provider {model.provider} takes no word on what to keep in a prompt cache "
+            "(Gemini, vLLM and others keep prompts by themselves); leave it out"
+        )
+    if model.provider in (LOCAL, IN_CLUSTER):
+        wishes = {
+            "--logprobs": model.logprobs,
+            "--structured-output": "response_format" in model.extra and model.provider == LOCAL,
+            "--reasoning-effort": model.reasoning_effort is not None,
+        }
+        if ignored := [flag for flag, is_wished in wishes.items() if is_wished]:
+            name = "`transformers serve`" if model.provider == LOCAL else "`ray.data.llm`"
+            raise ValueError(
+                f"{', '.join(ignored)}: {name} has no such thing; leave it out, or start "
+                "`vllm serve` and use --provider vllm"
+            )
+    for module in filter(None, (provider.library and "any_llm", provider.needs)):
+        if not _is_installed(module):
+            raise ValueError(
+                f"--provider {model.provider} needs {module}, which is not installed: "
+                f"{install_command('providers')}"
+            )
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that it is part of
+        return False

@@ -1,0 +1,377 @@
+"""Adapt the number of calls under way, and the pace at which they follow, to what the endpoint takes.
+
+The limit works as TCP's congestion control does. It starts with a few calls and doubles them with every round
+of replies (slow start). A refusal halves it, once for all calls that were under way at that time. Further
+refusals without a reply in between bring it down to one call, and then widen the gap between calls. Replies
+undo both in steps. A ``Retry-After`` holds every call. Requests and tokens per minute are token buckets: the
+user's, and those that the endpoint names in its headers.
+
+An overload (503, 529) is not a rate limit: calls are refused at random, so slowing down does not help a
+single call. The endpoint's ``Retry-After`` sets the pace. Without one the gap between calls is a small share
+of the time that has passed since the last reply.
+
+A refusal is never final while other calls are answered. If nothing but refusals came for
+``rate_limit_timeout_s``, no further call is made.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from arb.judges.engine.errors import NoEndpointError, NoMoreCallsError
+from arb.judges.types import Quota, RateLimits
+
+INITIAL_CONCURRENCY: Final = 32
+"""Calls at the start: half a round is lost on the way to 64, which 1,106 calls hardly notice."""
+
+ROUNDS_TO_RECOVER: Final = 16
+"""After a cut the limit grows by the most that is allowed divided by this, every round."""
+
+FEW_CALLS: Final = 4
+"""The limit is cut below this only by refusals in a row, without a reply in between: others may be chance, or
+replies that are late. Below it, it doubles with every round of replies."""
+
+RATE_LIMIT_TIMEOUT_S: Final = 900.0
+"""So long nothing but refusals may come; longer than limits a minute need, shorter than those a day."""
+
+FIRST_GAP_S: Final = 0.05
+MAX_GAP_S: Final = 60.0
+GAP_DECAY: Final = 0.8
+"""The gap between calls doubles when a single call is refused twice in a row, and again each time; replies
+shrink it by this. One refusal may be chance."""
+
+OVERLOAD_GAP_SHARE: Final = 1 / 16
+"""While a server without a ``Retry-After`` is overloaded, the gap between calls is this share of the time
+since its last reply: a moment if some calls are answered, and up to a minute if none is."""
+
+UNREACHABLE_S: Final = 3.0
+UNREACHABLE_GAP_S: Final = 1.0
+"""Before the first answer, a run tries to connect for so long, with so long between calls: the address is
+wrong, or the server does not run."""
+
+CONFIRMED_AFTER_S: Final = 60.0
+"""A wait that is longer than the run has patience for is believed once so long nothing was answered: one of
+several servers may say it alone."""
+
+MAX_QUOTA_WAIT_S: Final = 60.0
+"""Headers may be wrong: so long after the last call another one is made, whatever they say."""
+
+_NOTHING_S: Final = 1e-9
+"""Shorter waits are rounding."""
+
+_NAP_S: Final = 1.0
+"""Who waits looks so often whether the limit was closed."""
+
+
+class RateLimitTimeout(NoMoreCallsError):
+    """Raised when the endpoint has refused every call for too long."""
+
+    how = "limited"
+
+
+class TokenBucket:
+    """``level`` of at most ``most``, filled evenly; more may be taken than is there, and is owed then."""
+
+    def __init__(
+        self, per_second: float, most: float, clock: Callable[[], float], level: float | None = None
+    ):
+        self._per_second, self._most = per_second, most
+        self._level = most if level is None else level
+        self._clock = clock
+        self._at = clock()
+
+    def wait_s(self, amount: float) -> float:
+        """Seconds until this much may be taken, or all that there can be."""
+        self._fill()
+        missing = min(amount, self._most) - self._level
+        return missing / self._per_second if missing > _NOTHING_S else 0.0
+
+    def take(self, amount: float) -> None:
+        """Take it; a negative amount gives back."""
+        self._fill()
+        self._level = min(self._most, self._level - amount)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._level = min(self._most, self._level + (now - self._at) * self._per_second)
+        self._at = now
+
+
+@dataclass
+class _Pool:
+    """The calls to one model of one endpoint, and what is left of its quotas as its last answer had it."""
+
+    requests: TokenBucket | None = None
+    tokens: TokenBucket | None = None
+    sent_requests: int = 0
+    sent_tokens: int = 0
+    sent_at: float = float("-inf")
+    learned_from: int = 0
+    """The number of the call whose answer was learned from; those of earlier calls are out of date."""
+
+
+class Slot:
+    """A call under way. Report its end with at most one of its methods.
+
+    ``limits`` is what the answer said of the endpoint's limits.
+    """
+
+    def __init__(self, limit: "AdaptiveLimit", pool: _Pool, tokens: int, cuts: int):
+        self._limit, self._pool, self._tokens, self._cuts = limit, pool, tokens, cuts
+        self._number, self._sent_tokens, self._at = pool.sent_requests, pool.sent_tokens, pool.sent_at
+
+    def succeeded(self, tokens: int | None = None, limits: RateLimits | None = None) -> None:
+        """The endpoint answered; ``tokens`` is what the call took, where it is known."""
+        self._limit._grow()
+        if tokens is not None:
+            self._limit._correct_tokens(tokens - self._tokens)
+        self._learn(limits)
+
+    def refused(self, retry_after_s: float | None = None, limits: RateLimits | None = None) -> None:
+        """The endpoint says that it is one call too many, and wants none at all for ``retry_after_s``."""
+        self._limit._cut(self._cuts, is_refused=True)
+        self._limit._pause(retry_after_s)
+        self._learn(limits)
+
+    def overloaded(self) -> None:
+        """The endpoint seems to have too many calls: no answer came in time, or it was not available."""
+        self._limit._cut(self._cuts, is_refused=False)
+
+    def postponed(self, retry_after_s: float | None, limits: RateLimits | None = None) -> None:
+        """The endpoint is overloaded and asks to come back, after ``retry_after_s`` if it says so."""
+        self._limit._pause(retry_after_s)
+        if not retry_after_s:
+            self._limit._cut(self._cuts, is_refused=False)
+            self._limit._space_out()
+        self._learn(limits)
+
+    def _learn(self, limits: RateLimits | None) -> None:
+        pool = self._pool
+        if limits is None or self._number < pool.learned_from:
+            return
+        pool.learned_from = self._number
+        clock = self._limit._clock
+        age_s = clock() - self._at
+        if limits.requests is not None:
+            pool.requests = _bucket(limits.requests, age_s, pool.sent_requests - self._number, clock)
+        if limits.tokens is not None:
+            pool.tokens = _bucket(limits.tokens, age_s, pool.sent_tokens - self._sent_tokens, clock)
+
+
+def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
+    """What is left of a quota that was counted as a call came in, ``age_s`` ago; calls that were sent since
+    are taken off. None where nothing says when there will be more.
+
+    A quota fills evenly up to its limit until it is reset: (limit - remaining) / reset a second, as OpenAI
+    describes its headers. Without a reset it is taken for one a minute, without a limit for what is left.
+    """
+    if quota.limit is None and not quota.reset_s:
+        return None
+    limit = max(quota.limit or 0.0, quota.remaining, 1.0)
+    missing = limit - quota.remaining
+    per_second = missing / quota.reset_s if missing and quota.reset_s else limit / 60
+    level = min(limit, quota.remaining + age_s * per_second) - sent_since
+    return TokenBucket(per_second, limit, clock, level)
+
+
+class AdaptiveLimit:
+    """One for all calls of a run. For one event loop; first come, first served.
+
+    ``clock`` and ``sleep`` are in seconds and may be a test's own.
+    """
+
+    def __init__(
+        self,
+        max_in_flight: int = 64,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        rate_limit_timeout_s: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ):
+        if max_in_flight < 1:
+            raise ValueError("at least one call must be allowed in flight")
+        self.max_in_flight = max_in_flight
+        self.in_flight = 0
+        self._allowed = float(min(INITIAL_CONCURRENCY, max_in_flight))
+        self._timeout_s = RATE_LIMIT_TIMEOUT_S if rate_limit_timeout_s is None else rate_limit_timeout_s
+        self._clock, self._sleep = clock, sleep
+        self._requests = self._of_a_minute(requests_per_minute)
+        self._tokens = self._of_a_minute(tokens_per_minute)
+        self._pools: dict[Hashable, _Pool] = {}
+        self._is_starting = True
+        self._cuts = 0
+        self._gap_s = 0.0
+        self._next_at = self._paused_until = float("-inf")
+        self._refused_since: float | None = None
+        self._unreachable_since: float | None = None
+        self.has_answered = False
+        self.closed = asyncio.Event()
+        self._closed: Exception | None = None
+        self._turn = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    @property
+    def allowed(self) -> int:
+        return int(self._allowed)
+
+    def counts_tokens(self, pool: Hashable = None) -> bool:
+        """Whether a call has to say how many tokens it will take."""
+        return self._tokens is not None or (pool in self._pools and self._pools[pool].tokens is not None)
+
+    @asynccontextmanager
+    async def slot(self, tokens: int = 0, pool: Hashable = None) -> AsyncIterator[Slot]:
+        """Wait for a place, hold it for the block. ``tokens``: what the call will take, about.
+
+        ``pool`` names the model and the endpoint, whose quotas are their own. Raises what `close` was called
+        with.
+        """
+        called = self._pools.get(pool) or self._pools.setdefault(pool, _Pool())
+        async with self._turn:
+            while (wait_s := self._wait_s(tokens, called)) != 0:
+                if wait_s is None:
+                    self._changed.clear()
+                    await self._changed.wait()
+                else:
+                    await self._sleep(min(wait_s, _NAP_S))
+            self._take(tokens, called)
+        try:
+            yield Slot(self, called, tokens, self._cuts)
+        finally:
+            self.in_flight -= 1
+            self._changed.set()
+
+    def close(self, reason: Exception) -> None:
+        """Make no further call, and raise this exception in every call that waits for a place."""
+        self._closed = self._closed or reason
+        self.closed.set()
+        self._changed.set()
+
+    def stop(self, reason: Exception) -> NoReturn:
+        """Raise an exception, for this call and all that wait for a place."""
+        self.close(reason)
+        raise reason
+
+    def check_unreachable(self, message: str) -> None:
+        """Raise NoEndpointError if there has been no connection for `UNREACHABLE_S` from the start on.
+
+        Until then calls are made one at a time. Once anything was answered, the endpoint may be restarting.
+        """
+        if self.has_answered:
+            return
+        now = self._clock()
+        if self._unreachable_since is None:
+            self._unreachable_since = now
+        self._allowed, self._next_at = 1.0, now + UNREACHABLE_GAP_S
+        if now - self._unreachable_since >= UNREACHABLE_S:
+            self.stop(
+                NoEndpointError(
+                    f"stopped: the endpoint cannot be reached ({message}). Check its address (--base-url) "
+                    "and that it runs, then run the same command again"
+                )
+            )
+
+    def check_timeout(self, message: str, retry_after_s: float | None) -> None:
+        """After a refusal, raise RateLimitTimeout if waiting is of no use.
+
+        That is so if nothing but refusals came for too long, or if the wait that the endpoint asks for is
+        longer than that.
+        """
+        if self._refused_since is None:
+            return
+        refused_s = self._clock() - self._refused_since
+        asked_s = retry_after_s or 0.0
+        is_asked_too_long = refused_s + asked_s > self._timeout_s
+        if refused_s >= (min(CONFIRMED_AFTER_S, self._timeout_s) if is_asked_too_long else self._timeout_s):
+            asks = f"; it asks to wait for {asked_s:,.0f} s" if asked_s else ""
+            self.stop(
+                RateLimitTimeout(
+                    f"stopped: for {refused_s:,.0f} s the endpoint gave no reply, only rate limits "
+                    f"({message}{asks}). No trajectory was given up: run the same command again later, or "
+                    f"with a longer --rate-limit-timeout than {self._timeout_s:g}"
+                )
+            )
+
+    def _of_a_minute(self, number: float | None) -> TokenBucket | None:
+        """A rate per minute, spread evenly: a second's worth can be taken at once."""
+        return TokenBucket(number / 60, max(1.0, number / 60), self._clock) if number else None
+
+    def _wait_s(self, tokens: int, pool: _Pool) -> float | None:
+        """Seconds until the next call may begin; None: until another ends."""
+        if self._closed is not None:
+            raise self._closed
+        if self.in_flight >= self.allowed:
+            return None
+        now = self._clock()
+        wait_s = max(self._paused_until, self._next_at) - now
+        if self._requests:
+            wait_s = max(wait_s, self._requests.wait_s(1))
+        if self._tokens:
+            wait_s = max(wait_s, self._tokens.wait_s(tokens))
+        if pool.requests or pool.tokens:
+            quota_s = max(
+                bucket.wait_s(n) for bucket, n in ((pool.requests, 1), (pool.tokens, tokens)) if bucket
+            )
+            wait_s = max(wait_s, min(quota_s, pool.sent_at + MAX_QUOTA_WAIT_S - now))
+        return wait_s if wait_s > _NOTHING_S else 0.0
+
+    def _take(self, tokens: int, pool: _Pool) -> None:
+        self.in_flight += 1
+        now = self._clock()
+        self._next_at = now + self._gap_s
+        pool.sent_requests += 1
+        pool.sent_tokens += tokens
+        pool.sent_at = now
+        if self._requests:
+            self._requests.take(1)
+        if pool.requests:
+            pool.requests.take(1)
+        if pool.tokens:
+            pool.tokens.take(tokens)
+        self._correct_tokens(tokens)
+
+    def _correct_tokens(self, more: int) -> None:
+        if self._tokens:
+            self._tokens.take(more)
+
+    def _grow(self) -> None:
+        """Every reply of a round of ``allowed`` replies adds its part of the round's step."""
+        self._refused_since = None
+        self.has_answered = True
+        if self._gap_s:
+            shorter = self._gap_s * GAP_DECAY
+            self._gap_s = shorter if shorter > FIRST_GAP_S / 2 else 0.0
+            return
+        step = max(1.0, self.max_in_flight / ROUNDS_TO_RECOVER) / self._allowed
+        step = 1.0 if self._is_starting or self._allowed < FEW_CALLS else min(1.0, step)
+        self._allowed = min(float(self.max_in_flight), self._allowed + step)
+        self._changed.set()
+
+    def _cut(self, cuts_before: int, *, is_refused: bool) -> None:
+        if cuts_before == self._cuts:  # one burst of refusals is one sign, not many
+            self._cuts += 1
+            self._is_starting = False
+            is_again = is_refused and self._refused_since is not None  # without a reply in between
+            if is_again and self._allowed < 2:
+                self._gap_s = min(MAX_GAP_S, max(FIRST_GAP_S, 2 * self._gap_s))
+                self._next_at = self._clock() + self._gap_s
+            halved = min(self._allowed, float(self.in_flight)) / 2
+            self._allowed = min(self._allowed, max(1.0 if is_again else float(FEW_CALLS), halved))
+
+    def _space_out(self) -> None:
+        """Widen the gap between calls with the time that has passed since the last reply."""
+        now = self._clock()
+        self._gap_s = min(MAX_GAP_S, (now - self._refused_since) * OVERLOAD_GAP_SHARE)
+        self._next_at = now + self._gap_s
+
+    def _pause(self, retry_after_s: float | None) -> None:
+        """Hold all calls after a refusal, unless the run has no time for that: others may be answered."""
+        now = self._clock()
+        if self._refused_since is None:
+            self._refused_since = now
+        if retry_after_s is not None and now + retry_after_s <= self._refused_since + self._timeout_s:
+            self._paused_until = max(self._paused_until, now + retry_after_s)

@@ -1,0 +1,455 @@
+"""Classify what endpoints say when they give no reply, and read their rate limits.
+
+Structured fields decide first (a status, a code, Google's error details). The wording decides only where
+those say nothing; the patterns below are those of OpenAI, Azure, OpenRouter, Together, Mistral, Anthropic,
+Google, Groq, Bedrock and vLLM. Nothing here has a state; dates are compared with the clock.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Final, Literal
+
+from arb.judges.types import Quota, RateLimits, Reply, Usage
+
+
+def read_json(text: str) -> Any:
+    """What a JSON text says, halves of characters (lone surrogates, where a reply was cut) made U+FFFD.
+
+    So whatever comes out of it can be written as UTF-8. Raises ValueError for what is no JSON.
+    """
+    try:
+        read = json.loads(text)
+        if "\\ud" in text.lower():
+            whole = json.dumps(read, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            read = json.loads(whole.decode("utf-16", "replace"))
+    except RecursionError as problem:
+        raise ValueError("nested too deeply") from problem
+    return read
+
+
+Kind = Literal["rate_limit", "transient", "too_long", "unsupported_parameter", "refused", "account", "final"]
+
+OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens")
+"""The two names of the output limit; endpoints know one or both."""
+
+OPTIONAL_PARAMS: Final = (
+    "temperature",
+    "seed",
+    *OUTPUT_LIMITS,
+    "logprobs",
+    "top_logprobs",
+    "prompt_cache_key",
+)
+"""Parameters that a call can do without. Fields that the user adds and the reasoning effort are not among
+them, since the user asked for them."""
+
+NO_USAGE: Final = Usage()
+
+MAX_MESSAGE_CHARS: Final = 600
+
+_TOO_LONG_CODES: Final = ("context_length_exceeded", "string_above_max_length", "request_too_large")
+_REFUSED_CODES: Final = ("content_filter", "content_policy_violation", "moderation_blocked")
+_ACCOUNT_CODES: Final = (
+    "insufficient_quota",
+    "exceeded_current_quota_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+    "invalid_api_key",
+    "api_key_invalid",
+    "authentication_error",
+    "unrecognizedclientexception",
+    "expiredtokenexception",
+    "invalidsignatureexception",
+)
+_ACCOUNT_STATUSES: Final = (401, 402)
+_UNSUPPORTED_CODES: Final = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+_RATE_LIMIT_CODES: Final = (
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "rate_limited",
+    "too_many_requests",
+    "throttlingexception",
+    "resource_exhausted",
+    "overloaded_error",
+    "slow_down",
+)
+_TRANSIENT_STATUSES: Final = (408, 409, 425)
+_OVERLOAD_STATUSES: Final = (503, 529)
+_MAYBE_PAID_STATUSES: Final = (502, 504, 524)
+
+_TOO_LONG: Final = re.compile(
+    r"context[ _-]?(length|window|size)|prompt is too long|reduce the length of|request(ed)? too large"
+    r"|(input|prompt|messages?)\b.{0,60}\b(too (long|large|many)|longer than|exceed)"
+    r"|input token count|too many (input|prompt) tokens|max_model_len|inputs. tokens \+ .max_new_tokens",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNSUPPORTED: Final = re.compile(
+    r"unsupported|not supported|n.t support|unrecognized|unknown (name|field|param|argument)|not permitted"
+    r"|not allowed|extra_forbidden|unexpected keyword|deprecated|no longer (supported|accepted)"
+    r"|cannot be (set|used|specified)|may only be set",
+    re.IGNORECASE,
+)
+_ONE_CHOICE: Final = re.compile(
+    r"[`'\"]n[`'\"]|\bn (must be|should be|greater than|larger than|> ?1|!= ?1|is not)\b|\bn ?(>|!=|=) ?\d"
+    r"|(multiple|more than one|number of) (choice|completion|candidate)",
+    re.IGNORECASE,
+)
+"""A refusal of several answers at once (``n``), whose name is no word to search for."""
+
+_REFUSED: Final = re.compile(
+    r"content (management|policy|filter)|responsible ai|flagged|moderation|safety (system|filter)",
+    re.IGNORECASE,
+)
+_NO_MONEY: Final = re.compile(
+    r"exceeded your current quota|insufficient (credits|balance|funds|quota)|credit balance",
+    re.IGNORECASE,
+)
+_ACCOUNT_CHARS: Final = 300
+"""How much of a message may say that the account is empty: some messages quote the prompt after that."""
+
+_RATE_LIMIT: Final = re.compile(
+    r"rate[ -]?limit(s|ed)?\b.{0,20}\b(reached|exceeded|hit)|exceeded.{0,60}\brate limit|too many requests"
+    r"|throttl|overloaded|slow down",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class NoMoreCallsError(Exception):
+    """Raised when a run makes no further call; the message tells the user why.
+
+    ``how`` is how the run ends (`arb.judges.run.progress.RunEnd`).
+    """
+
+    how: ClassVar[Literal["budget", "limited", "account", "failing"]]
+
+
+class AccountError(NoMoreCallsError):
+    """Raised when the endpoint refuses the account: a wrong key, no credit, or a spent daily quota."""
+
+    how = "account"
+
+    def __init__(self, answer: str):
+        super().__init__(
+            f"stopped: the endpoint refuses the account ({answer}). Check the key and the credit; "
+            "trajectories that are not judged stay open"
+        )
+
+
+class NoEndpointError(NoMoreCallsError):
+    """Raised when nothing answers at the endpoint's address, and nothing has answered before."""
+
+    how = "failing"
+
+
+class CallFailed(Exception):
+    """A call without a usable reply.
+
+    Attributes:
+        kind: ``rate_limit``: the endpoint wants fewer calls, after ``retry_after_s`` if it says so.
+            ``transient``: another try may succeed. ``too_long``: the prompt does not fit.
+            ``unsupported_parameter``: it may succeed without ``parameter``. ``refused``: the endpoint rejects
+            the prompt. ``account``: no call of this account is answered. ``final``: it will fail again.
+        maybe_paid: The endpoint may have made a reply and charged for it. What it counted is in ``usage``,
+            and what it answered in ``raw``.
+        is_slow: No reply came in time.
+        is_overload: The server has too many calls (503, 529), whether or not it asks to wait.
+        is_unreachable: No connection was made.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        rate_limits: RateLimits | None = None,
+        parameter: str | None = None,
+        maybe_paid: bool = False,
+        is_slow: bool = False,
+        is_overload: bool = False,
+        is_unreachable: bool = False,
+        raw: str | None = None,
+        usage: Usage = NO_USAGE,
+    ):
+        self.kind = kind
+        self.message = " ".join(message.split())[:MAX_MESSAGE_CHARS]
+        self.retry_after_s = retry_after_s
+        self.rate_limits = rate_limits
+        self.parameter = parameter
+        self.maybe_paid = maybe_paid
+        self.is_slow = is_slow
+        self.is_overload = is_overload
+        self.is_unreachable = is_unreachable
+        self.raw = raw
+        self.usage = usage
+        super().__init__(self.message)
+
+    def as_reply(self, key: str, cost_usd: float | None, *, used_shorter: bool = False) -> Reply:
+        """Return what stands for the reply once the call is given up; its text is what came, if anything."""
+        return Reply(
+            text=self.raw,
+            state=self.kind if self.kind in ("too_long", "refused") else "error",
+            error=self.message,
+            cost_usd=cost_usd,
+            used_shorter=used_shorter,
+            key=key,
+        )
+
+
+def classify(problem: BaseException) -> CallFailed:
+    """Return the failure behind an exception of the connection, or any other."""
+    import aiohttp
+
+    if isinstance(problem, CallFailed):
+        return problem
+    never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+    was_sent = not isinstance(problem, never_sent)
+    if isinstance(problem, TimeoutError):
+        return CallFailed(
+            "transient", "no reply in time", maybe_paid=was_sent, is_slow=True, is_unreachable=not was_sent
+        )
+    if isinstance(problem, aiohttp.ClientError) and not isinstance(problem, aiohttp.InvalidURL):
+        reason = str(problem) or type(problem).__name__
+        return CallFailed(
+            "transient", f"no connection: {reason}", maybe_paid=was_sent, is_unreachable=not was_sent
+        )
+    return CallFailed("final", f"{type(problem).__name__}: {problem}")
+
+
+def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
+    """Return the failure behind an error answer.
+
+    A 503 or 529 is an overload if it asks to wait, in a header or in words. Otherwise the server is broken,
+    perhaps by this very prompt, and the number of tries is bounded.
+
+    Args:
+        status: The HTTP status.
+        body: The body as text.
+        headers: The headers, with names in lower case.
+    """
+    headers = headers or {}
+    error = _read_error(body)
+    message, full = error.message, f"{status}: {error.message}"
+    if status == 429 and re.search(r"request too large", message, re.IGNORECASE):
+        return CallFailed("too_long", full)  # for the account's tokens per minute
+    asked_s = _retry_after(headers, error, body)
+    is_overload = status in _OVERLOAD_STATUSES
+    if _concerns_account(status, error, asked_s):
+        return CallFailed("account", full)
+    is_limited = error.has(_RATE_LIMIT_CODES) or _RATE_LIMIT.search(message) is not None
+    if (
+        status == 429
+        or (is_overload and (is_limited or asked_s is not None))
+        or (status in (400, 403) and error.has(_RATE_LIMIT_CODES))
+    ):
+        limits = read_rate_limits(headers)
+        return CallFailed(
+            "rate_limit", full, retry_after_s=asked_s, rate_limits=limits, is_overload=is_overload
+        )
+    if status in _TRANSIENT_STATUSES or (status >= 500 and status != 501):
+        return CallFailed(
+            "transient", full, maybe_paid=status in _MAYBE_PAID_STATUSES, is_overload=is_overload
+        )
+    if status in (400, 403, 404, 413, 422):
+        return _classify_rejected_request(status, full, error)
+    return CallFailed("final", full)
+
+
+def _concerns_account(status: int, error: _ErrorBody, asked_s: float | None) -> bool:
+    """Return whether an error means that no call of this account is answered.
+
+    The wording decides only if the answer neither has a code of rate limits nor says how long to wait:
+    Google calls a limit per minute "your current quota" too.
+    """
+    if status >= 500:
+        return False
+    if status in _ACCOUNT_STATUSES or error.has(_ACCOUNT_CODES) or error.is_daily_quota:
+        return True
+    if asked_s is not None or error.has(_RATE_LIMIT_CODES):
+        return False
+    return status in (400, 403, 429) and _NO_MONEY.search(error.message[:_ACCOUNT_CHARS]) is not None
+
+
+def _classify_rejected_request(status: int, full: str, error: _ErrorBody) -> CallFailed:
+    """Return what is wrong with a request that the endpoint would not carry out."""
+    message = error.message
+    if error.has(_REFUSED_CODES) or (status in (400, 403) and _REFUSED.search(message)):
+        return CallFailed("refused", full)
+    if error.has(_UNSUPPORTED_CODES) or (not error.has(_TOO_LONG_CODES) and _UNSUPPORTED.search(message)):
+        named = _optional_param_in(error.parameter) or _optional_param_in(message)
+        if named is not None:
+            return CallFailed("unsupported_parameter", full, parameter=named)
+    if error.parameter == "n" or (not _TOO_LONG.search(message) and _ONE_CHOICE.search(message)):
+        return CallFailed("unsupported_parameter", full, parameter="n")
+    if status == 413 or error.has(_TOO_LONG_CODES) or _TOO_LONG.search(message):
+        return CallFailed("too_long", full)
+    return CallFailed("final", full)
+
+
+def _optional_param_in(text: str | None) -> str | None:
+    """Return the optional parameter that a text names first, if any."""
+    found = re.search(rf"\b({'|'.join(OPTIONAL_PARAMS)})\b", text or "")
+    return found[1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _ErrorBody:
+    """The fields of an error body, whatever its form; the message is the body itself if it has none.
+
+    ``codes`` are its code, type, status and reasons in lower case. ``delay`` is Google's ``retryDelay``.
+    """
+
+    message: str
+    codes: frozenset[str] = frozenset()
+    parameter: str | None = None
+    delay: str | None = None
+    is_daily_quota: bool = False
+
+    def has(self, codes: Collection[str]) -> bool:
+        return not self.codes.isdisjoint(codes)
+
+
+def _read_error(body: str) -> _ErrorBody:
+    try:
+        read: Any = read_json(body)
+    except ValueError:
+        return _ErrorBody(body or "no explanation")
+    if isinstance(read, list) and read:  # Google wraps it
+        read = read[0]
+    error = read.get("error", read) if isinstance(read, dict) else read
+    if not isinstance(error, dict):
+        return _ErrorBody(str(error))
+    message = error.get("message") or error.get("detail") or body
+    metadata, inner = error.get("metadata"), _ErrorBody("")
+    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter: what its provider answered
+        message = f"{message}: {metadata['raw']}"
+        inner = _read_error(str(metadata["raw"]))
+    details = error.get("details")
+    details = [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
+    named = [error.get(name) for name in ("code", "type", "status")]
+    codes = [str(each).lower() for each in (*named, *(each.get("reason") for each in details)) if each]
+    delays = (each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str))
+    parameter = error.get("param")
+    return _ErrorBody(
+        message if isinstance(message, str) else json.dumps(message),
+        frozenset(codes) | inner.codes,
+        parameter if isinstance(parameter, str) else None,
+        next(delays, inner.delay),
+        inner.is_daily_quota or "PerDay" in json.dumps([each.get("violations") for each in details]),
+    )
+
+
+def _retry_after(headers: Mapping[str, str], error: _ErrorBody, body: str = "") -> float | None:
+    """Return the seconds that an answer asks to wait, or None if it does not say.
+
+    A header (a number or a date) goes before Google's ``retryDelay``, and that before the words.
+    """
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) * unit
+        except (KeyError, ValueError):
+            continue
+        return seconds if 0 <= seconds < float("inf") else None
+    if "retry-after" in headers:
+        return _seconds_until(headers["retry-after"], headers.get("date"))
+    if error.delay is not None:
+        return _duration(error.delay)
+    asked = _ASKED_WAIT.search(body)
+    return None if asked is None else _duration(asked[1])
+
+
+_ASKED_WAIT: Final = re.compile(
+    r"(?:try again|retry)(?: your request)? (?:in|after) ((?:[\d.]+ *(?:ms|s|m|h|d)[a-z]* *)+)", re.IGNORECASE
+)
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?) *(ms|s|m|h|d)[a-z]* *", re.IGNORECASE)
+_UNIT_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _duration(text: str) -> float | None:
+    """Seconds in a text such as ``1m30.5s``, ``120ms`` or ``26 seconds``; None for any other."""
+    parts = _DURATION_PART.findall(text)
+    if not parts or _DURATION_PART.sub("", text).strip(" ."):
+        return None
+    seconds = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in parts)
+    return seconds if seconds < float("inf") else None
+
+
+def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
+    """Seconds until a date, of a header's form or ISO's, from the server's own clock where it says it."""
+    try:
+        date = _date(text)
+    except (ValueError, OverflowError):
+        return None
+    try:
+        now = _date(sent_at or "")
+    except (ValueError, OverflowError):
+        now = time.time()
+    return max(0.0, date - now)
+
+
+def _date(text: str) -> float:
+    try:
+        return email.utils.parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return datetime.fromisoformat(text).timestamp()
+
+
+_QUOTA_HEADERS: Final = {
+    "requests": (
+        "x-ratelimit-{}-requests",
+        "anthropic-ratelimit-requests-{}",
+        "x-ratelimit-{}",
+        "ratelimit-{}",
+    ),
+    "tokens": ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}"),
+}
+_QUOTA_NAMES: Final = {
+    kind: tuple(tuple(form.format(part) for part in ("remaining", "limit", "reset")) for form in forms)
+    for kind, forms in _QUOTA_HEADERS.items()
+}
+_EPOCH_FROM: Final = 1e9
+"""A reset from here on is a point in time, in seconds or milliseconds since 1970, as routers give it."""
+
+
+def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
+    """What an answer's headers say of requests and tokens that are left; None when they say nothing."""
+    requests, tokens = (_quota(headers, names) for names in _QUOTA_NAMES.values())
+    return None if requests is None and tokens is None else RateLimits(requests, tokens)
+
+
+def _quota(headers: Mapping[str, str], names: tuple[tuple[str, str, str], ...]) -> Quota | None:
+    for remaining_name, limit_name, reset_name in names:
+        if (text := headers.get(remaining_name)) is None:
+            continue
+        if (remaining := _number(text)) is None:
+            return None
+        limit = _number(headers.get(limit_name, ""))
+        return Quota(remaining, limit or None, _reset(headers.get(reset_name, ""), headers.get("date")))
+    return None
+
+
+def _reset(text: str, sent_at: str | None) -> float | None:
+    """Seconds until a limit is whole again; given as seconds, as a duration, or as a point in time."""
+    seconds = _number(text)
+    if seconds is None:
+        return _duration(text) if "-" not in text and ":" not in text else _seconds_until(text, sent_at)
+    if seconds >= _EPOCH_FROM:
+        return max(0.0, (seconds if seconds < 1000 * _EPOCH_FROM else seconds / 1000) - time.time())
+    return seconds
+
+
+def _number(text: str) -> float | None:
+    """A number from 0; None for anything else."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None

@@ -1,0 +1,369 @@
+"""What tokens cost: overrides, over a table of the user's own, over the package genai-prices, over a dated
+table shipped with this code (`prices.csv`; see `prices.md`).
+
+A model in none of them has no price: unknown, never nothing.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from arb.judges.types import ModelSettings, OptionsError, Usage
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice, Provider
+
+ANY_PROVIDER: Final = "*"
+"""The provider of a price that holds wherever the model is asked."""
+
+COLUMNS: Final = (
+    "provider",
+    "model",
+    "input",
+    "output",
+    "cached_input",
+    "batch_share",
+    "long_from",
+    "long_input",
+    "long_output",
+    "checked",
+    "source",
+    "cache_write",
+)
+_REQUIRED: Final = ("provider", "model", "input", "output", "checked", "source")
+_SHIPPED: Final = Path(__file__).parent / "prices.csv"
+
+_PROVIDERS_BY_HOST: Final = {
+    "api.openai.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "openrouter.ai": "openrouter",
+    "api.together.xyz": "together",
+    "api.together.ai": "together",
+    "generativelanguage.googleapis.com": "google",
+    "api.mistral.ai": "mistral",
+    "api.deepseek.com": "deepseek",
+    "api.x.ai": "x-ai",
+    "api.groq.com": "groq",
+    "api.fireworks.ai": "fireworks",
+}
+_SELLERS: Final = {"openai-responses": "openai", "gemini": "google", "bedrock": "aws"}
+"""Who sells what providers of another name here are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars for a million tokens of a model.
+
+    ``cached_input`` is for input that the provider read from its own cache, ``cache_write`` for what it wrote
+    into it; None: as ``input``. Prompts of more than ``long_from`` tokens cost ``long`` in all, and a batch
+    ``batch``, None where no other price is known.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    cache_write: float | None = None
+    long_from: int | None = None
+    long: "Price | None" = None
+    batch: "Price | None" = None
+    checked: date | None = None
+    source: str = ""
+
+    def cost(
+        self,
+        input_tokens: float,
+        output_tokens: float,
+        *,
+        cached_tokens: float = 0,
+        written_tokens: float = 0,
+        is_batch: bool = False,
+    ) -> float:
+        """Dollars for a call. Cached and written tokens are among those of the input (see `Usage`)."""
+        price = self._that_holds(input_tokens, is_batch)
+        cached = min(cached_tokens, input_tokens)
+        written = min(written_tokens, input_tokens - cached)
+        return (
+            (input_tokens - cached - written) * price.input
+            + cached * (price.input if price.cached_input is None else price.cached_input)
+            + written * (price.input if price.cache_write is None else price.cache_write)
+            + output_tokens * price.output
+        ) / 1_000_000
+
+    def most(self, input_tokens: float, output_tokens: float, *, is_batch: bool = False) -> float:
+        """The most that a call of so many tokens costs, whatever the provider reads from its cache or writes
+        into it.
+        """
+        price = self._that_holds(input_tokens, is_batch)
+        per_input = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0)
+        made = output_tokens * price.output if price.output else 0.0  # the tokens may be infinitely many
+        return (input_tokens * per_input + made) / 1_000_000
+
+    def _that_holds(self, input_tokens: float, is_batch: bool) -> "Price":
+        price = self.batch if is_batch and self.batch is not None else self
+        while price.long is not None and price.long_from is not None and input_tokens > price.long_from:
+            price = price.long
+        return price
+
+    def scaled(self, share: float) -> "Price":
+        """A share of the price."""
+        return Price(
+            share * self.input,
+            share * self.output,
+            None if self.cached_input is None else share * self.cached_input,
+            None if self.cache_write is None else share * self.cache_write,
+            self.long_from,
+            None if self.long is None else self.long.scaled(share),
+        )
+
+
+class PriceTable:
+    """Prices by provider and model, whatever their case.
+
+    Where it has none, and there is a table ``beneath``: the price in the package genai-prices, else that
+    table's. An address of nobody known (``any``) is priced, where the name is that of a model which only its
+    maker sells, by the maker's list: so a gateway's bill is known before it is paid, and a run and its plan
+    tell the same price.
+    """
+
+    def __init__(
+        self, prices: Mapping[tuple[str, str], Price], beneath: Mapping[tuple[str, str], Price] | None = None
+    ):
+        self._prices = _lowered(prices)
+        self._beneath = None if beneath is None else _lowered(beneath)
+        self._found: dict[tuple[str, str, str | None], Price | None] = {}
+
+    def of(self, model: ModelSettings) -> Price | None:
+        """The price of a model where it is asked; None when it is unknown."""
+        key = (model.provider, model.model, model.base_url)
+        if key not in self._found:
+            self._found[key] = self._price_of_model(model)
+        return self._found[key]
+
+    def cost(self, model: ModelSettings, usage: Usage, *, is_batch: bool = False) -> float | None:
+        """Dollars for a reply; None when the price or the tokens are unknown."""
+        price = self.of(model)
+        if price is None or usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        return price.cost(
+            usage.input_tokens,
+            usage.output_tokens,
+            cached_tokens=usage.cached_input_tokens or 0,
+            written_tokens=usage.cache_write_tokens or 0,
+            is_batch=is_batch,
+        )
+
+    def context_window(self, model: ModelSettings) -> int | None:
+        """Return the most tokens that a model can take, and so make, if genai-prices knows it."""
+        name, provider = model.model.lower(), _provider_of(model)
+        if provider == "any":
+            maker, name = _maker_of(name)
+            provider = maker or provider
+        found = _library_entry(provider, name)
+        return found and found[1].context_window
+
+    def _price_of_model(self, model: ModelSettings) -> Price | None:
+        name, provider = model.model.lower(), _provider_of(model)
+        found = self._prices.get((ANY_PROVIDER, name)) or self._prices.get((provider, name))
+        if found is not None or self._beneath is None or provider in SELF_HOSTED:
+            return found
+        if provider != "any":
+            return _library_price(provider, name) or self._beneath.get((provider, name))
+        maker, name = _maker_of(name)
+        if maker is None:
+            return None
+        found = _library_price(maker, name) or self._beneath.get((maker, name))
+        return found and replace(found, source=f"{found.source}, {maker}'s list: {LIST_PRICE}")
+
+
+LIST_PRICE: Final = "the endpoint's own price is not known; --price gives it"
+
+SELF_HOSTED: Final = ("vllm", "transformers")
+"""Providers that send no bill."""
+
+_MAKERS: Final = (
+    ("openai", re.compile(r"gpt-(?!oss)|chatgpt-|o[134](-|$)")),
+    ("anthropic", re.compile(r"claude-")),
+    ("google", re.compile(r"gemini-")),
+)
+"""Who alone sells the models of these names, or sells them to those who resell."""
+
+
+def _maker_of(name: str) -> tuple[str | None, str]:
+    """The maker of a model and the model's own name, by its name with or without its vendor's."""
+    own = name.rpartition("/")[2]
+    return next(((maker, own) for maker, names in _MAKERS if names.match(own)), (None, own))
+
+
+def _library_entry(provider: str, model: str) -> "tuple[Provider, ModelInfo] | None":
+    """Return what the package genai-prices knows of a model; it fetches nothing by itself."""
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+
+        return get_snapshot().find_provider_model(model, None, provider, None)
+    except (ImportError, LookupError):  # not installed, or it does not know the provider or the model
+        return None
+
+
+def _library_price(provider: str, model: str) -> Price | None:
+    """Return the price in genai-prices; prices that change by the date or the hour are those of now."""
+    if (known := _library_entry(provider, model)) is None:
+        return None
+    from genai_prices import __version__
+
+    found, entry = known
+    now = datetime.now(UTC)
+    price = _of_library(entry.get_prices(now))
+    if price is None:
+        return None
+    batch = entry.get_prices(now, {"processing": "batch"}) if entry.price_variants else None
+    return replace(
+        price,
+        batch=None if batch is None else _of_library(batch),
+        source=f"genai-prices {__version__} ({found.id}: {entry.id})",
+    )
+
+
+def _of_library(rates: "ModelPrice") -> Price | None:
+    """A price of the package, its tiers one beyond the other; None where input or output has none."""
+    from genai_prices.types import TieredPrices
+
+    keys = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
+    values = [getattr(rates, key) for key in keys]
+    if values[0] is None or values[1] is None:
+        return None
+    starts = {tier.start for value in values if isinstance(value, TieredPrices) for tier in value.tiers}
+
+    def rate(value: Any, start: int) -> float | None:
+        if isinstance(value, TieredPrices):
+            value = next((t.price for t in reversed(value.tiers) if start >= t.start), value.base)
+        return None if value is None else float(value)
+
+    beyond, beyond_from = None, None
+    for start in sorted(starts, reverse=True):
+        beyond = Price(*(rate(value, start) for value in values), long_from=beyond_from, long=beyond)
+        beyond_from = start
+    return Price(*(rate(value, -1) for value in values), long_from=beyond_from, long=beyond)
+
+
+def price_facts(prices: PriceTable, models: Mapping[str, ModelSettings]) -> dict[str, Any]:
+    """The prices of a run's models for run.json, by role; None where one is unknown."""
+
+    def facts(model: ModelSettings) -> dict[str, Any] | None:
+        price = prices.of(model)
+        names = ("input", "output", "cached_input", "source")
+        return price and {"model": model.model} | {name: getattr(price, name) for name in names}
+
+    return {role: facts(model) for role, model in sorted(models.items())}
+
+
+def read_prices(table: Path | None = None, overrides: Sequence[str] = ()) -> PriceTable:
+    """``MODEL=IN,OUT[,CACHED]``, over the rows of ``table``, over genai-prices, over the shipped table.
+
+    Raises OptionsError that names every bad row and every bad override.
+    """
+    problems: list[str] = []
+    shipped = _read_table(_SHIPPED, problems)
+    prices = {} if table is None else _read_table(table, problems)
+    prices |= _read_overrides(overrides, problems)
+    if problems:
+        raise OptionsError("; ".join(problems))
+    return PriceTable(prices, beneath=shipped)
+
+
+def _lowered(prices: Mapping[tuple[str, str], Price]) -> dict[tuple[str, str], Price]:
+    return {(provider.lower(), model.lower()): price for (provider, model), price in prices.items()}
+
+
+def _provider_of(model: ModelSettings) -> str:
+    if model.provider == "any" and model.base_url:
+        return _PROVIDERS_BY_HOST.get(urlsplit(model.base_url).hostname or "", "any")
+    return _SELLERS.get(model.provider, model.provider.lower())
+
+
+def _read_overrides(overrides: Iterable[str], problems: list[str]) -> dict[tuple[str, str], Price]:
+    read: dict[tuple[str, str], Price] = {}
+    for text in overrides:
+        model, _, figures = text.rpartition("=")
+        dollars = [_dollars(figure) for figure in figures.split(",")]
+        if not model or len(dollars) not in (2, 3) or None in dollars:
+            problems.append(
+                f"--price {text}: write MODEL=IN,OUT or MODEL=IN,OUT,CACHED, in dollars for a million "
+                "tokens, such as gpt-4o=2.50,10"
+            )
+            continue
+        read[ANY_PROVIDER, model.strip()] = Price(*dollars, source="--price")
+    return read
+
+
+def _read_table(path: Path, problems: list[str]) -> dict[tuple[str, str], Price]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        problems.append(f"the price table {path} cannot be read ({problem})")
+        return {}
+    rows = csv.DictReader(io.StringIO(text))
+    header = rows.fieldnames or []
+    if missing := [name for name in _REQUIRED if name not in header]:
+        problems.append(f"the price table {path} has no column {', '.join(missing)}")
+        return {}
+    if unknown := [name for name in header if name not in COLUMNS]:
+        problems.append(f"the price table {path} has columns it should not: {', '.join(unknown)}")
+    prices: dict[tuple[str, str], Price] = {}
+    for row in rows:
+        where = f"{path}, line {rows.line_num}"
+        before = len(problems)
+        price = _price_of(row, where, problems)
+        if len(problems) == before:
+            prices[row["provider"].strip(), row["model"].strip()] = price
+    return prices
+
+
+def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[str]) -> Price:
+    def number(name: str, most: float = math.inf) -> float | None:
+        text = (row.get(name) or "").strip()
+        found = _dollars(text) if text else None
+        if (text and (found is None or found > most)) or (not text and name in _REQUIRED):
+            problems.append(f"{where}, {name} {text!r}: not a valid number")
+        return found
+
+    if None in row or not (row["provider"] or "").strip() or not (row["model"] or "").strip():
+        problems.append(f"{where}: a row has provider, model and {len(COLUMNS)} fields at most")
+    try:
+        checked = date.fromisoformat((row["checked"] or "").strip())
+    except ValueError:
+        problems.append(f"{where}, checked {row['checked']!r}: not a date such as 2026-11-20")
+        checked = None
+    per_input, per_output = number("input") or 0.0, number("output") or 0.0
+    cached, written = number("cached_input"), number("cache_write")
+    long_from, long_input, long_output = number("long_from"), number("long_input"), number("long_output")
+    share, beyond = number("batch_share", most=1.0), None
+    if long_from is not None:
+        long_input, long_output = long_input or per_input, long_output or per_output
+        times = long_input / per_input if per_input else 1.0  # what is cached gets dearer with the input
+        beyond = Price(long_input, long_output, *(each and each * times for each in (cached, written)))
+    price = Price(
+        per_input,
+        per_output,
+        cached,
+        written,
+        long_from=None if long_from is None else int(long_from),
+        long=beyond,
+        checked=checked,
+        source=(row["source"] or "").strip(),
+    )
+    return price if share is None else replace(price, batch=price.scaled(share))
+
+
+def _dollars(text: str) -> float | None:
+    try:
+        found = float(text.strip())
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and found >= 0 else None

@@ -1,0 +1,38 @@
+"""Which models reason before they answer, and how long their replies may be.
+
+Reasoning counts into the output limit: with the paper's 1,024 tokens a reply ends within its thoughts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from arb.judges.types import ModelSettings
+
+OUTPUT_TOKENS: Final = 8_192
+_OUTPUT_TOKENS_BY_EFFORT: Final = {"medium": 16_384, "high": 32_000, "xhigh": 32_000, "max": 32_000}
+"""32,000 is the most that Claude Opus 4 takes; the others take more."""
+
+_REASONING_MODELS: Final = re.compile(
+    r"o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|deepseek-r(1|easoner)|qwq|qvq|gemini-(2\.5-(?!flash-lite)|[3-9])"
+    r"|grok-(3-mini|4)|magistral|minimax-m|.*(thinking|reason)",
+    re.IGNORECASE,
+)
+
+
+def is_reasoning(model: str) -> bool:
+    """Return whether a model reasons unless it is told not to, judging by its name."""
+    return _REASONING_MODELS.match(model.rpartition("/")[2]) is not None
+
+
+def reasons(model: ModelSettings) -> bool:
+    """Return whether a model reasons in tokens that are paid but not shown, asked as these settings say."""
+    if model.reasoning_effort is None:
+        return is_reasoning(model.model)
+    return model.reasoning_effort != "none"
+
+
+def output_room(model: ModelSettings) -> int:
+    """Return the output limit that leaves a reasoning model room to think, or 0 for a model that does not."""
+    return _OUTPUT_TOKENS_BY_EFFORT.get(model.reasoning_effort or "", OUTPUT_TOKENS) if reasons(model) else 0

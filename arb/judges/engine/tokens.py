@@ -1,0 +1,327 @@
+"""Counting a call's tokens before it is made: with the model's tokenizer, else by rule.
+
+What a picture costs depends on the family of models; sizes are in pixels. Sources, read in November 2026:
+OpenAI, "Images and vision" (tiles for GPT-4o and others, patches of 32 pixels for the small and the newer
+models; where users of its forum measured another factor, that one is expected and the larger is the most);
+Anthropic, "Vision" (patches of 28 pixels, and how large pictures are scaled); the image processors of
+Qwen2-VL, Qwen2.5-VL (28), Qwen3-VL (32) and Llama 4 (tiles of 336) in transformers.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, floor, sqrt
+from pathlib import Path
+from typing import Final
+
+from arb.judges.types import Image, Message, ModelSettings, OptionsError
+
+Count = Callable[[int, int, str], int]
+"""Tokens of a picture by width, height and detail flag."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRule:
+    """``expected`` is what a picture should cost, ``at_most`` more than it ever does; ``name`` for people."""
+
+    name: str
+    expected: Count
+    at_most: Count
+
+
+def image_rule(model: str) -> ImageRule:
+    """The rule of a model, by its name with or without its vendor's; a guess for the others."""
+    name = model.lower().rpartition("/")[2].replace(".", "-")
+    return next((rule for pattern, rule in _RULES if re.match(pattern, name)), _UNKNOWN)
+
+
+def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> int:
+    """``base``, and ``tile`` for each 512-pixel square; with low detail ``base`` alone.
+
+    The picture is first fitted into 2,048 by 2,048, then its short side is brought down to 768.
+    """
+    if detail == "low":
+        return base
+    scale = min(1.0, 2048 / max(width, height))
+    scale = min(scale, 768 / min(width, height))
+    return base + tile * ceil(int(width * scale) / 512) * ceil(int(height * scale) / 512)
+
+
+def patch_tokens(factor: float, most: int, width: int, height: int, detail: str) -> int:
+    """``factor`` for each 32-pixel square, whatever the detail.
+
+    A picture of more than ``most`` squares is scaled down until it has no more, and then until its tighter
+    side has whole squares.
+    """
+    patches = ceil(width / 32) * ceil(height / 32)
+    if patches > most:
+        scale = sqrt(32 * 32 * most / (width * height))
+        across, down = width * scale / 32, height * scale / 32
+        scale *= min(floor(across) / across, floor(down) / down)
+        patches = min(most, ceil(round(width * scale / 32, 6)) * ceil(round(height * scale / 32, 6)))
+    return ceil(patches * factor)
+
+
+def claude_tokens(long_side: int, most: int, width: int, height: int, detail: str) -> int:
+    """One for each 28-pixel square, once the picture is scaled down to ``long_side`` and ``most`` squares."""
+    scale = min(1.0, long_side / max(width, height), sqrt(28 * 28 * most / (width * height)))
+    while (tokens := _squares(width * scale, height * scale, 28)) > most:
+        scale *= 0.999
+    return tokens
+
+
+def qwen_tokens(side: int, least: int, most: int, width: int, height: int, detail: str) -> int:
+    """One for each square of ``side``, and two marks.
+
+    Sides are rounded to whole squares; the area is scaled to lie between ``least`` and ``most`` pixels.
+    """
+    down, across = max(1, round(height / side)), max(1, round(width / side))
+    if down * across * side * side > most:
+        scale = sqrt(width * height / most)
+        down, across = max(1, floor(height / scale / side)), max(1, floor(width / scale / side))
+    elif down * across * side * side < least:
+        scale = sqrt(least / (width * height))
+        down, across = ceil(height * scale / side), ceil(width * scale / side)
+    return down * across + 2
+
+
+def llama4_tokens(width: int, height: int, detail: str) -> int:
+    """144 and a mark for each 336-pixel tile, at most 16, and for the whole picture once more."""
+    tiles = min(16, ceil(width / 336) * ceil(height / 336))
+    return 145 * (tiles + (tiles > 1)) + 2
+
+
+def _squares(width: float, height: float, side: int) -> int:
+    return ceil(max(1.0, width) / side) * ceil(max(1.0, height) / side)
+
+
+def _guess(width: int, height: int, detail: str) -> int:
+    """As Claude and Qwen count: most models lie near it for screenshots."""
+    return _squares(width, height, 28)
+
+
+def _guess_at_most(width: int, height: int, detail: str) -> int:
+    """One for each 14-pixel square, as encoders cut them; at least Llama 3.2's four tiles."""
+    return max(6_404, _squares(width, height, 14))
+
+
+def _same(name: str, count: Count) -> ImageRule:
+    return ImageRule(name, count, count)
+
+
+def _tiles(base: int, tile: int) -> ImageRule:
+    return _same(f"OpenAI tiles of 512 px ({base} + {tile} each)", partial(tile_tokens, base, tile))
+
+
+def _patches(factor: float, at_most: float, most: int = 1_536, most_original: int = 1_536) -> ImageRule:
+    name = f"OpenAI patches of 32 px ({factor} each, at most {most:,})"
+    return ImageRule(name, partial(patch_tokens, factor, most), partial(patch_tokens, at_most, most_original))
+
+
+_CLAUDE = ImageRule(
+    "Claude patches of 28 px (at most 1,568)",
+    partial(claude_tokens, 1_568, 1_568),
+    partial(claude_tokens, 2_576, 4_784),
+)
+_CLAUDE_HIGH_RESOLUTION = _same(
+    "Claude patches of 28 px (at most 4,784)", partial(claude_tokens, 2_576, 4_784)
+)
+_UNKNOWN: Final = ImageRule("unknown model: a guess, one for each 28 px square", _guess, _guess_at_most)
+
+# The first pattern that the name begins with decides; points in names are dashes here.
+_RULES: Final[tuple[tuple[str, ImageRule], ...]] = (
+    (r"gpt-4o-mini", _tiles(2_833, 5_667)),
+    (r"gpt-4o|chatgpt-4o|gpt-4-turbo|gpt-4-5", _tiles(85, 170)),
+    (r"gpt-4-1-mini", _patches(1.62, 1.62)),
+    (r"gpt-4-1-nano", _patches(2.46, 2.46)),
+    (r"gpt-4-1", _tiles(85, 170)),
+    (r"o4-mini", _patches(1.72, 1.72)),
+    (r"o1|o3", _tiles(75, 150)),
+    (r"gpt-5-mini", _patches(1.2, 1.62)),
+    (r"gpt-5-nano", _patches(1.5, 2.46)),
+    (r"gpt-5-[23456]-(mini|nano|luna)", _patches(1.2, 2.46, 1_536, 10_000)),
+    (r"gpt-5-[23]", _patches(1.2, 2.46)),
+    (r"gpt-5-[456]", _patches(1.2, 2.46, 2_500, 10_000)),
+    (r"gpt-5", _tiles(70, 140)),
+    (r"claude-(3|opus-4-([0156]|2025)|opus-4$|sonnet-4|haiku-4)", _CLAUDE),
+    (r"claude", _CLAUDE_HIGH_RESOLUTION),
+    (
+        r"qwen2(-5)?-vl|qwen-2(-5)?-vl",
+        _same("Qwen-VL squares of 28 px", partial(qwen_tokens, 28, 3_136, 12_845_056)),
+    ),
+    (r"qwen3-vl", _same("Qwen3-VL squares of 32 px", partial(qwen_tokens, 32, 65_536, 16_777_216))),
+    (r"llama-4", ImageRule("Llama 4 tiles of 336 px", llama4_tokens, _guess_at_most)),
+)
+
+PER_MESSAGE: Final = 4
+PER_CALL: Final = 3
+"""Role and marks around a message, and before the reply, as OpenAI counts them; chat templates lie near."""
+
+PER_MESSAGE_AT_MOST: Final = 16
+PER_CALL_AT_MOST: Final = 96
+"""With room for a template's own system message."""
+
+ESTIMATE_SPREAD: Final = (0.88, 1.15)
+"""Low and high factors of `estimate` on English prompts and accessibility trees, against cl100k (OpenAI),
+DeepSeek's and Claude 2's tokenizers: 0.92 to 1.12 of their counts. Other languages need up to 1.6 times."""
+
+_PIECE: Final = re.compile(
+    r"[A-Za-z]{1,8}|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,2}|[\x80-\U0010ffff]|\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCounter:
+    """Counts the tokens of a text. ``is_exact`` where it is the model's own tokenizer."""
+
+    name: str
+    is_exact: bool
+    count: Callable[[str], int]
+
+
+def estimate(text: str) -> int:
+    """Tokens by a rule: one for up to eight letters, three digits or two marks in a row, and a line end."""
+    return sum(1 for _ in _PIECE.finditer(text))
+
+
+ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was found)", False, estimate)
+
+
+class TokenCounters:
+    """The counter of each model, looked for once. Only tiktoken, where it is installed, may fetch something.
+
+    ``tokenizer`` is used for every model: a folder, a ``tokenizer.json``, or the name of a repository in the
+    Hugging Face cache.
+    """
+
+    def __init__(self, tokenizer: str | None = None):
+        self._requested = None if tokenizer is None else _requested_counter(tokenizer)
+        self._found: dict[tuple[str, str], TextCounter] = {}
+
+    def of(self, model: ModelSettings) -> TextCounter:
+        """The counter of a model; the estimate where there is no better one."""
+        if self._requested is not None:
+            return self._requested
+        key = (model.provider, model.model)
+        if key not in self._found:
+            self._found[key] = _found_counter(model) or ESTIMATE
+        return self._found[key]
+
+    def expected(self, model: ModelSettings, messages: Sequence[Message]) -> int:
+        """The input tokens that a call should have, pictures included."""
+        count, rule = self.of(model).count, image_rule(model.model)
+        texts, images = _parts(messages)
+        pictures = sum(rule.expected(image.width, image.height, image.detail) for image in images)
+        return PER_CALL + PER_MESSAGE * len(messages) + sum(map(count, texts)) + pictures
+
+
+def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
+    """Return more input tokens than a call can have: in every tokenizer in use a token has a byte or more."""
+    texts, images = _parts(messages)
+    rule = image_rule(model.model)
+    pictures = sum(rule.at_most(image.width, image.height, image.detail) for image in images)
+    return PER_CALL_AT_MOST + PER_MESSAGE_AT_MOST * len(messages) + sum(map(_bytes, texts)) + pictures
+
+
+def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
+    """Return a closer ceiling than `token_ceiling`, which takes longer to count.
+
+    Every tokenizer in use has tokens of several letters for words: a word counts a token for every two of its
+    letters, and the space before it nothing. Everything else (digits, marks, indentation, other scripts,
+    base64, words of two letters or without a vowel) counts a token per byte, as there.
+    """
+    texts, _ = _parts(messages)
+    words = (found.span() for text in texts for found in _WORD.finditer(text))
+    return token_ceiling(model, messages) - sum((end - begin) // 2 for begin, end in words)
+
+
+_WORD: Final = re.compile(
+    r"(?:(?<=\S) )?(?<![A-Za-z])(?=[A-Za-z]?[a-z]*[aeiouy]|[A-Z]*[AEIOUY])"
+    r"(?:[A-Za-z][a-z]{2,19}|[A-Z]{3,20})(?![A-Za-z])"
+)
+"""A word of one case, or with a capital letter, together with a single space before it."""
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass")) + 1  # some tokenizers put a mark before the text
+
+
+def _parts(messages: Sequence[Message]) -> tuple[list[str], list[Image]]:
+    parts = [part for message in messages for part in message.parts]
+    texts = [part for part in parts if isinstance(part, str)]
+    return texts, [part for part in parts if isinstance(part, Image)]
+
+
+def _requested_counter(tokenizer: str) -> TextCounter:
+    path = Path(tokenizer)
+    counter = _from_path(path) if path.exists() else _from_hub_cache(tokenizer)
+    if counter is None:
+        raise OptionsError(
+            f"--tokenizer {tokenizer}: not a folder with a tokenizer, a tokenizer.json, or a model whose "
+            "tokenizer is in the Hugging Face cache (fetch it with `hf download NAME tokenizer.json`)"
+        )
+    return counter
+
+
+def _found_counter(model: ModelSettings) -> TextCounter | None:
+    if Path(model.model).is_dir():
+        return _from_path(Path(model.model))
+    if model.provider in ("openai", "openai-responses", "azure") or model.model.startswith("openai/"):
+        return _from_tiktoken(model.model.removeprefix("openai/"))
+    return _from_hub_cache(model.model)
+
+
+def _from_path(path: Path) -> TextCounter | None:
+    """The tokenizer in a file or a folder; None when there is none that can be read."""
+    file = path / "tokenizer.json" if path.is_dir() else path
+    if file.is_file():
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(file))
+        except Exception:  # the library raises bare exceptions for a file that it cannot read
+            return None
+        return TextCounter(
+            f"the tokenizer {file}",
+            True,
+            lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids),
+        )
+    if (path / "tokenizer_config.json").is_file():  # one that transformers has to convert
+        from transformers import AutoTokenizer
+
+        slow = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        return TextCounter(
+            f"the tokenizer in {path}",
+            True,
+            lambda text: len(slow(text, add_special_tokens=False)["input_ids"]),
+        )
+    return None
+
+
+def _from_hub_cache(name: str) -> TextCounter | None:
+    """The tokenizer of a repository that was fetched before."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        return None
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        cached = try_to_load_from_cache(name, "tokenizer.json")
+    except HFValidationError:
+        return None
+    return _from_path(Path(cached)) if isinstance(cached, str) else None
+
+
+def _from_tiktoken(name: str) -> TextCounter | None:
+    try:
+        import tiktoken
+
+        encoding = tiktoken.encoding_for_model(name)
+    except (ImportError, KeyError):  # not installed, or it does not know the model
+        return None
+    except Exception:  # its vocabulary could not be fetched (requests' errors, which are not ours to import)
+        return None
+    return TextCounter(
+        f"tiktoken {encoding.name}", True, lambda text: len(encoding.encode(text, disallowed_special=()))
+    )

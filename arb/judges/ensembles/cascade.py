@@ -1,0 +1,138 @@
+"""A cheap judge, checked by a strong one where it is not to be relied on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from arb.judges.contract import open_session
+from arb.judges.prompting import prompts_hash
+from arb.judges.types import Answer, Judge, JudgeSession, View, Wants, covers
+from arb.judges.wrappers import JudgeWrapper, map_calls
+
+UNCERTAIN: Final = (0.2, 0.8)
+"""Scores of a cheap judge from the first to the second are no answer to rely on."""
+
+CHEAP, STRONG = "cheap.", "strong."
+"""What the names of the roles of each judge begin with."""
+
+_AMOUNTS: Final = ("none", "last", "all")
+
+
+@dataclass(frozen=True)
+class Cascade(JudgeWrapper):
+    """A cheap judge, and a strong one that decides where the cheap one is not to be relied on.
+
+    The strong judge is asked when the cheap one has no verdict, when its score lies in ``uncertain`` (both
+    ends included), and, with ``confirms_success``, whenever it says success: precision is what judges are
+    ranked by, so a yes has to be confirmed, while a sure no stands. Whatever the strong judge answers then
+    counts, no verdict as well; labels that it does not give are the cheap judge's.
+    """
+
+    cheap: Judge
+    strong: Judge
+    uncertain: tuple[float, float] = UNCERTAIN
+    confirms_success: bool = True
+
+    @property
+    def parts(self) -> Mapping[str, Judge]:
+        return {CHEAP: self.cheap, STRONG: self.strong}
+
+    @property
+    def name(self) -> str:
+        return self.name_with({prefix: part.name for prefix, part in self.parts.items()})
+
+    def name_with(self, names: Mapping[str, str]) -> str:
+        return f"{names[CHEAP]} then {names[STRONG]}"
+
+    @property
+    def inputs(self) -> str:
+        return f"{self.cheap.inputs}; then {self.strong.inputs}"
+
+    @property
+    def calls(self) -> str:
+        return f"{self.cheap.calls}, where asked {self.strong.calls} more"
+
+    @property
+    def source(self) -> str:
+        return "; ".join(dict.fromkeys((self.cheap.source, self.strong.source)))
+
+    @property
+    def wants(self) -> Wants:
+        return _union_of_wants(self.cheap.wants, self.strong.wants)
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The models of both; roles begin with ``cheap.`` and ``strong.``."""
+        pairs = self.parts.items()
+        return {prefix + role: model for prefix, part in pairs for role, model in part.models.items()}
+
+    @property
+    def prompts_hash(self) -> str:
+        """SHA-256 over both judges' prompts and over when the strong one is asked."""
+        when = f"{self.uncertain} {self.confirms_success}"
+        return prompts_hash(self.cheap.prompts_hash, self.strong.prompts_hash, when)
+
+    def ask(self, view: View) -> JudgeSession:
+        """Ask the cheap judge, then the strong one if it is needed; each sees no more than it wants."""
+        first = yield from self._ask_part(CHEAP, view)
+        if not self.needs_strong(first):
+            return first
+        second = yield from self._ask_part(STRONG, view)
+        return replace(
+            second,
+            side_effect=first.side_effect if second.side_effect is None else second.side_effect,
+            repetition=first.repetition if second.repetition is None else second.repetition,
+            optimality=first.optimality if second.optimality is None else second.optimality,
+        )
+
+    def _ask_part(self, prefix: str, view: View) -> JudgeSession:
+        part = self.parts[prefix]
+        session = open_session(part, restrict_view(view, part.wants))
+        return (yield from map_calls(session, lambda call: replace(call, role=prefix + call.role)))
+
+    def needs_strong(self, answer: Answer) -> bool:
+        low, high = self.uncertain
+        is_uncertain = answer.score is not None and low <= answer.score <= high
+        return answer.success is None or is_uncertain or (self.confirms_success and answer.success)
+
+
+def parse_band(text: str | None) -> tuple[float, float]:
+    """A band of scores as typed: ``LOW,HIGH``, from 0 to 1. Raises ValueError."""
+    if text is None:
+        return UNCERTAIN
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        low, high = 1.0, 0.0
+    if not 0 <= low <= high <= 1:
+        raise ValueError("write two scores from 0 to 1, such as 0.2,0.8")
+    return low, high
+
+
+def restrict_view(view: View, wants: Wants) -> View:
+    """The view without what a judge with these wants is not shown."""
+    last = len(view.steps) - 1
+    return replace(
+        view,
+        goal_images=view.goal_images if wants.goal_images else (),
+        steps=tuple(
+            replace(
+                step,
+                axtree=step.axtree if covers(wants.axtrees, place == last) else None,
+                axtree_pruned=step.axtree_pruned if covers(wants.axtrees, place == last) else None,
+                screenshot=step.screenshot if covers(wants.screenshots, place == last) else None,
+            )
+            for place, step in enumerate(view.steps)
+        ),
+    )
+
+
+def _union_of_wants(one: Wants, other: Wants) -> Wants:
+    def more(first: str, second: str):
+        return max(first, second, key=_AMOUNTS.index)
+
+    return Wants(
+        axtrees=more(one.axtrees, other.axtrees),
+        screenshots=more(one.screenshots, other.screenshots),
+        goal_images=one.goal_images or other.goal_images,
+    )

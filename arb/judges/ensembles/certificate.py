@@ -1,0 +1,334 @@
+"""What a judge is worth, as one report: its figures, what moves its verdicts, its costs, what was measured.
+
+Made from finished runs: one as it is, one for each probe, and some in which it is asked everything again.
+Figures and intervals are those of the leaderboard. No clock and no draw without a seed: the same runs and
+labels give the same report. Of a split whose labels are hidden no label is read, and the report says which
+figures are absent for that reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+from arb.core.vocabulary import LABELS, STATES
+from arb.judges.contract import open_session
+from arb.judges.ensembles.probes import PROBES, Probe, report_probe, share_of
+from arb.judges.ensembles.voting import probability
+from arb.judges.run.records import CallSums
+from arb.judges.types import Answer, Call, Judge, JudgeSession, View
+from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls
+
+if TYPE_CHECKING:
+    from arb.judges.ensembles.threshold import Threshold
+    from leaderboard.labels.labels import LabelSet
+
+FORMAT: Final = 1
+"""The form of certificate.json."""
+
+UNCHANGED: Final = "unchanged"
+"""The run of the judge as it is."""
+
+MOST_SAMPLES: Final = 1_000_000
+"""More than a judge draws of one call: the samples of two repeats have no number in common."""
+
+HIDDEN: Final = (
+    "the labels of {split} are hidden, so this cannot be computed here: certify on dev, or submit the "
+    "prediction file to the leaderboard, which evaluates it"
+)
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RepeatedJudge(WrappedJudge):
+    """A judge that is asked everything again, captions too: none of its calls is answered by an earlier one.
+
+    ``number`` is 2 for the second time.
+    """
+
+    number: int
+
+    def name_with(self, names: Mapping[str, str]) -> str:
+        return f"{names['']} · {repeat_name(self.number)}"
+
+    def ask(self, view: View) -> JudgeSession:
+        first = (self.number - 1) * MOST_SAMPLES
+
+        def again(call: Call) -> Call:
+            together = tuple(first + number for number in call.together)
+            return replace(call, sample=first + call.sample, together=together)
+
+        return (yield from map_calls(open_session(self.judge, view), again))
+
+
+def repeat_name(number: int) -> str:
+    return f"repeat-{number}"
+
+
+@dataclass(frozen=True)
+class AllVariants(WrappedJudge):
+    """A judge and its variants at once, so that what all of them ask can be planned: equal calls count once.
+
+    The answer is the judge's own.
+    """
+
+    variants: tuple[Judge, ...]
+
+    def ask(self, view: View) -> JudgeSession:
+        answers = yield from in_parallel(open_session(each, view) for each in (self.judge, *self.variants))
+        return answers[0]
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A finished run: its run.json, its judgments, and the SHA-256 of its prediction file."""
+
+    run: Mapping[str, Any]
+    records: Sequence[Record]
+    predictions_sha256: str
+
+
+def make_certificate(
+    runs: Mapping[str, MeasuredRun],
+    labels: LabelSet | None,
+    threshold: Threshold | str,
+    judge_facts: Mapping[str, Any],
+    ahead: Sequence[MeasuredRun] = (),
+) -> dict[str, Any]:
+    """The report; fractions, dollars and seconds, None where undefined.
+
+    ``runs`` are by name: `UNCHANGED`, names of probes, and `repeat_name`. Without ``labels`` they are
+    hidden. ``threshold`` is the one chosen on these runs, or why there is none; where the verdicts are by a
+    threshold already, that one is reported. ``judge_facts``: what the judge says of itself (inputs, calls,
+    source). ``ahead``: runs that asked what these found in the cache; their sessions and bill count too.
+    """
+    first = runs[UNCHANGED]
+    configuration = first.run["configuration"]
+    every = [*ahead, *runs.values()]
+    sessions = [session for each in every for session in _sessions_of(each)]
+    versions = {json.dumps(session["versions"]): session["versions"] for session in sessions}
+    hidden = None if labels is not None else HIDDEN.format(split=configuration["split"])
+    repeats = [each for name, each in runs.items() if name.startswith("repeat-")]
+    return {
+        "format": FORMAT,
+        "judge": {"name": first.run["judge"]["name"], **judge_facts},
+        "suite": configuration["suite"],
+        "split": configuration["split"],
+        "trajectories": _coverage(first),
+        "quality": hidden or score_answers(first.records, labels),
+        "calibration": hidden or _calibration(first.records, labels),
+        "threshold": configuration.get("threshold")
+        or hidden
+        or (threshold if isinstance(threshold, str) else asdict(threshold)),
+        "probes": [
+            _probe(PROBES[name], first, each, labels, repeats)
+            for name, each in runs.items()
+            if name in PROBES
+        ],
+        "stability": _stability([first, *repeats], labels) if repeats else None,
+        "costs": _costs(first.records) | _bill(every),
+        "states": {name: _states(each.records) for name, each in runs.items()},
+        "measured": {
+            **{name: configuration.get(name) for name in _DIGESTS},
+            "label_version": None if labels is None else labels.version,
+            **_calls(first.records),
+            "trajectories_sha256": _digest(sorted(each["trajectory_id"] for each in first.records)),
+            "predictions_sha256": {name: each.predictions_sha256 for name, each in runs.items()},
+            "models": configuration["models"],
+            "images": configuration["images"],
+            "samples": configuration["samples"],
+            "vote": configuration["vote"],
+            "has_threshold": configuration.get("threshold") is not None,
+            "versions": list(versions.values()),
+            "from": min(session["started_at"] for session in sessions),
+            "to": max(session.get("ended_at", session["started_at"]) for session in sessions),
+        },
+    }
+
+
+_DIGESTS: Final = ("data_hash", "view_hash", "prompts", "prompts_hash", "judge_file_sha256")
+
+
+def _calls(records: Sequence[Record]) -> dict[str, Any]:
+    """What was sent and what answered, as run.json has it under ``totals``."""
+    sums = CallSums()
+    for record in records:
+        sums.add(record)
+    return sums.facts()
+
+
+def _sessions_of(measured: MeasuredRun) -> Sequence[Mapping[str, Any]]:
+    """The sessions that paid calls, killed ones too; the first where all replies came out of the cache.
+
+    One that only looks at a finished run adds nothing to it.
+    """
+    sessions = measured.run["sessions"]
+    return [each for each in sessions if each.get("calls_paid", 1)] or sessions[:1]
+
+
+def _digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _coverage(first: MeasuredRun) -> dict[str, int]:
+    selection = first.run["selection"]
+    verdicts = sum(record["state"] == "ok" for record in first.records)
+    successes = sum(record["answer"].get("success") is True for record in first.records)
+    return {
+        "chosen": selection["trajectories"],
+        "without_a_run": selection["without_a_run"],
+        "judged": len(first.records),
+        "with_verdict": verdicts,
+        "called_successful": successes,
+    }
+
+
+def score_answers(
+    records: Sequence[Record], labels: LabelSet, policy: str = "strict", *, has_intervals: bool = True
+) -> dict[str, Any]:
+    """The score report over the runs that were judged: with --limit and the like the others are left out.
+
+    Each label's overall figures also have ``fpr_ci``, the interval of the false positive rate.
+    """
+    import numpy as np
+
+    from leaderboard.judge_precision.intervals import N_RESAMPLES
+    from leaderboard.report import fpr_interval, score_report, verdicts_of
+
+    answers = {record["trajectory_id"]: record["answer"] for record in records}
+    there = labels_of(labels, answers)
+    codes = {True: 1, False: 0, None: -1}
+    columns = {
+        label: np.array(
+            [codes[answers[t.trajectory_id].get(label)] for t in there.trajectories], dtype=np.int8
+        )
+        for label in LABELS
+    }
+    verdicts = SimpleNamespace(**columns)
+    report = score_report(verdicts, there, policy, N_RESAMPLES if has_intervals else 0)
+    for label, found in report["labels"].items():
+        if found is not None and has_intervals:
+            found["overall"]["fpr_ci"] = fpr_interval(verdicts_of(verdicts, label), there, label, policy)
+    return report
+
+
+def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
+    """The labels of these trajectories alone, under the same version."""
+    import numpy as np
+
+    chosen = np.array([each.trajectory_id in ids for each in labels.trajectories])
+    return replace(
+        labels,
+        trajectories=tuple(each for each in labels.trajectories if each.trajectory_id in ids),
+        primary={name: values[chosen] for name, values in labels.primary.items()},
+        second={name: values[chosen] for name, values in labels.second.items()},
+        annotated_twice=labels.annotated_twice[chosen],
+    )
+
+
+def scores_of(records: Sequence[Record]) -> dict[str, tuple[float | None, float | None]]:
+    """By id, the answer's own score and the one that counts: 1 or 0 where a verdict came without one."""
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for record in records:
+        answer = Answer(record["state"], **record["answer"])
+        has_verdict = answer.success is not None
+        scores = (answer.score, probability(answer)) if has_verdict else (None, None)
+        found[record["trajectory_id"]] = scores
+    return found
+
+
+def _calibration(records: Sequence[Record], labels: LabelSet) -> dict[str, Any] | str:
+    """What the scores are worth, or why nothing can be said of them."""
+    import numpy as np
+
+    from leaderboard.calibration import FEWEST_SCORES, calibrate
+    from leaderboard.judge_precision.scores import cluster_codes
+    from leaderboard.report import task_names
+
+    scores = {name: own for name, (own, _) in scores_of(records).items()}
+    if all(score is None for score in scores.values()):
+        return "no answer has a score: ask with --logprobs or --samples, or let the judge answer with one"
+    there = labels_of(labels, scores)
+    column = np.array([scores[t.trajectory_id] for t in there.trajectories], dtype=np.float64)
+    tasks, _ = cluster_codes(task_names(there), len(column))
+    found = calibrate(column, there.primary["success"], tasks)
+    if found is None:
+        return f"fewer than {FEWEST_SCORES} labelled trajectories have a score"
+    return asdict(found)
+
+
+def _probe(
+    probe: Probe,
+    first: MeasuredRun,
+    changed: MeasuredRun,
+    labels: LabelSet | None,
+    repeats: Sequence[MeasuredRun],
+) -> dict[str, Any]:
+    """Return a probe's report, with the false positive rate under it if the labels still hold."""
+    success = None
+    if labels is not None and probe.expected != "fails":
+        success = score_answers(changed.records, labels, has_intervals=False)["labels"]["success"]
+    fpr = None if success is None else success["overall"]["fpr"]
+    report = report_probe(probe, first.records, changed.records, [each.records for each in repeats])
+    return {**asdict(report), "fpr": fpr}
+
+
+def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
+    """How far the judge agrees with itself: ``unanimous`` counts trajectories with a verdict in all runs."""
+    verdicts = [
+        {record["trajectory_id"]: record["answer"].get("success") for record in each.records} for each in runs
+    ]
+    everywhere = [
+        [found.get(name) for found in verdicts]
+        for name in verdicts[0]
+        if all(found.get(name) is not None for found in verdicts)
+    ]
+    unanimous = sum(len(set(each)) == 1 for each in everywhere)
+    again = Probe("repeat", "asked again", "stands", lambda view, goals: view)
+    return {
+        "runs": len(runs),
+        "unanimous": asdict(share_of(unanimous, len(everywhere))),
+        "repeats": [asdict(report_probe(again, runs[0].records, each.records)) for each in runs[1:]],
+        "figures": None
+        if labels is None
+        else [
+            {name: found["overall"][name] for name in ("precision", "recall", "fpr")}
+            if (found := score_answers(each.records, labels, has_intervals=False)["labels"]["success"])
+            else None
+            for each in runs
+        ],
+    }
+
+
+def _costs(records: Sequence[Record]) -> dict[str, Any]:
+    """What a judgment takes; a reply out of the cache counts with what it cost and took when it was made."""
+    import numpy as np
+
+    from leaderboard.report import running_costs
+
+    names = ("cost_usd", "input_tokens", "output_tokens", "latency_s")
+    columns = {name: np.array([each.get(name) for each in records], dtype=np.float64) for name in names}
+    known = columns["latency_s"][~np.isnan(columns["latency_s"])]
+    calls = [len(record["calls"]) for record in records]
+    return {
+        **asdict(running_costs(SimpleNamespace(**columns), len(records))),
+        "seconds_95": float(np.quantile(known, 0.95)) if len(known) else None,
+        "calls": sum(calls) / len(calls) if calls else None,
+    }
+
+
+def _bill(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
+    """What all runs of the report paid; None where a price is not known."""
+    paid = [each.run.get("spent_usd") for each in runs]
+    return {"paid_usd": None if None in paid else sum(paid)}
+
+
+def _states(records: Sequence[Record]) -> dict[str, int]:
+    counted = Counter(record["state"] for record in records)
+    return {state: counted[state] for state in STATES if counted[state]}

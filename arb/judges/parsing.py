@@ -1,0 +1,111 @@
+"""From a model's reply to a judge's answer: by tags, by a status line, by a rating.
+
+The probability of success is read from the log-probabilities of the verdict's token, where there are any.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+
+from arb.core.replies import LEAST_REWARD, Form, Verdict, read_rating, read_verdict
+from arb.judges.types import Answer, Reply, TokenProbability
+
+_YES_WORDS = ("successful", "success", "succeeded", "yes", "true")
+_NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
+
+
+def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
+    """The probability of success, 0 to 1, at the token that decided; None without its log-probability.
+
+    p(yes) / (p(yes) + p(no)), over the token that was chosen and its rivals, each read by how it begins: a
+    rival that begins neither kind of answer is left out. Of a rating, yes are the numbers from 4. Also None
+    when the tokens do not say what the reply says.
+    """
+    if not reply.logprobs or verdict.success is None:
+        return None
+    tokens = reply.logprobs
+    joined = "".join(token.token for token in tokens)
+    read = read_verdict(form, joined, reply.finish_reason)  # the text itself may be trimmed or put together
+    if read.success != verdict.success or read.place is None:
+        return None
+    found = _token_at(tokens, read.place)
+    return None if found is None else _success_probability(*found, form)
+
+
+def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
+    """The token that holds this place of the text, and what of it comes before the place."""
+    begin = 0
+    for token in tokens:
+        if place < begin + len(token.token):
+            return token, token.token[: place - begin]
+        begin += len(token.token)
+    return None
+
+
+def _success_probability(token: TokenProbability, before: str, form: Form) -> float | None:
+    chances = [(token.token, token.logprob)]
+    chances += [(rival, logprob) for rival, logprob in token.rivals if rival != token.token]
+    yes = no = 0.0
+    for text, logprob in chances:
+        answer = _answer_begun_by(text.removeprefix(before), form)
+        probability = math.exp(min(logprob, 0.0)) if not math.isnan(logprob) else 0.0
+        yes += probability if answer is True else 0.0
+        no += probability if answer is False else 0.0
+    return yes / (yes + no) if yes + no > 0 else None
+
+
+def _answer_begun_by(text: str, form: Form) -> bool | None:
+    """Which answer a token begins; None for neither, and for one that could begin both."""
+    found = re.search(r"[^\W_]+", text.casefold())
+    if found is None:
+        return None
+    word = found[0]
+    if form == "rating":
+        return int(word) >= LEAST_REWARD if re.fullmatch("[1-5]", word) else None
+    answers = {
+        answer
+        for answer, words in ((True, _YES_WORDS), (False, _NO_WORDS))
+        if any(each.startswith(word) or word.startswith(each) for each in words)
+    }
+    return answers.pop() if len(answers) == 1 else None
+
+
+MAX_REASONING_CHARS = 1_200
+"""Characters of a reply in a prediction file: a thousand rows stay within what an upload may be."""
+
+
+def parse_answer(reply: Reply, form: Form) -> Answer:
+    """The answer in a reply; the reply's own state when the call failed.
+
+    Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, NNetNav with
+    a ``rating`` (4 and 5 are a success).
+
+    The score is the probability of success by the log-probabilities of the verdict's token, where the reply
+    has them; else None. The reasoning is the reply's text, shortened; the whole is in judgments.jsonl.
+    """
+    if reply.state != "ok":
+        return Answer(reply.state)
+    verdict = read_verdict(form, reply.text, reply.finish_reason, reply.refusal)
+    has_ended = verdict.state == "error" and reply.finish_reason is not None  # a reply, though without text
+    return Answer(
+        "unparsed" if has_ended else verdict.state,
+        verdict.success,
+        verdict.side_effect,
+        verdict.repetition,
+        verdict.optimality,
+        score_of(reply, form, verdict),
+        shorten(reply.text),
+    )
+
+
+def parse_rating(text: str) -> int | None:
+    """The last rating from 1 to 5, in a line ``Score: 4``; 3.5 counts as 3. None when there is none."""
+    rating = read_rating(text)
+    return None if rating is None else int(rating)
+
+
+def shorten(text: str | None) -> str | None:
+    """A reply as the reasoning of a prediction file: no longer than `MAX_REASONING_CHARS`; None for none."""
+    if text is None or not (text := text.strip()):
+        return None
+    return text if len(text) <= MAX_REASONING_CHARS else text[: MAX_REASONING_CHARS - 2] + " \u2026"

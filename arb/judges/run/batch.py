@@ -1,0 +1,270 @@
+"""A run over an endpoint's Batch API: half the price, replies within a day.
+
+The judge is driven with the replies that there are; the calls it misses are submitted together, waited for,
+taken into the cache, and so on until every trajectory is judged: as many rounds as the judge has stages. The
+folder knows its batches, so the same command goes on another day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from arb.judges.endpoints.batch_client import BatchClient
+from arb.judges.endpoints.openai_compatible import request_body
+from arb.judges.endpoints.providers import Access, omitted_params, resolve_access
+from arb.judges.engine.budget import build_budget, limit_message, max_output
+from arb.judges.engine.cache import call_key
+from arb.judges.engine.errors import AccountError, CallFailed
+from arb.judges.engine.retry import may_have_choices, with_choices
+from arb.judges.engine.tokens import token_ceiling
+from arb.judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
+from arb.judges.run.config import open_cache
+from arb.judges.run.folder import Judgment, ResultWriter, RunFolder
+from arb.judges.run.progress import Progress, RunEnd, leading_errors_message, on_stop_signals, utc_now
+from arb.judges.run.runner import Job, run_local
+from arb.judges.run.scheduler import StopRunError, judge_trajectories
+from arb.judges.types import Call, Message, ModelSettings, OptionsError, Reply
+
+_MISSING: Final = "its replies are not there yet"
+
+POLL_S: Final = 20.0
+"""How often the status of the batches is asked for."""
+
+PROVIDERS: Final = ("openai", "any")
+"""Where there is a Batch API like OpenAI's; ``any`` is an address that the user knows to have one."""
+
+
+class ReplyMissingError(ValueError):
+    """A call must be submitted first; its trajectory is judged in a later round."""
+
+
+def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float = POLL_S) -> RunEnd:
+    """Judge the job's trajectories into the folder, by batches.
+
+    Ctrl-C leaves the batches with the endpoint; the same command collects them. Raises OptionsError for a
+    provider without batches and for a missing key or price, RunFolderError for a list of batches that cannot
+    be read.
+    """
+    if wrong := sorted({each.provider for each in job.models.values()} - set(PROVIDERS)):
+        raise OptionsError(
+            f"--batch: {', '.join(wrong)} has no Batch API that works like OpenAI's; leave --batch out, or "
+            "give --provider any with the --base-url of an endpoint that has one"
+        )
+    if not job.models:  # nothing to submit
+        return run_local(job, folder, progress)
+    return asyncio.run(_run(job, folder, progress, poll_s))
+
+
+async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -> RunEnd:
+    access = resolve_access(job.models)
+    settings = job.settings
+    build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
+    log = BatchLog(folder.folder)
+    cache = open_cache(settings.cache, settings.answers, settings.fresh_since)
+    stop = asyncio.Event()
+    try:
+        async with _clients(access) as clients:
+            collector = BatchCollector(job.models, clients, cache, log, settings.prices, progress)
+            rounds = _Rounds(job, folder, access, collector, stop, poll_s)
+            async with ResultWriter(folder, job.name_of, cache.sync, progress) as writer:
+                with on_stop_signals(lambda number: stop.set()):
+                    ended = await rounds.run(writer)
+                if ended.how != "failing":
+                    writer.write_errors()
+            return ended
+    finally:
+        cache.close()
+
+
+@dataclass
+class _Rounds:
+    """Collecting, driving and submitting, in turns. ``judged``: the ids that are done with.
+
+    ``left_out_usd``: what a call may cost that was left out, since with it the limit might be passed.
+    """
+
+    job: Job
+    folder: RunFolder
+    access: Mapping[str, Access]
+    collector: BatchCollector
+    stop: asyncio.Event
+    poll_s: float
+    judged: set[str] = field(default_factory=set)
+    left_out_usd: float | None = None
+
+    async def run(self, writer: ResultWriter) -> RunEnd:
+        """Go on until all are judged, or nothing more can be done now."""
+        try:
+            while True:
+                await self.collector.wait(self.stop, self.poll_s)
+                if (ended := self._ended_early()) is not None:
+                    return ended
+                with BatchFiles(self.folder.folder) as files:
+                    await self._drive(writer, files)
+                    if not files.keys:
+                        return self._ended(writer)
+                    if self.collector.account is not None:
+                        return RunEnd("account", str(AccountError(self.collector.account)))
+                    await self._submit(files)
+        except CallFailed as failure:
+            return RunEnd(
+                "failing", f"the endpoint cannot be used for batches: {failure.message}{self._left()}"
+            )
+
+    async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
+        """Judge what can be judged, and put the calls that are missing for the rest into the files."""
+        self.left_out_usd = None
+
+        async def ask(call: Call) -> Reply:
+            if self.stop.is_set():
+                raise StopRunError
+            return self._reply_to(call, files)
+
+        def keep(judged: Judgment) -> None:
+            if judged.problem != _MISSING:
+                writer.write(judged)
+                self.judged.add(judged.trajectory_id)
+
+        left = [each for each in self.job.ids if each not in self.judged]
+        most = self.job.settings.max_in_flight
+        with contextlib.suppress(StopRunError):
+            await judge_trajectories(self.job.judge, left, self.job.views, ask, keep, most)
+
+    def _reply_to(self, call: Call, files: BatchFiles) -> Reply:
+        """The reply that there is. Raises ReplyMissingError when there is none."""
+        collector = self.collector
+        model = self.job.models[call.role]
+        max_tokens = call.max_output_tokens or model.max_output_tokens
+        key = call_key(model, call.messages, max_tokens, call.sample)
+        if (reply := collector.cache.get(key)) is not None:
+            collector.progress.warnings.note(call.role, reply)
+            return replace(reply, key=key)
+        messages, is_shorter = call.messages, False
+        if key in collector.log.too_long and call.shorter is not None:
+            messages, is_shorter = call.shorter, True
+        elif key in collector.log.too_long:
+            collector.fail(key, CallFailed("too_long", "the prompt is too long for the model"))
+        if (failed := collector.failed.get(key)) is not None:
+            return replace(failed, used_shorter=is_shorter)
+        if key not in files.keys:
+            samples = [] if is_shorter else self._samples_to_ask(call, model, max_tokens, files)
+            self._put(call.role, [key, *samples], messages, max_tokens, is_shorter, files)
+        raise ReplyMissingError(_MISSING)
+
+    def _samples_to_ask(
+        self, call: Call, model: ModelSettings, max_tokens: int, files: BatchFiles
+    ) -> list[str]:
+        """The keys of the other samples that the same request asks for, as `CallExecutor` has them."""
+        collector = self.collector
+        if not may_have_choices(model, collector.log.unsupported_params.get(call.role, ())):
+            return []
+        others = (number for number in call.together if number != call.sample)
+        keys = (call_key(model, call.messages, max_tokens, number) for number in others)
+        done = (files.keys, collector.failed, collector.log.too_long)
+        return [
+            key for key in keys if not any(key in each for each in done) and collector.cache.get(key) is None
+        ]
+
+    def _put(
+        self,
+        role: str,
+        keys: list[str],
+        messages: tuple[Message, ...],
+        max_tokens: int,
+        is_shorter: bool,
+        files: BatchFiles,
+    ) -> None:
+        """Put a call, and the samples that it is asked for with, into the files, unless with it the run might
+        cost more than it may.
+        """
+        model, prices = with_choices(self.job.models[role], len(keys)), self.collector.prices
+        price = prices.of(model)
+        unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
+        most = max_output(model, max_tokens, unsupported) or prices.context_window(model) or math.inf
+        most_usd = price and price.most(token_ceiling(model, messages), most, is_batch=True)
+        max_usd = self.job.settings.max_usd
+        if max_usd is not None and most_usd is not None:
+            spent_usd = self.collector.progress.spend.total_usd or 0.0
+            if spent_usd + files.most_usd + most_usd > max_usd:
+                self.left_out_usd = most_usd
+                return
+        body = request_body(
+            model,
+            messages,
+            max_tokens,
+            unsupported_params=unsupported,
+            output_limit=self.access[role].output_limit,
+        )
+        line = batch_line(keys[0], body)
+        dropped = omitted_params(model, unsupported)
+        most_usd = None if most_usd is None or math.isinf(most_usd) else most_usd
+        files.add(role, keys[0], line, most_usd, is_shorter=is_shorter, samples=keys[1:], dropped=dropped)
+
+    async def _submit(self, files: BatchFiles) -> None:
+        """Submit the files; each batch is recorded first, so that none is forgotten or made twice."""
+        log = self.collector.log
+        for entry in files.finished():
+            if self.stop.is_set():
+                return
+            client = self.collector.clients[entry.role]
+            file_id = await client.upload(files.path(entry))
+            log.entries.append(entry)
+            log.save()
+            state = await client.create_batch(file_id, entry.mark)
+            entry.id, entry.status, entry.handed_in_at = state.id, "waiting", utc_now()
+            log.save()
+            self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
+
+    def _ended(self, writer: ResultWriter) -> RunEnd:
+        """How a run ends that has no call left to submit."""
+        if writer.all_failed:
+            return RunEnd("failing", leading_errors_message(writer.discard_errors()))
+        if len(self.judged) == len(self.job.ids):
+            return RunEnd("finished")
+        max_usd, left_out_usd = self.job.settings.max_usd, self.left_out_usd
+        if max_usd is not None and left_out_usd is not None:
+            spent_usd = self.collector.progress.spend.total_usd or 0.0
+            return RunEnd("budget", limit_message(max_usd, spent_usd, left_out_usd))
+        return RunEnd("interrupted", "stopped; finished trajectories are saved")
+
+    def _ended_early(self) -> RunEnd | None:
+        """How the run ends when it cannot go on to another round."""
+        collector = self.collector
+        if self.stop.is_set():
+            return RunEnd("waiting" if collector.log.open else "interrupted", f"stopped{self._left()}")
+        if collector.refused:
+            refused = "\n".join(collector.refused)
+            return RunEnd(
+                "failing",
+                f"the endpoint rejected a batch, and nothing was charged:\n{refused}\nFix the cause and "
+                "run the same command again; if too much was submitted at once, wait or use --limit",
+            )
+        if collector.cancelled:
+            ids = ", ".join(collector.cancelled)
+            return RunEnd("interrupted", f"{ids}: cancelled at the endpoint; its finished calls are saved")
+        return None
+
+    def _left(self) -> str:
+        """The end of a message: which batches are still open."""
+        if not (left := self.collector.log.open):
+            return "; finished trajectories are saved"
+        calls = sum(len(entry.keys) for entry in left)
+        ids = ", ".join(entry.id or "being submitted" for entry in left)
+        return (
+            f"; {calls:,} calls are still at the endpoint ({ids}); run the same command again to collect them"
+        )
+
+
+@contextlib.asynccontextmanager
+async def _clients(access: Mapping[str, Access]) -> AsyncIterator[dict[str, BatchClient]]:
+    """The client of each role; roles at the same place share one."""
+    opened = {place: BatchClient(place) for place in set(access.values())}
+    try:
+        yield {role: opened[place] for role, place in access.items()}
+    finally:
+        await asyncio.gather(*(client.close() for client in opened.values()))

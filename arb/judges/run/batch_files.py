@@ -1,0 +1,417 @@
+"""Batches of calls: their input files, the log in the run's folder, and their results taken into the cache.
+
+An input file has a line for each call that has no reply yet. The log says what was submitted and what is
+still to be collected; submitted batches are polled until they have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal
+
+from arb.core.files import atomic_write
+from arb.judges.endpoints.batch_client import BatchClient, BatchState
+from arb.judges.endpoints.openai_compatible import parse_reply
+from arb.judges.engine.cache import CallCache
+from arb.judges.engine.errors import CallFailed, classify_status, read_json
+from arb.judges.engine.prices import PriceTable
+from arb.judges.engine.retry import shared_choices
+from arb.judges.engine.storage import storing
+from arb.judges.run.folder import RunFolderError
+from arb.judges.run.progress import Progress
+from arb.judges.types import ModelSettings, Reply
+
+
+class UnreadableLineError(ValueError):
+    """A line that names no call."""
+
+
+def result_of(line: str) -> tuple[str, Reply | CallFailed]:
+    """The key of a line's call, with its reply or with what went wrong. Raises UnreadableLineError."""
+    try:
+        parsed: Any = read_json(line)
+        key = parsed["custom_id"]
+        response, error = parsed.get("response"), parsed.get("error")
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise UnreadableLineError(f"a line of the results names no call: {line[:200]}") from problem
+    if not isinstance(key, str):
+        raise UnreadableLineError(f"a line of the results names no call: {line[:200]}")
+    if not isinstance(response, dict):
+        return key, _not_run(error)
+    body = response.get("body")
+    raw = body if isinstance(body, str) else json.dumps(body)
+    status = response.get("status_code")
+    if type(status) is int and status != 200:
+        return key, classify_status(status, raw)
+    try:
+        return key, parse_reply(raw)
+    except CallFailed as failure:
+        return key, failure
+
+
+def _not_run(error: Any) -> CallFailed:
+    """A call that was not carried out: the day was over, or the endpoint failed."""
+    parsed = error if isinstance(error, dict) else {"message": str(error)}
+    return CallFailed("transient", f"{parsed.get('code') or 'no response'}: {parsed.get('message') or ''}")
+
+
+BATCHES: Final = "batches.json"
+
+Status = Literal["handing in", "waiting", "collected", "failed"]
+"""``handing in``: the endpoint may have the batch or not; it is looked for by its mark."""
+
+
+@dataclass
+class BatchEntry:
+    """A batch. ``mark`` is what it is found by at the endpoint; ``id`` is None until that gave it one.
+
+    ``keys`` are the keys of its calls, ``shorter`` those of them that were sent shorter, ``samples`` by key
+    the keys of further samples that are asked for with it (``n``); ``dropped`` are parameters that its
+    requests were sent without; ``most_usd`` is more than it can cost, None if no price is known.
+    """
+
+    mark: str
+    role: str
+    input_file: str
+    keys: list[str]
+    shorter: list[str] = field(default_factory=list)
+    samples: dict[str, list[str]] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
+    most_usd: float | None = None
+    id: str | None = None
+    status: Status = "handing in"
+    handed_in_at: str | None = None
+
+
+class BatchLog:
+    """The batches of a run folder. Every change is on the disk when `save` returns.
+
+    Raises RunFolderError for a file that cannot be read.
+    """
+
+    def __init__(self, folder: Path):
+        self._path = folder / BATCHES
+        self.entries: list[BatchEntry] = []
+        self.unsupported_params: dict[str, list[str]] = {}
+        """By role, the parameters that its endpoint does not know."""
+        self.too_long: list[str] = []
+        """The keys of calls whose prompts were too long, and are sent shorter."""
+        if self._path.exists():
+            self._read()
+
+    @property
+    def open(self) -> list[BatchEntry]:
+        return [entry for entry in self.entries if entry.status in ("handing in", "waiting")]
+
+    @property
+    def most_usd(self) -> float:
+        """More than the open batches can cost, where prices are known."""
+        return sum(entry.most_usd or 0.0 for entry in self.open)
+
+    def save(self) -> None:
+        """Replace the file."""
+        stored = {
+            "dropped": self.unsupported_params,
+            "too_long": self.too_long,
+            "batches": [asdict(entry) for entry in self.entries],
+        }
+        with storing(self._path):
+            atomic_write(self._path, json.dumps(stored, indent=1).encode("ascii") + b"\n")
+
+    def _read(self) -> None:
+        try:
+            stored: Any = json.loads(self._path.read_bytes())
+            known = {each.name for each in fields(BatchEntry)}
+            self.entries = [
+                BatchEntry(**{k: v for k, v in each.items() if k in known}) for each in stored["batches"]
+            ]
+            self.unsupported_params = {role: list(names) for role, names in stored["dropped"].items()}
+            self.too_long = list(stored["too_long"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise RunFolderError(
+                f"{self._path}: cannot be read ({problem}); remove it to continue without the "
+                "batches it lists; their calls are then paid again"
+            ) from problem
+
+
+MAX_LINES: Final = 50_000
+MAX_BYTES: Final = 190_000_000
+"""OpenAI takes 50,000 calls and 200 MB in a batch."""
+
+ENDPOINT: Final = "/v1/chat/completions"
+
+
+def batch_line(key: str, body: dict[str, Any]) -> bytes:
+    """The line of a call, named by its key.
+
+    Halves of characters, which some pages have, are made U+FFFD: one line that is no UTF-8 would spoil
+    its whole batch.
+    """
+    import msgspec
+
+    line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
+    try:
+        return msgspec.json.encode(line) + b"\n"
+    except UnicodeEncodeError:
+        return msgspec.json.encode(read_json(json.dumps(line))) + b"\n"
+
+
+@dataclass
+class _Part:
+    """A batch that is being filled."""
+
+    entry: BatchEntry
+    file: BinaryIO
+    size: int = 0
+
+
+@dataclass
+class BatchFiles:
+    """Files in ``folder`` with the calls of the next batches, those of each role apart; for ``with``.
+
+    A file holds the calls of one model, as OpenAI wants it. At the end of the block the files are removed:
+    they were submitted, or are made again.
+    """
+
+    folder: Path
+    most_lines: int = MAX_LINES
+    most_bytes: int = MAX_BYTES
+    parts: list[_Part] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    _filling: dict[str, _Part] = field(default_factory=dict)
+
+    def __enter__(self) -> BatchFiles:
+        for left_over in self.folder.glob("batch-input-*.jsonl"):  # of a killed process
+            left_over.unlink()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for part in self.parts:
+            with suppress(OSError):  # what is left in its buffer is not needed any more
+                part.file.close()
+            self.path(part.entry).unlink(missing_ok=True)
+
+    def path(self, entry: BatchEntry) -> Path:
+        return self.folder / entry.input_file
+
+    def add(
+        self,
+        role: str,
+        key: str,
+        line: bytes,
+        most_usd: float | None,
+        *,
+        is_shorter: bool,
+        samples: Sequence[str] = (),
+        dropped: Sequence[str] = (),
+    ) -> None:
+        """Add a call, once. ``most_usd``: more than it can cost. ``samples``: the keys of those it asks for
+        next to its own. ``dropped``: the parameters that are left out, the same for all calls of a role.
+        """
+        if key in self.keys:
+            return
+        self.keys.update((key, *samples))
+        part = self._filling.get(role)
+        if part is None or len(part.entry.keys) >= self.most_lines or part.size + len(line) > self.most_bytes:
+            part = self._filling[role] = self._new_part(role)
+        with storing(self.folder):
+            part.file.write(line)
+        part.size += len(line)
+        entry = part.entry
+        entry.keys.append(key)
+        entry.shorter += [key] if is_shorter else []
+        entry.dropped = list(dropped)
+        if samples:
+            entry.samples[key] = list(samples)
+        if most_usd is not None:
+            entry.most_usd = (entry.most_usd or 0.0) + most_usd
+
+    @property
+    def most_usd(self) -> float:
+        """More than all of them can cost, where prices are known."""
+        return sum(part.entry.most_usd or 0.0 for part in self.parts)
+
+    def finished(self) -> list[BatchEntry]:
+        """The batches to submit, their files complete."""
+        with storing(self.folder):
+            for part in self.parts:
+                part.file.flush()
+        return [part.entry for part in self.parts]
+
+    def _new_part(self, role: str) -> _Part:
+        mark = secrets.token_hex(16)
+        entry = BatchEntry(mark, role, f"batch-input-{mark}.jsonl", [])
+        with storing(self.folder):
+            part = _Part(entry, (self.folder / entry.input_file).open("wb"))
+        self.parts.append(part)
+        return part
+
+
+MAX_FAILURES: Final = 3
+"""A call with a transient failure is submitted again, up to this many times in all; a refusal for too many
+calls does not count where others of its batch were answered."""
+
+_PASSING: Final = ("transient", "rate_limit")
+
+
+@dataclass
+class BatchCollector:
+    """Takes the replies of open batches into the cache, and knows what became of the other calls.
+
+    ``failed``: by key, the reply in place of that of a call that is given up. ``refused``: the
+    endpoint's reasons for rejected batches; ``cancelled``: batches that were stopped at the endpoint;
+    ``account``: what the endpoint said when it refused the account.
+    """
+
+    models: Mapping[str, ModelSettings]
+    clients: Mapping[str, BatchClient]
+    cache: CallCache
+    log: BatchLog
+    prices: PriceTable
+    progress: Progress
+    failed: dict[str, Reply] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    account: str | None = None
+    _tries: Counter[str] = field(default_factory=Counter)
+    _spent_usd: dict[str, float] = field(default_factory=dict)
+    _reported: object = None
+
+    async def wait(self, stop: asyncio.Event, poll_s: float) -> None:
+        """Return when no batch is open, or ``stop`` is set.
+
+        Raises CallFailed when the endpoint does not give the status of a batch; transient failures are waited
+        out.
+        """
+        while self.log.open and not stop.is_set():
+            states = [await self._poll_with_retry(entry) for entry in self.log.open]
+            self._report([state for state in states if state is not None])
+            if self.log.open:
+                try:
+                    await asyncio.wait_for(stop.wait(), poll_s)
+                except TimeoutError:
+                    continue
+
+    def fail(self, key: str, failure: CallFailed) -> None:
+        """Let a call stay without a reply."""
+        self.failed[key] = failure.as_reply(key, self._spent_usd.get(key))
+
+    async def _poll_with_retry(self, entry: BatchEntry) -> BatchState | None:
+        try:
+            return await self._poll(entry)
+        except CallFailed as failure:
+            if failure.kind not in _PASSING:
+                raise
+            self.progress.say(f"the endpoint does not answer ({failure.message}); trying again")
+            return None
+
+    async def _poll(self, entry: BatchEntry) -> BatchState | None:
+        """The status of an open batch; one that has ended is collected, one never made is forgotten."""
+        client = self.clients[entry.role]
+        if entry.id is None:
+            state = await client.find(entry.mark)
+            if state is None:
+                self.log.entries.remove(entry)
+                self.log.save()
+                return None
+            entry.id, entry.status = state.id, "waiting"
+            self.log.save()
+        else:
+            state = await client.retrieve(entry.id)
+        if state.has_ended:
+            await self._collect(entry, state)
+        return state
+
+    async def _collect(self, entry: BatchEntry, state: BatchState) -> None:
+        """Take all replies of a batch; only when every file was read, see to the calls without one."""
+        if state.status == "failed" and not state.files:
+            self.refused.append(f"{state.id}: {'; '.join(state.problems) or 'no reason was given'}")
+            entry.status = "failed"
+            self.log.save()
+            return
+        absent = CallFailed("transient", f"the results of {state.id} ({state.status}) have no answer to it")
+        failures: dict[str, CallFailed] = dict.fromkeys(entry.keys, absent)
+        unreadable = answered = 0
+        for file_id in state.files:
+            async for line in self.clients[entry.role].lines(file_id):
+                try:
+                    key, result = result_of(line)
+                except UnreadableLineError:
+                    unreadable += 1
+                    continue
+                if isinstance(result, CallFailed) and key in failures:
+                    failures[key] = result
+                elif isinstance(result, Reply) and failures.pop(key, None) is not None:
+                    self._keep(entry, key, result)
+                    answered += 1
+        if unreadable:
+            self.progress.say(f"{state.id}: {unreadable:,} lines of the results cannot be read")
+        self.cache.sync()
+        if state.status == "cancelled":
+            self.cancelled.append(state.id)
+        for key, failure in failures.items():
+            self._note(entry, key, failure, counts=failure.kind != "rate_limit" or not answered)
+        entry.status = "collected"
+        self.log.save()
+
+    def _keep(self, entry: BatchEntry, key: str, reply: Reply) -> None:
+        """Put a reply into the cache; one that is there already was counted before."""
+        if self.cache.get(key) is not None:
+            return
+        model, samples = self.models[entry.role], entry.samples.get(key, [])
+        if samples and not reply.others:  # ``n`` was not refused, but left unread
+            self._leave_out(entry.role, "n")
+        choices = shared_choices(
+            reply, partial(self.prices.cost, model, is_batch=True), self._spent_usd.get(key, 0.0)
+        )
+        for of, choice in zip((key, *samples), choices, strict=False):
+            is_shorter, dropped = key in entry.shorter, tuple(entry.dropped)
+            kept = replace(choice, key=of, used_shorter=is_shorter, dropped=dropped, others=())
+            self.cache.put(of, kept)
+            self.progress.spend.count(kept)
+
+    def _leave_out(self, role: str, parameter: str) -> None:
+        unsupported_params = self.log.unsupported_params.setdefault(role, [])
+        if parameter not in unsupported_params:
+            unsupported_params.append(parameter)
+
+    def _note(self, entry: BatchEntry, key: str, failure: CallFailed, *, counts: bool) -> None:
+        """Find out what to do about a call that failed. ``counts``: as one of the failures it may have."""
+        self.cache.note_attempt(key, failure.kind, failure.message)
+        if (cost_usd := self._cost(entry.role, failure)) is not None:
+            self._spent_usd[key] = self._spent_usd.get(key, 0.0) + cost_usd
+        if failure.kind == "too_long" and key not in entry.shorter:
+            self.log.too_long.append(key)
+            return
+        if failure.kind == "account":  # the call stays open
+            self.account = failure.message
+            return
+        if failure.kind == "unsupported_parameter" and failure.parameter is not None:
+            self._leave_out(entry.role, failure.parameter)
+        self._tries[key] += counts
+        is_passing = failure.kind in (*_PASSING, "unsupported_parameter")
+        if not is_passing or self._tries[key] >= MAX_FAILURES:
+            self.fail(key, failure)
+
+    def _cost(self, role: str, made: Reply | CallFailed) -> float | None:
+        return self.prices.cost(self.models[role], made.usage, is_batch=True)
+
+    def _report(self, states: list[BatchState]) -> None:
+        """A line when a batch has moved on: into another status, or by a tenth of its calls."""
+        done, total = sum(state.done for state in states), sum(state.total for state in states)
+        failed = sum(state.failed for state in states)
+        now = (sorted(state.status for state in states), 10 * (done + failed) // max(1, total))
+        if not states or now == self._reported:
+            return
+        self._reported = now
+        by_status = Counter(state.status for state in states)
+        summary = ", ".join(f"{number} {status}" for status, number in sorted(by_status.items()))
+        self.progress.say(f"batches: {summary}; {done:,} of {total:,} calls done, {failed:,} failed")

@@ -1,0 +1,514 @@
+"""From the options of a command to what a run is made of: judge, models, views, trajectories.
+
+The configuration is all that the verdicts depend on, as run.json has it: a run continues in its folder only
+with the same one.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from arb.core.cli import read_settings
+from arb.core.files import PROJECT
+from arb.judges.catalog.simplified import SimplifiedJudge
+from arb.judges.endpoints.providers import PROVIDERS, address_of, omitted_params, with_address
+from arb.judges.engine.cache import CallCache
+from arb.judges.engine.reasoning import output_room
+from arb.judges.engine.storage import StorageError
+from arb.judges.ensembles.threshold import read_threshold, score_settings
+from arb.judges.registry import default_provider, digest_of_files, find_judge, key_of, released_folder
+from arb.judges.run.folder import diff_configurations
+from arb.judges.traits import traits_of
+from arb.judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants, is_reward_judge, models_of
+
+if TYPE_CHECKING:
+    from arb.core.settings import Settings
+    from arb.core.suite import Suite, Trajectory
+    from arb.judges.cli.options import RunOptions
+    from arb.judges.prompting import ImageOptions
+    from arb.judges.views import Views
+
+ROOT: Final = Path(__file__).parents[3]
+
+PROVIDER_CLIENTS: Final = ("any-llm-sdk", "anthropic", "boto3", "google-genai")
+PACKAGES: Final = (
+    *("aiohttp", "pillow", "msgspec", "genai-prices", "transformers", "torch", "ray", "agent-reward-bench"),
+    *PROVIDER_CLIENTS,
+)
+"""Whose versions may show in what comes out."""
+
+SAMPLING_TEMPERATURE: Final = 0.7
+"""At temperature 0 several samples would be one and the same answer."""
+
+
+def build_configuration(
+    options: RunOptions,
+    suite: str,
+    judge: AnyJudge,
+    models: Mapping[str, ModelSettings],
+    data_hash: str | None,
+) -> dict[str, Any]:
+    """Everything that the verdicts depend on; a run folder holds verdicts of one configuration only.
+
+    How fast, for how much money, and which of the trajectories are judged may be another the next time.
+    Raises OptionsError for a threshold file that cannot be read.
+    """
+    own_file = digest_of_files((options.judge or options.cascade or "").split(","))
+    return {
+        "suite": suite,
+        "split": options.split,
+        "judge": key_of(judge),
+        **({"judge_file_sha256": own_file} if own_file else {}),
+        "prompts": options.prompts,
+        "prompts_hash": None if is_reward_judge(judge) else judge.prompts_hash or None,
+        "view_hash": _view_hash(judge),
+        "compat": options.compat,
+        "cascade": options.cascade,
+        "cascade_band": options.cascade_band,
+        "cascade_trusts_yes": options.cascade_trusts_yes,
+        "samples": options.samples,
+        "vote": options.vote if options.samples > 1 else None,
+        "threshold": _threshold(options),
+        "models": {role: _identity(model) for role, model in sorted(models.items())},
+        "images": asdict(image_options(options, judge)),
+        "data_hash": data_hash,
+    }
+
+
+def _view_hash(judge: AnyJudge) -> str | None:
+    """None for a judge that is shown no run, only its reward."""
+    from arb.judges.views import view_hash
+
+    return None if is_reward_judge(judge) else view_hash(judge.wants or Wants())
+
+
+def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
+    """What `export` has to know of a judge: its full name, its released folder where the name is the paper's,
+    whether it asks, and what it was shown.
+    """
+    wants = Wants() if is_reward_judge(judge) else judge.wants
+    return {
+        "name": name,
+        "released_folder": released_folder(name),
+        "asks_models": bool(models_of(judge)),
+        "judge_args": {
+            "use_screenshot": wants.screenshots != "none",
+            "use_axtree": wants.axtrees != "none",
+            "invert_sys_prompt": traits_of(judge).is_inverted,
+        },
+    }
+
+
+def endpoint_addresses(models: Mapping[str, ModelSettings]) -> dict[str, str | None]:
+    """Where each role's model is reached."""
+    return {role: address_of(model) for role, model in sorted(models.items())}
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of this project, Python and the packages that are installed, without importing them.
+
+    ``aiohttp`` makes the calls. ``commit`` ends in ``-dirty`` where files of the checkout were changed.
+    """
+    found = {"project": _project_version(), "commit": _commit(), "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _project_version() -> str | None:
+    """By the installed package, else by the checkout's pyproject.toml."""
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(PROJECT)
+    with suppress(OSError, ValueError, KeyError):
+        return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    return None
+
+
+@cache
+def _commit() -> str | None:
+    """The commit of the checkout that this runs in; None where it is no checkout, or there is no git."""
+    if not (ROOT / ".git").exists():  # else git would name a checkout around an installed package
+        return None
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        described = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return described.stdout.strip() or None
+
+
+def _identity(model: ModelSettings) -> dict[str, Any]:
+    settings = asdict(model)
+    del settings["base_url"], settings["key_variable"], settings["prompt_cache"], settings["header"]
+    return {**settings, "address": address_of(model)}
+
+
+def _threshold(options: RunOptions) -> Any:
+    if options.threshold is None:
+        return None
+    try:
+        return json.loads(options.threshold.read_bytes())
+    except (OSError, ValueError) as error:
+        raise OptionsError(f"--threshold {options.threshold}: cannot be read ({error})") from error
+
+
+def check_score_settings(
+    path: Path, configuration: Mapping[str, Any], display_name: str | None = None
+) -> None:
+    """Raise OptionsError when a run makes its scores differently from those the threshold was chosen on.
+
+    ``display_name`` is what older threshold files call the judge.
+    """
+    chosen_on = dict(read_threshold(path).configuration)
+    if display_name is not None and chosen_on.get("judge") == display_name:
+        chosen_on["judge"] = configuration["judge"]
+    if differences := diff_configurations(chosen_on, score_settings(configuration)):
+        raise OptionsError(
+            f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
+            "dev, or choose another:\n" + "\n".join(f"  {each}" for each in differences)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The trajectories of a run, in the order of the suite."""
+
+    suite: Suite
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(each.trajectory_id for each in self.trajectories)
+
+
+def select(options: RunOptions, settings: Settings | None = None) -> Selection:
+    """The trajectories that the options name. Raises OptionsError when there is none, SuiteError."""
+    from arb.core.suite import load_suite
+
+    suite = load_suite(options.suite or (settings or read_settings()).suite)
+    chosen = list(suite.split(options.split))
+    problems: list[str] = []
+    for flag, wanted, field in (
+        ("--benchmark", options.benchmark, "benchmark"),
+        ("--agent", options.agent, "agent"),
+    ):
+        known = sorted({getattr(each, field) for each in suite.trajectories})
+        if unknown := [name for name in wanted or () if name not in known]:
+            problems.append(f"{flag} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
+        elif wanted:
+            chosen = [each for each in chosen if getattr(each, field) in wanted]
+    if options.ids is not None:
+        named = _named_ids(options.ids, suite, options.split, problems)
+        chosen = [each for each in chosen if each.trajectory_id in named]
+    if options.shard is not None:
+        chosen = chosen[_shard(options.shard, problems)]
+    if problems:
+        raise OptionsError("; ".join(problems))
+    if not chosen:
+        raise OptionsError(f"no trajectory of {suite.name}, split {options.split}, is left by these options")
+    return Selection(suite, tuple(chosen[: options.limit]))
+
+
+def source_folder(options: RunOptions, suite: Suite, settings: Settings | None = None) -> Path:
+    """Where the runs are read from. Raises OptionsError when no folder was named and there is no other."""
+    from dataset_script import sample
+    from dataset_script.sources.base import SourceError
+    from dataset_script.sources.published import PublishedDataset
+
+    if options.source is not None:
+        return options.source
+    settings = settings or read_settings()
+    try:
+        if PublishedDataset(settings.data_dir).suite == suite.name:
+            return settings.data_dir
+    except SourceError:
+        pass
+    if suite.name == "sample":
+        return Path(sample.__file__).parent / "data"
+    raise OptionsError(
+        f"no recorded runs of the suite {suite.name}: name their folder with --source (the released layout, "
+        f"a built dataset, or AgentLab's results), or in ARB_DATA_DIR ({settings.data_dir} is no dataset "
+        "built for it); to try things out, --suite sample has its runs with it"
+    )
+
+
+def cache_folder(chosen: Path | None, settings: Settings | None = None) -> Path:
+    """Return where replies are stored: the folder of ``--cache``, else ``calls`` in the private cache.
+
+    Raises OptionsError if the private cache cannot be made.
+    """
+    if chosen is not None:
+        return chosen
+    private = (settings or read_settings()).cache_dir.expanduser()
+    with _cache_problems(private):
+        private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return private / "calls"
+
+
+def open_cache(folder: Path, answers: str | None = None, fresh_since: float | None = None) -> CallCache:
+    """Open the reply cache in a folder; see `CallCache` for the arguments.
+
+    Raises:
+        OptionsError: The folder cannot be read and written.
+    """
+    with _cache_problems(folder):
+        cache = CallCache(folder, answers=answers, fresh_since=fresh_since)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            cache.close()
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return cache
+
+
+@contextmanager
+def _cache_problems(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        cause = problem.__cause__ if isinstance(problem, StorageError) else problem
+        raise OptionsError(
+            f"{folder}: the cache of replies cannot be opened there ({cause.strerror or cause}); name a "
+            "folder that can be written with --cache or ARB_CACHE_DIR"
+        ) from problem
+
+
+def _shard(text: str, problems: list[str]) -> slice:
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    if found and 1 <= int(found[1]) <= int(found[2]):
+        return slice(int(found[1]) - 1, None, int(found[2]))
+    problems.append(f"--shard {text}: write i/n with i from 1 to n, such as 1/4")
+    return slice(None)
+
+
+def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        problems.append(f"--ids {path}: cannot be read ({problem})")
+        return set()
+    named: set[str] = set()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        found = suite.find(line)
+        if found is None or found.split != split:
+            where = "in another split" if found else f"not in the suite {suite.name}"
+            problems.append(f"--ids {path}, line {number}, {line.strip()[:80]!r}: {where}")
+        else:
+            named.add(found.trajectory_id)
+    return named
+
+
+def build_judge(options: RunOptions) -> AnyJudge:
+    """The judge that the options name, sampled, cascaded and with its threshold where they say so.
+
+    Raises OptionsError for an unknown name, or options that do not go together.
+    """
+    if (options.judge is None) == (options.cascade is None):
+        raise OptionsError(
+            "name one judge (see `python -m arb judges list`), or two with --cascade CHEAP,STRONG"
+        )
+    if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
+        raise OptionsError("--cascade-band, --cascade-trusts-yes: go with --cascade; leave them out")
+    judge = _cascade(options) if options.judge is None else _named(options.judge, options)
+    if options.structured_output and not traits_of(judge).response_formats:
+        raise OptionsError(
+            f"--structured-output: {judge.name} has no fixed form; it is for the simplified judges alone"
+        )
+    if is_reward_judge(judge):
+        _refuse_for_reward_judge(options)
+        return judge
+    if options.samples > 1:
+        from arb.judges.ensembles.voting import SampledJudge
+
+        judge = SampledJudge(judge, options.samples, options.vote)
+    if options.threshold is not None:
+        from arb.judges.ensembles.threshold import with_threshold
+
+        judge = with_threshold(judge, read_threshold(options.threshold))
+    return judge
+
+
+def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSettings]:
+    """How the model of each role is asked; empty for a judge that calls no model.
+
+    A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
+    where the paper asked it unless a provider or an address is given. ``PROVIDER:MODEL`` names the provider
+    too, so that a cascade may ask two. The longest reply is the option's, else the judge's own for the role
+    (`JudgeTraits.output_tokens`), else the common default; a reasoning model has room to think.
+
+    Raises:
+        OptionsError: Options contradict each other, or a model is missing.
+    """
+    defaults, traits = models_of(judge), traits_of(judge)
+    longest: Mapping[str, int] = {}
+    if options.max_output_tokens is None:
+        longest = traits.output_tokens
+    own = _pairs(options.model_of, "--model-of", "ROLE=MODEL")
+    if unknown := sorted(set(own) - set(defaults)):
+        roles = ", ".join(sorted(defaults)) or "none: it asks no model"
+        raise OptionsError(f"--model-of {', '.join(unknown)}: {judge.name} has no such role; it has {roles}")
+    common = _common_settings(options)
+    models = {
+        role: _settings(
+            own.get(role) or options.model or default,
+            replace(common, max_output_tokens=longest.get(role, common.max_output_tokens)),
+            options,
+        )
+        for role, default in defaults.items()
+    }
+    if options.max_output_tokens is None:
+        models = {
+            role: replace(model, max_output_tokens=max(model.max_output_tokens, output_room(model)))
+            for role, model in models.items()
+        }
+    for role, form in traits.response_formats.items():
+        models[role] = replace(models[role], extra={"response_format": form, **models[role].extra})
+    return models
+
+
+def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSettings]) -> None:
+    """Raise OptionsError for a typed parameter that a provider never takes, unless the options allow that.
+
+    What every run has by default (temperature 0, seed 0) is left out, recorded and warned about instead.
+    """
+    if options.allow_dropped_params:
+        return
+    typed = {"temperature": options.temperature, "seed": options.seed, "logprobs": options.logprobs or None}
+    problems = {
+        f"--{name}: --provider {model.provider} never takes it; leave it out, or run without it by adding "
+        "--allow-dropped-params (run.json records that it was not sent)": None
+        for model in models.values()
+        for name in omitted_params(model)
+        if typed.get(name) is not None
+    }
+    if problems:
+        raise OptionsError("\n".join(problems))
+
+
+def build_views(
+    options: RunOptions, suite: Suite, judge: AnyJudge, settings: Settings | None = None
+) -> Views:
+    """The recorded runs that judges are shown. Raises OptionsError when there is none to be found."""
+    from arb.judges.views import Views
+
+    source = source_folder(options, suite, settings)
+    return Views(source, suite, image_options(options, judge))
+
+
+def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
+    """How pictures are sent: as the options say, else as the judge's method sends them, else as
+    they were recorded.
+    """
+    from arb.judges.prompting import ImageOptions
+
+    own = traits_of(judge).images or ImageOptions()
+    if options.image_format not in (None, own.format):
+        own = replace(own, format=options.image_format, quality=None)
+    return replace(own, max_side=options.max_image_side, detail=options.image_detail or own.detail)
+
+
+def _named(name: str, options: RunOptions) -> AnyJudge:
+    if options.prompts_from is not None and options.prompts != "official":
+        raise OptionsError("--prompts-from: goes with --prompts official; leave it out, or add that")
+    try:
+        judge = find_judge(
+            name, prompts=options.prompts, compat=options.compat, checkout=options.prompts_from
+        )
+    except ValueError as problem:
+        raise OptionsError(str(problem)) from problem
+    is_structured = options.structured_output and isinstance(judge, SimplifiedJudge)
+    return replace(judge, is_structured=True) if is_structured else judge
+
+
+def _cascade(options: RunOptions) -> Judge:
+    from arb.judges.ensembles.cascade import Cascade, parse_band
+
+    names = [name.strip() for name in (options.cascade or "").split(",")]
+    if len(names) != 2 or not all(names):
+        raise OptionsError(f"--cascade {options.cascade!r}: name two judges as CHEAP,STRONG")
+    cheap, strong = (_named(name, options) for name in names)
+    if is_reward_judge(cheap) or is_reward_judge(strong):
+        raise OptionsError(f"--cascade {options.cascade}: both judges must ask a model")
+    try:
+        band = parse_band(options.cascade_band)
+    except ValueError as problem:
+        raise OptionsError(f"--cascade-band {options.cascade_band}: {problem}") from problem
+    return Cascade(cheap, strong, band, confirms_success=not options.cascade_trusts_yes)
+
+
+def _refuse_for_reward_judge(options: RunOptions) -> None:
+    flags = {"--samples": options.samples > 1, "--threshold": options.threshold is not None}
+    if chosen := [flag for flag, is_chosen in flags.items() if is_chosen]:
+        raise OptionsError(f"{' and '.join(chosen)}: {options.judge} asks no model; leave them out")
+
+
+def _common_settings(options: RunOptions) -> ModelSettings:
+    """The settings that every role's model gets; its name is filled in later.
+
+    Options and settings have the same names; what was left out has the default of the settings.
+    """
+    if options.provider is not None and options.provider not in PROVIDERS:
+        raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
+    sampling = {"temperature": SAMPLING_TEMPERATURE, "seed": None} if options.samples > 1 else {}
+    typed = {each.name: getattr(options, each.name) for each in fields(ModelSettings)}
+    typed = {name: value for name, value in typed.items() if value is not None}
+    own = {"model": "", "extra": _extra(options), "header": _headers(options)}
+    return ModelSettings(**{"provider": "any"} | sampling | typed | own)
+
+
+def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:
+    """The settings for a model: at the provider that was named, else where the paper's model was asked."""
+    provider, colon, name = model.partition(":")
+    if colon and provider in PROVIDERS and name:
+        if provider != common.provider:  # address, key and headers belong to the provider they were given for
+            common = replace(common, provider=provider, base_url=None, key_variable=None, header=())
+        return with_address(replace(common, model=name))
+    if options.provider is None and options.base_url is None:
+        common = replace(common, provider=default_provider(model) or "openai")
+    return with_address(replace(common, model=model))
+
+
+def _headers(options: RunOptions) -> tuple[tuple[str, str], ...]:
+    """Return the headers of ``--header``. Raises OptionsError, which never contains a value."""
+    pairs = [text.partition("=")[::2] for text in options.header or ()]
+    for name, value in pairs:
+        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value:
+            raise OptionsError("--header: write NAME=VALUE, with a name of letters, digits and hyphens")
+        if not value.isprintable() or not value.isascii():
+            raise OptionsError(f"--header {name}: the value contains a character that no header may have")
+    return tuple(pairs)
+
+
+def _extra(options: RunOptions) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    for name, text in _pairs(options.extra, "--extra", "NAME=JSON").items():
+        try:
+            read[name] = json.loads(text)
+        except ValueError as problem:
+            raise OptionsError(
+                f"--extra {name}: {text!r} is not JSON (put text in double quotes)"
+            ) from problem
+    return read
+
+
+def _pairs(texts: Sequence[str] | None, flag: str, form: str) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts or ()]
+    if bad := ["".join(pair) for pair in pairs if not (pair[0] and pair[2])]:
+        raise OptionsError(f"{flag} {', '.join(bad)}: write {form}")
+    return {name: value for name, _, value in pairs}

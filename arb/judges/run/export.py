@@ -1,0 +1,192 @@
+"""A run in the released layout: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``, as the paper's are.
+
+A file has one reply, from which the verdict is read again. So what a judge decided on several (samples) is
+exported as the first reply that says the same, and a verdict that no single reply says cannot be.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arb.core.files import atomic_write
+from arb.core.ids import TrajectoryId
+from arb.core.replies import read_reply
+from arb.judges.engine.prompt_store import Picture, PromptReader
+from arb.judges.run.folder import Record, error_of, open_prompts, read_judgments, read_run
+from dataset_script.sources.released_files import ERROR_ENDING, RULE_BASED
+
+
+class ExportError(ValueError):
+    """A run that cannot be exported in the released layout; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """What was written: the judge's folder, the number of files, and the ids whose verdict no reply says."""
+
+    judge: str
+    files: int
+    errors: int
+    left_out: tuple[str, ...]
+
+
+def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
+    """Write every judgment of a run below ``out``; ``judge`` names its folder.
+
+    Left out, that is the released one where the judge bears the paper's name, else the judge's full name. A
+    judgment that failed becomes ``<task_id>_error.json``. Files are replaced whole. Raises RunFolderError,
+    ExportError for a judge without model and reward, and PromptStoreError for a damaged prompt.
+    """
+    run = read_run(run_folder)
+    facts = run.get("judge", {})
+    name = facts.get("name") or run["configuration"]["judge"]  # runs from before have no full name
+    judge = judge or facts.get("released_folder") or folder_name(name)
+    if judge in (".", "..") or not re.fullmatch(r"[\w.+-]+", judge):
+        raise ExportError(f"--judge-folder {judge!r}: a folder's name has letters, digits, and . _ + - alone")
+    if judge == RULE_BASED and facts.get("asks_models"):
+        raise ExportError(f"--judge-folder {judge}: is the rule-based judge's; name another")
+    if not facts.get("asks_models") and judge != RULE_BASED:
+        raise ExportError(f"{run['configuration']['judge']} asks no model, so there is no reply to export")
+    left_out: list[str] = []
+    files = errors = 0
+    with open_prompts(run_folder) as prompts:
+        for record in read_judgments(run_folder):
+            found = document(record, judge, run, prompts)
+            if found is None:
+                left_out.append(record["trajectory_id"])
+                continue
+            place = TrajectoryId.parse(record["trajectory_id"])
+            is_error = "error" in found
+            ending = ERROR_ENDING if is_error else ""
+            path = out / "judgments" / place.folder / place.agent / judge / f"{place.task_id}{ending}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic_write(path, json.dumps(found, indent=1).encode("ascii"))
+            path.with_name(f"{place.task_id}{'' if is_error else ERROR_ENDING}.json").unlink(missing_ok=True)
+            files, errors = files + 1, errors + is_error
+    return ExportSummary(judge, files, errors, tuple(left_out))
+
+
+def document(
+    record: Record, judge: str, run: Mapping[str, Any], prompts: PromptReader | None = None
+) -> dict[str, Any] | None:
+    """The file of a judgment, with ``error`` in it when it failed; None when no reply says its verdict.
+
+    ``chat_messages`` has what was sent, under ``pruned`` where that is the shorter prompt, as in released
+    files.
+    """
+    place = TrajectoryId.parse(record["trajectory_id"])
+    head = {"benchmark": place.folder, "agent": place.agent, "judge": judge}
+    if judge == RULE_BASED:
+        if "reward" not in record:
+            return {**head, "error": record.get("problem", "no reward was recorded")}
+        info = {"summary_info": {"cum_reward": record["reward"]}}
+        return {**head, "judge_model_name": "judge", "cost": 0, "trajectory_info": info}
+    call = _call_with_the_verdict(record, judge)
+    if call is None:
+        if record["state"] not in ("error", "too_long"):
+            return None
+        sent = _chat_messages(record["calls"][-1], prompts) if record["calls"] else {}
+        return {**head, "error": error_of(record), **sent}
+    model = run["configuration"]["models"].get(call["role"], {})
+    return {
+        **head,
+        "judge_model_name": model.get("model"),
+        "provider": model.get("provider"),
+        "judge_args": run.get("judge", {}).get("judge_args"),
+        "completion_args": {
+            name: model.get(name) for name in ("temperature", "seed", "max_output_tokens") if name in model
+        },
+        "cost": record["cost_usd"],
+        "response": _completion(call),
+        **_chat_messages(call, prompts),
+    }
+
+
+def messages_of(call: Record, prompts: PromptReader | None) -> list[dict[str, Any]] | None:
+    """The messages of a call as they were sent, pictures by ``sha256:…`` in place of their bytes.
+
+    None where they were not stored, in a run from before. Raises PromptStoreError.
+    """
+    if prompts is None or (name := call.get("prompt")) is None:
+        return None
+    return [
+        {"role": role, "content": content if isinstance(content, str) else list(map(_part, content))}
+        for role, content in prompts.get(name)
+    ]
+
+
+def _part(part: str | Picture) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    about = {name: value for name, value in part.items() if name not in ("sha256", "detail")}
+    return {
+        "type": "image_url",
+        "image_url": {"url": f"sha256:{part['sha256']}", "detail": part["detail"]},
+        **about,
+    }
+
+
+def _chat_messages(call: Record, prompts: PromptReader | None) -> dict[str, Any]:
+    sent = messages_of(call, prompts)
+    kind = "pruned" if call["reply"].get("used_shorter") else "regular"
+    return {} if sent is None else {"chat_messages": {kind: sent}}
+
+
+def folder_name(name: str) -> str:
+    """A judge's name as a folder: ``GPT-4o (A), 3 samples`` gives ``gpt-4o-a-3-samples``."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.") or "judge"
+
+
+def _call_with_the_verdict(record: Record, judge: str) -> Record | None:
+    """The first call of the last stage whose reply, read alone, gives the verdict; best if in every label."""
+    answer = record["answer"]
+    labels = tuple(answer.get(name) for name in ("success", "side_effect", "repetition", "optimality"))
+    matching: list[tuple[bool, Record]] = []
+    for call in _replies(record):
+        reply = call["reply"]
+        read = read_reply(judge, reply.get("text"), reply.get("finish_reason"), _refusal(reply))
+        if (read.state, read.success) == (record["state"], answer.get("success")):
+            others = (read.success, read.side_effect, read.repetition, read.optimality)
+            matching.append((others != labels, call))
+    return min(matching, key=lambda each: each[0])[1] if matching else None
+
+
+def _replies(record: Record) -> list[Record]:
+    """The calls of the last stage that have a reply, be it a refusal."""
+    last = max((call["stage"] for call in record["calls"]), default=0)
+    there = (call for call in record["calls"] if call["stage"] == last)
+    return [call for call in there if call["reply"]["state"] in ("ok", "refused")]
+
+
+def _refusal(reply: Record) -> str | None:
+    """The words of a refusal; an endpoint that refused the prompt itself gives an error in their place."""
+    return reply.get("refusal") or (reply.get("error") if reply["state"] == "refused" else None)
+
+
+def _completion(call: Record) -> dict[str, Any]:
+    reply = call["reply"]
+    tokens = reply.get("input_tokens"), reply.get("output_tokens")
+    return {
+        "id": call["key"],
+        "object": "chat.completion",
+        "model": reply.get("model"),
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": reply.get("finish_reason"),
+                "message": {
+                    "role": "assistant",
+                    "content": reply.get("text"),
+                    "refusal": _refusal(reply),
+                },
+            }
+        ],
+        "usage": {
+            "prompt_tokens": tokens[0],
+            "completion_tokens": tokens[1],
+            "total_tokens": None if None in tokens else sum(tokens),
+        },
+    }

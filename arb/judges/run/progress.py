@@ -1,0 +1,320 @@
+"""How a run goes, what it has paid, and how it is stopped: Ctrl-C, a polite kill, a spent budget, failures.
+
+Progress is on stderr: on a terminal one line that changes, else a line now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+
+from arb.core.console import printable
+from arb.judges.run.records import CallWarnings
+from arb.judges.types import ModelSettings, Reply
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+GRACE_S: Final = 8.0
+"""After a polite kill, calls under way have so long to end; after Ctrl-C as long as they take."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended, and what to tell the user about it.
+
+    ``waiting``: the answers come another day. ``limited``: only rate limits came for long. ``account``: the
+    endpoint refuses the account.
+    """
+
+    how: Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
+    message: str | None = None
+
+
+class StopControl:
+    """Whether, and why, a run makes no further call.
+
+    ``say`` shows a line to the user; ``stop_waiting`` drops calls that wait for a limit and are not paid.
+    When the money is spent they stay: some may cost less than what was refused.
+    """
+
+    def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None] = lambda: None):
+        self.ended: RunEnd | None = None
+        self._say, self._stop_waiting = say, stop_waiting
+
+    def stop(
+        self, how: Literal["interrupted", "budget", "limited", "account", "failing"], message: str
+    ) -> None:
+        """Let the run end; the first reason counts."""
+        self.ended = self.ended or RunEnd(how, message)
+        if how != "budget":
+            self._stop_waiting()
+
+    @contextlib.contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Ctrl-C and a polite kill stop the run; the second one also drops the calls under way.
+
+        Then asyncio.CancelledError is raised in the task that is inside of this block.
+        """
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def caught(number: signal.Signals) -> None:
+            if self.ended is not None:
+                task.cancel()
+                return
+            self.stop("interrupted", "stopped; finished trajectories are saved")
+            self._say(
+                "finishing the calls in progress, which are already paid for; press Ctrl-C again to drop them"
+            )
+            if number == signal.SIGTERM:
+                loop.call_later(GRACE_S, task.cancel)
+
+        with on_stop_signals(caught):
+            yield
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextlib.contextmanager
+def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Ctrl-C and a polite kill call ``caught`` in the event loop; outside the main thread nothing does."""
+    loop = asyncio.get_running_loop()
+    handled = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread
+            loop.add_signal_handler(number, caught, number)
+            handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)
+
+
+def was_generated(reply: Reply) -> bool:
+    """Whether a model made a reply at all, be it a refusal: then it has tokens, and costs something."""
+    return reply.state == "ok" or reply.input_tokens is not None
+
+
+class Spend:
+    """Dollars and calls that were paid in this session, and before it in the same run folder.
+
+    ``usd`` is None once the price of a reply was not known. ``presumed`` gives the dollars of attempts that
+    may have been paid although no reply came (`Budget.presumed_usd`).
+    """
+
+    def __init__(self, before_usd: float | None = 0.0, before_calls: int = 0) -> None:
+        self.before_usd, self.before_calls = before_usd, before_calls
+        self.usd: float | None = 0.0
+        self.calls = 0
+        self.presumed: Callable[[], float] = float
+
+    def count(self, reply: Reply) -> None:
+        """Add a reply, unless it came out of the cache, or none was made.
+
+        Of several answers to one request only the first one has input tokens, and it is one call.
+        """
+        if reply.is_from_cache or not (was_generated(reply) or reply.cost_usd):
+            return
+        self.calls += reply.input_tokens != 0
+        self.usd = None if self.usd is None or reply.cost_usd is None else self.usd + reply.cost_usd
+
+    def add(self, usd: float | None, calls: int) -> None:
+        """Add what another process paid; None where it does not know a price."""
+        self.calls += calls
+        self.usd = None if self.usd is None or usd is None else self.usd + usd
+
+    @property
+    def total_usd(self) -> float | None:
+        """All of it; None where a price is not known."""
+        if self.usd is None or self.before_usd is None:
+            return None
+        return self.before_usd + self.usd + self.presumed()
+
+    @property
+    def session_usd(self) -> float | None:
+        """Dollars of this session; None if a price is not known."""
+        return None if self.usd is None else self.usd + self.presumed()
+
+    @classmethod
+    def of_run(cls, run: Mapping[str, Any]) -> Spend:
+        """Return the spend of a session that continues the run with this run.json."""
+        calls = sum(session.get("calls_paid", 0) for session in run.get("sessions", []))
+        return cls(run.get("spent_usd", 0.0), run.get("calls_paid", calls))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What run.json says of all sessions: dollars (None if a price is not known) and calls."""
+        return {"spent_usd": self.total_usd, "calls_paid": self.before_calls + self.calls}
+
+
+REDRAW_INTERVAL_S: Final = 0.25
+"""How often a terminal's line is drawn again."""
+
+INTERVAL_WITHOUT_TERMINAL_S: Final = 15.0
+"""How often a line is added where stderr is no terminal."""
+
+WINDOW_S: Final = 30.0
+"""Seconds over which the rate is measured."""
+
+
+class Progress:
+    """Counts what ends and shows it: done, states, rate, dollars spent, time left."""
+
+    def __init__(
+        self,
+        total: int,
+        done: int,
+        spend: Spend,
+        console: Console | None = None,
+        now: Callable[[], float] = time.monotonic,
+        models: Mapping[str, ModelSettings] = MappingProxyType({}),
+    ):
+        self.total, self.done = total, done
+        self.warnings = CallWarnings(models, self.say)
+        self.states: Counter[str] = Counter()
+        self.retried = self.rate_limited = 0
+        self.spend, self._now = spend, now
+        self._console = console or _stderr()
+        self._ended: deque[float] = deque(maxlen=5_000)
+        self._begun = self._drawn = now()
+        self._live = None
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def judged(self, state: str) -> None:
+        self.done += 1
+        self.states[state] += 1
+        self._ended.append(self._now())
+        self.draw()
+
+    def event(self, kind: str, **facts: object) -> None:
+        """What the engine reports of a call; retries are counted, and why the first one is made is said."""
+        if kind == "retried":
+            if not self.retried:
+                self.say(f"a call failed and is made again: {facts.get('message')}")
+            self.retried += 1
+            self.rate_limited += facts.get("failure") == "rate_limit"
+        self.draw()
+
+    def say(self, message: str) -> None:
+        """A message that stays; it may quote what an endpoint sent, so it is made fit for a terminal."""
+        self._console.print("\n".join(map(printable, message.splitlines())))
+
+    def draw(self, at_once: bool = False) -> None:
+        """Show how it goes, unless that was just done."""
+        every = INTERVAL_WITHOUT_TERMINAL_S if self._live is None else REDRAW_INTERVAL_S
+        if not at_once and self._now() - self._drawn < every:
+            return
+        self._drawn = self._now()
+        if self._live is not None:
+            self._live.update(self.line(), refresh=True)
+        else:
+            self._console.print(self.line())
+
+    def line(self) -> str:
+        """How it goes, in words."""
+        parts = [f"{self.done:,} of {self.total:,}"]
+        parts += [f"{number:,} {state}" for state, number in sorted(self.states.items())]
+        if (rate := self.rate()) is not None:
+            left = self.total - self.done
+            parts += [f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min"]
+            parts += [f"{duration(left / rate)} left"] if left else []
+        usd = self.spend.total_usd
+        parts.append("spent unknown" if usd is None else f"${usd:.4f} spent")
+        if self.retried:
+            limited = f" ({self.rate_limited:,} for rate limits)" if self.rate_limited else ""
+            parts.append(f"{self.retried:,} retried{limited}")
+        return ", ".join(parts)
+
+    def rate(self) -> float | None:
+        """Recent trajectories a second; None before the first."""
+        now = self._now()
+        while self._ended and self._ended[0] < now - WINDOW_S:
+            self._ended.popleft()
+        since = max(self._begun, now - WINDOW_S)
+        if len(self._ended) == self._ended.maxlen:
+            since = self._ended[0]
+        return len(self._ended) / (now - since) if self._ended and now > since else None
+
+
+def duration(seconds: float) -> str:
+    """A time in words: ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _stderr() -> Console:
+    from rich.console import Console
+
+    # Models' and strangers' words are printed as they are, never read as markup.
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+MAX_LEADING_ERRORS: Final = 20
+"""A run stops when its first results, this many, are all in the state ``error``."""
+
+Result = TypeVar("Result")
+
+
+class LeadingErrors(Generic[Result]):
+    """Holds results back while all of them are errors: they are judged again once the cause is fixed."""
+
+    def __init__(self) -> None:
+        self._held: list[Result] | None = []
+
+    def take(self, result: Result, state: str) -> list[Result]:
+        """What may be written now that this result came: nothing, all that was held back, or itself."""
+        if self._held is None:
+            return [result]
+        self._held.append(result)
+        return [] if state == "error" else self.release()
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether so many ended in errors, and nothing else, that the run should stop."""
+        return self._held is not None and len(self._held) >= MAX_LEADING_ERRORS
+
+    def release(self) -> list[Result]:
+        """The errors so far, to be written after all; from now on nothing is held back."""
+        held, self._held = self._held or [], None
+        return held
+
+    def discard(self) -> Result | None:
+        """Forget the errors; the first one, if there is any."""
+        first = self._held[0] if self._held else None
+        self._held = []
+        return first
+
+
+def leading_errors_message(error: str) -> str:
+    """The message of a run that stopped because everything failed."""
+    return (
+        f"stopped: every trajectory so far ended in an error, the first with: {error}\n"
+        "Nothing was written. Fix the cause and run the same command again."
+    )

@@ -1,0 +1,269 @@
+"""Judges driven: one over a trajectory, and one over many at once.
+
+A judge's calls go to an executor, their replies back to it, until it answers. Of many trajectories as many
+are under way as keep the limit on calls busy, no more, since each takes memory.
+"""
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Protocol
+
+from arb.judges.contract import ask_reward_judge, open_session
+from arb.judges.engine.storage import StorageError
+from arb.judges.types import Answer, AnyJudge, Call, Judge, Reply, View, Wants, is_reward_judge
+
+Ask = Callable[[Call], Awaitable[Reply]]
+
+READERS = 4
+"""Threads that read runs, so that calls go on meanwhile. Texts are read one run at a time (`Views`), so that
+further threads only help where there are pictures; each has memory of its own that is not given back."""
+
+PREFETCH = 8
+"""Trajectories begun beyond those whose calls fill the limit, so that it never waits for a file. No more than
+these are under way whose calls are not known yet."""
+
+MAX_BYTES = 200_000_000
+"""No further trajectory is begun while those under way hold more than this in texts and pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A call and its reply. ``stage`` counts from 0; the calls of one stage were under way at once."""
+
+    call: Call
+    reply: Reply
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """A trajectory with its answer, what was asked for it, and why it could not be judged, if so."""
+
+    trajectory_id: str
+    answer: Answer
+    exchanges: Sequence[Exchange] = ()
+    problem: str | None = None
+    reward: float | None = None
+    """The reward that a reward judge was given; None for every other judge."""
+
+
+class RunSource(Protocol):
+    """What gives views and rewards by id: `arb.judges.views.Views`."""
+
+    def view(self, trajectory_id: str, wants: Wants) -> View:
+        """What a judge is shown; a ValueError says why there is nothing to show."""
+
+    def reward(self, trajectory_id: str) -> float | None:
+        """The reward that a run was given; raises as `view` does."""
+
+
+class StopRunError(Exception):
+    """Raised by ``ask`` to end a run: no call is made any more. The message says why."""
+
+
+class LeaveOutError(StopRunError):
+    """Raised by ``ask`` to leave a trajectory for another run; the others go on."""
+
+
+async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
+    """A judge's answer to one trajectory, with every call and its reply in the order the judge named them.
+
+    Raises what ``ask`` raises, once the other calls of the stage have ended.
+    """
+    exchanges: list[Exchange] = []
+    session = open_session(judge, view)
+    try:
+        calls = next(session)
+        for stage in count():
+            replies = await _all_of(calls, ask)
+            exchanges += [Exchange(call, reply, stage) for call, reply in zip(calls, replies, strict=True)]
+            calls = session.send(replies)
+    except StopIteration as end:
+        return end.value, tuple(exchanges)
+    finally:
+        session.close()
+
+
+def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
+    """As `drive`, with replies that are there already; None when one is not.
+
+    ``reply_to`` is called for every call of a stage nevertheless: a batch collects all that is missing.
+    """
+    session = open_session(judge, view)
+    try:
+        calls = next(session)
+        while True:
+            replies = [reply_to(call) for call in calls]
+            if any(reply is None for reply in replies):
+                return None
+            calls = session.send(replies)
+    except StopIteration as end:
+        return end.value
+    finally:
+        session.close()
+
+
+async def _all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
+    """The replies of a stage. When one call raises, the others still end: what is under way is paid for."""
+    if len(calls) == 1:  # as it mostly is: a task for it would take longer than a reply from the cache
+        return [await ask(calls[0])]
+    found = await asyncio.gather(*map(ask, calls), return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return found
+
+
+class _Load:
+    """What the trajectories under way take together: calls, bytes, and how many have their calls unknown."""
+
+    def __init__(self, most_calls: int):
+        self._most_calls = most_calls
+        self.calls = self.held = self.unknown = 0
+        self.changed = asyncio.Event()
+
+    async def room(self) -> None:
+        while self.calls >= self._most_calls or self.unknown >= PREFETCH or self.held >= MAX_BYTES:
+            self.changed.clear()
+            await self.changed.wait()
+
+
+class _LoadShare:
+    """A trajectory's part of the load. Between its calls it counts as one: its next one finds room."""
+
+    def __init__(self, load: _Load, ask: Ask):
+        self._load, self._ask = load, ask
+        self._held = self._under_way = 0
+        self._is_unknown = True
+        load.calls += 1
+        load.unknown += 1
+
+    def show(self, view: View) -> None:
+        self._held = _weight(view)
+        self._load.held += self._held
+
+    async def ask(self, call: Call) -> Reply:
+        self._known()
+        extra = 1 if self._under_way else 0
+        self._under_way += 1
+        self._load.calls += extra
+        try:
+            return await self._ask(call)
+        finally:
+            self._under_way -= 1
+            self._load.calls -= extra
+            self._load.changed.set()
+
+    def end(self) -> None:
+        self._known()
+        self._load.calls -= 1
+        self._load.held -= self._held
+        self._load.changed.set()
+
+    def _known(self) -> None:
+        self._load.unknown -= self._is_unknown
+        self._is_unknown = False
+        self._load.changed.set()
+
+
+async def judge_trajectories(
+    judge: AnyJudge,
+    ids: Iterable[str],
+    views: RunSource,
+    ask: Ask,
+    on_judged: Callable[[Judgment], None],
+    max_in_flight: int = 64,
+) -> None:
+    """Judge every trajectory; each is handed to ``on_judged`` once, as it ends, in any order.
+
+    What goes wrong with one (no view of it, a fault in the judge) is its answer, in the state ``error``.
+    When ``ask`` raises LeaveOutError the trajectory is not. When it raises StopRunError, no further
+    trajectory is begun, calls under way still end, trajectories that got all of their replies still count,
+    and then it is raised here; so is a StorageError, and what ``on_judged`` raises.
+    """
+    load = _Load(max_in_flight + PREFETCH)
+    faults: list[Exception] = []
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def one(trajectory_id: str, share: _LoadShare, readers: ThreadPoolExecutor) -> None:
+        read = partial(asyncio.get_running_loop().run_in_executor, readers)
+        try:
+            on_judged(await judge_trajectory(judge, trajectory_id, views, share.ask, read, share.show))
+        except LeaveOutError:
+            pass
+        except Exception as fault:
+            faults.append(fault)
+        finally:
+            share.end()
+
+    wants = Wants() if is_reward_judge(judge) else judge.wants
+    has_pictures = wants.screenshots != "none" or wants.goal_images
+    with ThreadPoolExecutor(READERS if has_pictures else 1, thread_name_prefix="views") as readers:
+        try:
+            for trajectory_id in ids:
+                await load.room()
+                if faults:
+                    break
+                task = asyncio.create_task(one(trajectory_id, _LoadShare(load, ask), readers))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+    if faults:
+        raise faults[0]
+
+
+async def _at_once(function: Callable, *arguments: object) -> object:
+    return function(*arguments)
+
+
+async def judge_trajectory(
+    judge: AnyJudge,
+    trajectory_id: str,
+    views: RunSource,
+    ask: Ask,
+    read: Callable[..., Awaitable] = _at_once,
+    on_view: Callable[[View], None] = lambda view: None,
+) -> Judgment:
+    """Judge one trajectory. What goes wrong with it is its answer.
+
+    ``read`` calls what reads files; ``on_view`` receives what the judge is shown. Raises the StopRunError or
+    StorageError that ``ask`` raises, and nothing else.
+    """
+    reward = None
+    try:
+        if is_reward_judge(judge):
+            reward = await read(views.reward, trajectory_id)
+            return Judgment(trajectory_id, ask_reward_judge(judge, reward), reward=reward)
+        view = await read(views.view, trajectory_id, judge.wants)
+        on_view(view)
+        answer, exchanges = await drive(judge, view, ask)
+        return Judgment(trajectory_id, answer, exchanges)
+    except (StopRunError, StorageError):
+        raise
+    except Exception as fault:
+        return Judgment(trajectory_id, Answer("error"), problem=_describe_fault(fault), reward=reward)
+
+
+def _describe_fault(fault: Exception) -> str:
+    """Return one line on a fault, with its place unless the message is our own."""
+    if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors explain themselves
+        return str(fault)
+    place = traceback.extract_tb(fault.__traceback__)[-1]
+    return f"{type(fault).__name__}: {fault} ({place.name}, line {place.lineno})"
+
+
+def _weight(view: View) -> int:
+    """Bytes of a view's pictures and, about, of its texts."""
+    pictures = [*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot)]
+    texts = (text for step in view.steps for text in (step.axtree, step.axtree_pruned, step.text) if text)
+    return sum(len(picture.content) for picture in pictures) + sum(map(len, texts))

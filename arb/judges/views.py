@@ -1,0 +1,429 @@
+"""What judges are shown, out of recorded runs: one trajectory at a time, and only the parts a judge wants.
+
+Nothing but goal, addresses, observations, actions, reasoning, errors, the answer, trees and pictures is taken
+from a recording: no reward, no label, no agent's or model's name, no id. Of a published dataset only the
+wanted columns are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from arb.core.ids import TrajectoryId, reading_key
+from arb.core.suite import Suite
+from arb.judges.prompting import (
+    ImageOptions,
+    UnreadableImageError,
+    goal_parts,
+    observation_apart,
+    prompts_hash,
+    steps_text,
+    with_bounded_texts,
+)
+from arb.judges.traits import traits_of
+from arb.judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, is_reward_judge, models_of
+from arb.judges.wrappers import JudgeWrapper
+from dataset_script.schema import STEP_FIELDS
+from dataset_script.sources import open_source
+from dataset_script.sources.base import (
+    Recording,
+    SourceFile,
+    Step,
+    UnusableFileError,
+)
+from dataset_script.sources.published import (
+    Observed,
+    PublishedDataset,
+    PublishedRun,
+    PublishedSource,
+    RowGroup,
+    read_row_group,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TREES = ("axtree", "axtree_pruned")
+_FINAL_TREES = ("final_axtree", "final_axtree_pruned")
+_WITH_SCREENSHOT = "trajectories_with_screenshot"
+_AS_RECORDED: Final = ImageOptions()
+_TEXT_ONLY: Final = Wants()
+_MOST_NAMES: Final = 5
+"""Runs that a message names for one reason."""
+
+VIEW_VERSION: Final = 1
+"""Raised whenever the same recording gives another `View`: a run under another one is another run."""
+
+_FIRST_TEXTS: Final = (
+    "The user's goal:\nA goal.",
+    "Step 1\nURL: http://site/\nAction: click('1')\nReasoning: A reason.\n\n"
+    "Step 2\nURL: (not recorded)\nAction: (not recorded)\n\n"
+    "Step 3 (the end: no further action)\nURL: http://site/end",
+)
+"""How version 1 wrote the example down."""
+
+_EXAMPLE: Final = View(
+    "A goal.",
+    (),
+    (
+        ViewStep(1, "http://site/", "click('1')", "A reason.", "An error."),
+        ViewStep(2, None, None, None, None),
+        ViewStep(3, "http://site/end", None, None, None),
+    ),
+)
+
+_TEXT_EXAMPLE: Final = View(
+    "A goal.",
+    (),
+    (
+        ViewStep(1, None, "a()", "A reason.", None),
+        ViewStep(2, None, "b()", None, None, text="x" * 10_010),
+        ViewStep(3, None, None, None, None, text="Done."),
+    ),
+    answer="An answer.",
+)
+"""A run without web pages."""
+
+_FIRST_OF_TEXTS: Final = "6730cf7532f6962282048215b31dbc1a9966ca171dad96863c604c8920689e58"
+"""`prompts_hash` of how that example was written down first: it is no part of the hash while it stays so, as
+runs of before there were such views go on.
+"""
+
+Read = TypeVar("Read")
+
+
+def view_hash(wants: Wants) -> str:
+    """SHA-256 over what a judge that wants this is shown of a recording, and how it is written down.
+
+    The templates of its prompts are not in it (``prompts_hash``), nor the recordings (``data_hash``).
+    """
+    texts = [part for part in goal_parts(_EXAMPLE) if isinstance(part, str)]
+    if (of_texts := _hash_of_texts()) != _FIRST_OF_TEXTS:
+        texts.append(of_texts)
+    return prompts_hash(f"{VIEW_VERSION} {wants}", *texts, steps_text(_EXAMPLE.steps))
+
+
+def first_view_hash(wants: Wants) -> str:
+    """`view_hash` of version 1: of runs that have none, since it was not recorded then."""
+    return prompts_hash(f"1 {wants}", *_FIRST_TEXTS)
+
+
+def _hash_of_texts() -> str:
+    shown = with_bounded_texts(_TEXT_EXAMPLE)
+    return prompts_hash(steps_text(shown.steps, shown.answer), observation_apart(shown)[1] or "")
+
+
+class PublishedRuns:
+    """Reads runs of a published folder. Trajectories are mostly asked for in the order of the tables, so the
+    row group read last stays in memory, one for each configuration. Not for several threads at once.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._row_groups: dict[str, tuple[tuple[RowGroup, tuple[str, ...]], pa.Table]] = {}
+
+    def read(self, file: SourceFile, wants: Wants) -> Recording:
+        """One run with the trees and pictures that are wanted, as far as the folder has them, and no reward.
+
+        A folder without the configuration `steps` has those of the last page only. Raises UnusableFileError
+        when the folder was changed meanwhile.
+        """
+        if not isinstance(file, PublishedRun):
+            raise UnusableFileError("not_a_trajectory", "it was not listed from a published folder")
+        with _unreadable_when_changed():
+            return self._read(file, wants)
+
+    def reward(self, file: SourceFile) -> float | None:
+        """The run's reward; None where the dataset has none. Raises UnusableFileError."""
+        with _unreadable_when_changed():
+            row = self._row(file, "rewards", ("cum_reward",)) if isinstance(file, PublishedRun) else None
+        return row["cum_reward"] if row else None
+
+    def _read(self, run: PublishedRun, wants: Wants) -> Recording:
+        text = self._row(run, "trajectories", ("goal", "answer", "steps", *_wanted_final_trees(run, wants)))
+        if text is None:
+            raise UnusableFileError("not_a_trajectory", "the dataset has no text of it")
+        pictures = self._pictures(run, wants)
+        every_step = self._every_step(run, wants)
+        last = len(text["steps"]) - 1
+        steps = []
+        for place, row in enumerate(text["steps"]):
+            heavy = every_step.get(row["num"], {})
+            is_last = place == last
+            final = [text.get(name) if is_last else None for name in _FINAL_TREES]
+            screenshot = heavy.get("screenshot") or (pictures.get("final_screenshot") if is_last else None)
+            steps.append(
+                Step(
+                    **{field.name: row.get(field.name) for field in STEP_FIELDS},
+                    axtree=heavy.get("axtree", final[0]),
+                    axtree_pruned=heavy.get("axtree_pruned", final[1]),
+                    box=None,
+                    screenshot=screenshot["bytes"] if screenshot else None,
+                )
+            )
+        place = TrajectoryId.parse(run.trajectory_id)
+        return Recording(
+            trajectory_id=run.trajectory_id,
+            model=None,
+            goal=text["goal"] or "",
+            goal_images=tuple(image["bytes"] for image in pictures.get("goal_images") or ()),
+            cum_reward=None,
+            steps=tuple(steps),
+            answer=text.get("answer"),
+        )
+
+    def _pictures(self, run: PublishedRun, wants: Wants) -> Mapping[str, Any]:
+        """The final screenshot and the goal's pictures, where they are wanted and there."""
+        columns = ("goal_images",) if wants.goal_images else ()
+        if wants.screenshots != "none" and not _reads_every_screenshot(run, wants):
+            columns += ("final_screenshot",)
+        return (self._row(run, _WITH_SCREENSHOT, columns) if columns else None) or {}
+
+    def _every_step(self, run: PublishedRun, wants: Wants) -> Mapping[int, Mapping[str, Any]]:
+        """By the step's number, the heavy columns that are wanted of every step; empty when none is."""
+        columns = _TREES if wants.axtrees == "all" else ()
+        if _reads_every_screenshot(run, wants):
+            columns += ("screenshot",)
+        if not columns:
+            return {}
+        tables = (read_row_group(self._folder, group, ("num", *columns)) for group in run.steps)
+        return {row["num"]: row for table in tables for row in table.to_pylist()}
+
+    def _row(self, run: PublishedRun, configuration: str, columns: tuple[str, ...]) -> dict[str, Any] | None:
+        row = dict(run.rows).get(configuration)
+        if row is None:
+            return None
+        wanted = (row.group, columns)
+        if configuration not in self._row_groups or self._row_groups[configuration][0] != wanted:
+            self._row_groups[configuration] = (wanted, read_row_group(self._folder, row.group, columns))
+        return self._row_groups[configuration][1].slice(row.place, 1).to_pylist()[0]
+
+
+@contextmanager
+def _unreadable_when_changed() -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, KeyError, IndexError, pa.ArrowException) as error:
+        raise UnusableFileError("unreadable", f"the dataset has changed, or is damaged ({error})") from error
+
+
+def _wanted_final_trees(run: PublishedRun, wants: Wants) -> tuple[str, ...]:
+    is_wanted = wants.axtrees == "last" or (wants.axtrees == "all" and not run.steps)
+    return _FINAL_TREES if is_wanted else ()
+
+
+def _reads_every_screenshot(run: PublishedRun, wants: Wants) -> bool:
+    """All screenshots are wanted; or the last is, and is nowhere else."""
+    has_final = any(name == _WITH_SCREENSHOT for name, _ in run.rows)
+    is_wanted = wants.screenshots == "all" or (wants.screenshots == "last" and not has_final)
+    return bool(run.steps) and is_wanted
+
+
+def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
+    """What a judge looks at and no step of a run has: ``screenshots``, ``accessibility trees``.
+
+    Text of observations does for trees, and for screenshots where the judge says so
+    (``takes_text_for_screenshots``). Of a run without web pages such a judge sees all there is, text or not.
+    """
+    if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
+        missing = (missing_inputs(part, observed) for part in judge.parts.values())
+        return tuple(dict.fromkeys(name for names in missing for name in names))
+    wants = _TEXT_ONLY if is_reward_judge(judge) else judge.wants
+    found = []
+    does_without = observed.texts or not observed.is_web
+    takes_text = traits_of(judge).takes_text_for_screenshots
+    if wants.screenshots != "none" and not (observed.screenshots or (takes_text and does_without)):
+        found.append("screenshots")
+    if wants.axtrees != "none" and not (observed.axtrees or does_without):
+        found.append("accessibility trees")
+    return tuple(found)
+
+
+class NoViewError(ValueError):
+    """A trajectory that cannot be shown: the source has no run of it, or none that can be read."""
+
+
+class Views:
+    """The runs of a folder as judges see them: released layout, published dataset, or AgentLab's results.
+
+    Reads one run at a time, whatever number of threads ask; copies to other processes by pickle. A picture
+    that cannot be read counts as one that was not recorded. Raises SourceError when the folder is no source.
+    """
+
+    def __init__(self, folder: Path, suite: Suite | None = None, images: ImageOptions = _AS_RECORDED):
+        self._source = open_source(folder)
+        self._suite_ids = [t.trajectory_id for t in suite.trajectories] if suite is not None else None
+        self._images = images
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("_source", "_suite_ids", "_images", *(("_files",) if self._suite_ids == () else ()))
+        return {name: self.__dict__[name] for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"_lock": threading.RLock()}
+
+    def ids(self) -> tuple[str, ...]:
+        """The trajectories there are, in the suite's order and spelling; without a suite in the source's."""
+        with self._lock:
+            there = self._files
+        if self._suite_ids is None:
+            return tuple(files[0].trajectory_id for files in there.values())
+        return tuple(each for each in self._suite_ids if reading_key(each) in there)
+
+    def part(self, ids: Sequence[str]) -> Views:
+        """The runs of these trajectories alone, to be sent to a process that lists no others."""
+        part = Views.__new__(Views)
+        files = {key: self._files[key] for key in map(reading_key, ids) if key in self._files}
+        part.__setstate__(
+            {"_source": self._source, "_suite_ids": (), "_images": self._images, "_files": files}
+        )
+        return part
+
+    @cached_property
+    def observed(self) -> Mapping[str, Observed]:
+        """What was recorded of runs, by reading key; empty where it takes reading them all to know."""
+        if not isinstance(self._source, PublishedSource):
+            return {}
+        return {
+            reading_key(each): has for each, has in PublishedDataset(self._source.folder).observed.items()
+        }
+
+    def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """What the judge looks at and a run lacks, by id; without the runs that have it all."""
+        known = {each: has for each in ids if (has := self.observed.get(reading_key(each)))}
+        return {each: lacks for each, has in known.items() if (lacks := missing_inputs(judge, has))}
+
+    def describe_incomplete(
+        self, judge: AnyJudge, incomplete: Mapping[str, tuple[str, ...]], chosen: int
+    ) -> str:
+        """The message that names runs which lack something, and the judges that can do without."""
+        from arb.judges.registry import entries
+
+        lines = [f"{judge.name} cannot judge {len(incomplete):,} of {chosen:,} runs; no call was made"]
+        for what in dict.fromkeys(what for lacks in incomplete.values() for what in lacks):
+            names = [each for each, lacks in incomplete.items() if what in lacks]
+            more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+            lines.append(f"  without {what}: {', '.join(names[:_MOST_NAMES])}{more}")
+        kinds = {self.observed[reading_key(each)] for each in incomplete}
+        asking = [entry.judge for entry in entries() if models_of(entry.judge)]
+        able = [each.name for each in asking if not any(missing_inputs(each, kind) for kind in kinds)]
+        lines += [f"judges that can: {', '.join(able)}"] if able else []
+        if len(incomplete) < chosen:
+            lines.append("to judge the other runs alone, add --skip-incomplete")
+        return "\n".join(lines)
+
+    def view(self, trajectory_id: str, wants: Wants = _TEXT_ONLY) -> View:
+        """What a judge with these wants is shown of a trajectory, named in any spelling.
+
+        Raises NoViewError.
+        """
+        with self._lock:
+            recording = self._first_readable(trajectory_id, lambda file: self._recording(file, wants))
+        last = len(recording.steps)
+        goal_images = recording.goal_images if wants.goal_images else ()
+        view = View(
+            goal=recording.goal,
+            answer=recording.answer,
+            goal_images=tuple(image for each in goal_images if (image := self._image(each)) is not None),
+            steps=tuple(
+                self._step(step, number, wants, number == last)
+                for number, step in enumerate(recording.steps, start=1)
+            ),
+        )
+        return with_bounded_texts(view)
+
+    def reward(self, trajectory_id: str) -> float | None:
+        """The reward by the benchmark's own rules, for judges that get it; None where there is none.
+
+        Raises NoViewError.
+        """
+        with self._lock:
+            return self._first_readable(trajectory_id, self._reward)
+
+    def data_hash(self) -> str:
+        """SHA-256 that changes when the recorded runs do.
+
+        Of a published dataset it covers every byte (its manifest has the files' hashes); of other sources
+        names, sizes and times of the files.
+        """
+        with self._lock:
+            files = [file for group in self._files.values() for file in group]
+        if isinstance(self._source, PublishedSource):
+            return self._source.identity(files[0])
+        digest = hashlib.sha256()
+        identity = self._source.identity
+        for file in files:
+            digest.update(f"{file.name}\n{identity(file)}\n".encode())
+        return digest.hexdigest()
+
+    @cached_property
+    def _files(self) -> Mapping[str, Sequence[SourceFile]]:
+        """The files of each trajectory by reading key; the suite's spelling first, as `build` takes them."""
+        released = set(self._suite_ids or ())
+        found: dict[str, list[SourceFile]] = {}
+        for file in self._source.list().files:
+            found.setdefault(reading_key(file.trajectory_id), []).append(file)
+        for group in found.values():
+            group.sort(key=lambda file: (file.trajectory_id not in released, file.name))
+        return found
+
+    @cached_property
+    def _published(self) -> PublishedRuns:
+        return PublishedRuns(self._source.folder)
+
+    def _first_readable(self, trajectory_id: str, read: Callable[[SourceFile], Read]) -> Read:
+        """What ``read`` gives of the first of a trajectory's files that can be read."""
+        problems: list[str] = []
+        for file in self._files.get(reading_key(trajectory_id), ()):
+            try:
+                return read(file)
+            except UnusableFileError as error:
+                problems.append(f"{file.name}: {error.code} {error}".strip())
+        why = "; ".join(problems) or f"there is no run of it in {self._source.folder}"
+        raise NoViewError(f"{trajectory_id}: {why}")
+
+    def _recording(self, file: SourceFile, wants: Wants) -> Recording:
+        if isinstance(self._source, PublishedSource):
+            return self._published.read(file, wants)
+        return self._source.read(file)[0]
+
+    def _reward(self, file: SourceFile) -> float | None:
+        if isinstance(self._source, PublishedSource):
+            return self._published.reward(file)
+        return self._source.read(file)[0].cum_reward
+
+    def _step(self, step: Step, number: int, wants: Wants, is_last: bool) -> ViewStep:
+        shows_axtree = covers(wants.axtrees, is_last)
+        shows_screenshot = covers(wants.screenshots, is_last)
+        return ViewStep(
+            number=number,
+            url=step.url,
+            action=step.action,
+            reasoning=step.reasoning,
+            error=step.last_action_error,
+            axtree=step.axtree if shows_axtree else None,
+            axtree_pruned=step.axtree_pruned if shows_axtree else None,
+            screenshot=self._image(step.screenshot) if shows_screenshot else None,
+            text=step.text,
+        )
+
+    def _image(self, content: bytes | Path | None) -> Image | None:
+        if content is None:
+            return None
+        try:
+            data = content.read_bytes() if isinstance(content, Path) else content
+        except OSError as error:  # it was there a moment ago: a fault, not a picture that was never taken
+            raise NoViewError(f"a screenshot cannot be read ({error.strerror})") from error
+        try:
+            return self._images.prepare(data)
+        except UnreadableImageError:
+            return None

@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from arb.core import settings as module
+from arb.core.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch, tmp_path):
+    for name in map(module.variable_of, Settings.model_fields):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)  # so that no .env of the checkout is read
+
+
+def test_defaults_are_those_of_the_documentation():
+    settings = Settings()
+    assert (settings.suite, settings.labels, settings.labels_revision) == (
+        "agent-reward-bench",
+        "wheel",
+        "main",
+    )
+    assert (settings.host, settings.port, settings.max_upload_bytes) == ("127.0.0.1", 7860, 5_000_000)
+    assert settings.state_dir == Path("state")
+    assert settings.hf_token is None
+
+
+def test_every_setting_says_what_it_sets():
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+
+
+def test_every_variable_is_read_by_its_own_name(monkeypatch):
+    # One that is text, to see by its value that it is this variable that is read.
+    for field in (
+        "space_id",
+        "space_host",
+        "oauth_client_id",
+        "oauth_scopes",
+        "openid_provider_url",
+        "maintainers",
+    ):
+        monkeypatch.setenv(module.variable_of(field), f"value of {field}")
+        assert getattr(Settings(), field) == f"value of {field}"
+
+
+def test_the_secrets_of_signing_in_are_not_shown(monkeypatch):
+    monkeypatch.setenv("OAUTH_CLIENT_SECRET", "planted-secret")
+    assert "planted-secret" not in repr(Settings())
+
+
+def test_the_environment_sets_them(monkeypatch):
+    monkeypatch.setenv("ARB_SUITE", "sample")
+    monkeypatch.setenv("ARB_PORT", "8000")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://records")
+    settings = Settings()
+    assert (settings.suite, settings.port, settings.records_url()) == ("sample", 8000, "postgresql://records")
+
+
+def test_a_dotenv_file_sets_them(tmp_path):
+    (tmp_path / ".env").write_text("ARB_LABELS=none\n")
+    assert Settings().labels == "none"
+
+
+def test_records_are_in_the_state_folder_unless_a_url_is_given(tmp_path):
+    assert Settings().records_url() == f"sqlite:///{tmp_path.resolve()}/state/records.sqlite"
+
+
+def test_the_token_is_not_shown(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    settings = Settings()
+    assert "hf_secret" not in repr(settings)
+    assert settings.hf_token.get_secret_value() == "hf_secret"
+
+
+@pytest.mark.parametrize(("name", "value"), [("ARB_PORT", "70000"), ("ARB_MAX_UPLOAD_BYTES", "0")])
+def test_values_out_of_range_are_refused(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValidationError):
+        Settings()

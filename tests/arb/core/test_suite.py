@@ -1,0 +1,339 @@
+"""dev_labels.csv is written as it is read.
+
+The rules in a suite's suite.toml: read, defaulted, and refused with every problem at once.
+"""
+
+import csv
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arb.core import suite
+from arb.core.ids import TrajectoryTable
+from arb.core.suite import (
+    SHIPPED,
+    DevLabels,
+    SuiteError,
+    SuiteRules,
+    load_dev_labels,
+    load_suite,
+    read_rules,
+    render_dev_labels,
+    shipped_suites,
+)
+
+ANSWERS = st.none() | st.booleans()
+
+
+def test_the_samples_own_file_comes_out_byte_for_byte():
+    said = load_dev_labels(load_suite("sample"))
+    shipped = (SHIPPED / "sample" / "dev_labels.csv").read_text(encoding="utf-8")
+    assert render_dev_labels(reversed(said)) == shipped
+
+
+@given(st.lists(st.builds(DevLabels, st.just("shop/a/shop.1"), st.integers(1, 9), ANSWERS, ANSWERS, ANSWERS,
+                          st.none() | st.integers(1, 4), st.none() | st.just("annotator-3")),
+                unique_by=lambda row: row.annotation, max_size=9))  # fmt: skip
+def test_what_is_written_is_read_again(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "trajectories.csv").write_text("trajectory_id,split\nshop/a/shop.1,dev\nshop/a/shop.2,test\n")
+    rows = [
+        *(row for row in rows if row.annotation != 1),
+        DevLabels("shop/a/shop.1", 1, True, None, False, 4),
+    ]
+    (folder / "dev_labels.csv").write_text(render_dev_labels(rows), encoding="utf-8")
+    assert load_dev_labels(load_suite(folder)) == tuple(sorted(rows, key=lambda row: row.annotation))
+
+
+def test_what_is_left_out_has_its_default():
+    assert read_rules({}) == SuiteRules()
+    assert read_rules({"files_a_day": 3, "private_noise": 4, "age_exempt": ["ada"]}) == SuiteRules(
+        files_a_day=3, private_noise=4, age_exempt=("ada",)
+    )
+
+
+def test_every_problem_is_reported_at_once():
+    said = {"files_a_day": "two", "private_noise": -1, "age_exempt": "ada", "ranking_half": 1, "speed": 9}
+    said["reserved_share"] = 1.5
+    with pytest.raises(ValueError) as refused:
+        read_rules(said)
+    message = str(refused.value)
+    for rule, words in (
+        ("files_a_day", "whole number"),
+        ("private_noise", "number from 0"),
+        ("age_exempt", "list of names"),
+        ("ranking_half", "true or false"),
+        ("speed", "there is no such rule"),
+        ("reserved_share", "from 0 to 1"),
+    ):
+        assert f"rules.{rule}" in message and words in message
+    with pytest.raises(ValueError, match=r"\[rules\]"):
+        read_rules(3)
+
+
+def test_a_suite_has_the_rules_of_its_file(tmp_path):
+    row = "webarena/agent-a/webarena.1,test\n"
+    (tmp_path / "trajectories.csv").write_text(f"trajectory_id,split\n{row}")
+    (tmp_path / "suite.toml").write_text('labels = "private"\n[rules]\nfiles_a_year = 7\n')
+    assert load_suite(tmp_path).rules == SuiteRules(files_a_year=7)
+    (tmp_path / "suite.toml").write_text('labels = "secret"\n[rules]\nfiles_a_year = -7\n')
+    with pytest.raises(SuiteError, match=r"labels 'secret'.*rules\.files_a_year"):
+        load_suite(tmp_path)
+
+
+OFFICIAL = load_suite()
+
+
+def test_a_large_suites_trajectories_are_the_same_made_when_asked_for(monkeypatch):
+    monkeypatch.setattr(suite, "MOST_BYTES_AS_OBJECTS", 0)
+    large = load_suite()
+    assert isinstance(large.trajectories, TrajectoryTable)
+    assert tuple(large.trajectories) == OFFICIAL.trajectories
+    assert large.trajectories[-2:] == OFFICIAL.trajectories[-2:]
+    assert all(large.find(each.trajectory_id) == each for each in OFFICIAL.trajectories)
+    other = "visualwebarena/GenericAgent-gpt-4o-2024-11-20/visualwebarena.resized.220"
+    assert large.find(f" {other}") == OFFICIAL.find(other) is not None
+    assert [large.find(name) for name in ("a/b/c", "zz/b/c", other + "0")] == [None] * 3
+    assert large.split("dev") == OFFICIAL.split("dev")
+
+
+@pytest.mark.parametrize("most_bytes", [0, 1_000_000])
+def test_every_bad_row_is_named_in_its_place_whatever_the_size(most_bytes, monkeypatch, tmp_path):
+    monkeypatch.setattr(suite, "MOST_BYTES_AS_OBJECTS", most_bytes)
+    rows = ("s/a/s.1,dev", "s/a,dev", "s/b/s.1,test", "s/a/s.1,dev", "s/a/s.resized.1,dev", "s/a/s.3,train")
+    (tmp_path / "trajectories.csv").write_text("\n".join(["trajectory_id,split", *rows]))
+    with pytest.raises(SuiteError) as refused:
+        load_suite(tmp_path)
+    told = str(refused.value)
+    assert re.findall(r"row \d", told) == ["row 3", "row 5", "row 6", "row 7"]
+    assert told.endswith("; task s.1: in dev and in test; a task belongs to one split")
+
+
+def test_the_official_suite_has_the_papers_trajectories():
+    assert len(OFFICIAL.trajectories) == 1302  # 196 + 1,106; paper, abstract
+    assert (len(OFFICIAL.split("dev")), len(OFFICIAL.split("test"))) == (196, 1106)
+    # four agents on 33 AssistantBench, 118 WorkArena and 100 WebArena tasks, three on 100 of VisualWebArena;
+    # two WebArena runs of Llama are not there: 132 + 472 + 398 + 300 = 1,302
+    folders = Counter(t.trajectory_id.split("/")[0] for t in OFFICIAL.trajectories)
+    assert folders == {"assistantbench": 132, "workarena": 472, "webarena": 398, "visualwebarena": 300}
+
+
+def test_the_test_split_has_the_papers_sizes_by_benchmark():
+    assert Counter(t.benchmark for t in OFFICIAL.split("test")) == {
+        "assistantbench": 108,
+        "visualwebarena": 276,
+        "webarena": 310,
+        "workarena": 64,
+        "workarena++": 348,
+    }
+
+
+def test_tasks_are_300_and_51_and_none_is_in_both_splits():
+    dev, test = ({(t.benchmark, t.task) for t in OFFICIAL.split(split)} for split in ("dev", "test"))
+    assert (len(dev), len(test)) == (51, 300)
+    assert not dev & test
+
+
+def test_trajectories_are_in_the_order_of_their_ids():
+    ids = [t.trajectory_id for t in OFFICIAL.trajectories]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 1302
+
+
+@pytest.mark.parametrize(
+    ("spelled", "released"),
+    [
+        (
+            "visualwebarena/GenericAgent-anthropic_claude-3.7-sonnet/visualwebarena.220",
+            "visualwebarena/GenericAgent-anthropic_claude-3.7-sonnet/visualwebarena.resized.220",
+        ),
+        (
+            "visualwebarena/GenericAgent-gpt-4o-2024-11-20/visualwebarena.resized.220",
+            "visualwebarena/GenericAgent-gpt-4o-2024-11-20/visualwebarena.220",
+        ),
+        (
+            "assistantbench/GenericAgent-gpt-4o-2024-11-20/assistantbench.validation.1",
+            "assistantbench/GenericAgent-gpt-4o-2024-11-20/assistantbench.improved.validation.1",
+        ),
+    ],
+)
+def test_both_spellings_find_the_released_one(spelled, released):
+    assert OFFICIAL.find(spelled).trajectory_id == released
+    assert OFFICIAL.find(released).trajectory_id == released
+
+
+def test_an_unknown_id_finds_nothing_and_an_unknown_split_is_refused():
+    assert OFFICIAL.find("webarena/GenericAgent-gpt-4o-2024-11-20/webarena.999999") is None
+    with pytest.raises(SuiteError, match="no split 'train'"):
+        OFFICIAL.split("train")
+
+
+def test_annotators_have_opaque_ids_and_never_names(suite, suite_folder):
+    assert [said.annotator for said in load_dev_labels(suite)] == ["annotator-2", "annotator-1", None]
+    path = suite_folder / "dev_labels.csv"
+    path.write_text(path.read_text().replace("annotator-2", "Ada"))
+    with pytest.raises(SuiteError, match=r"row 2, annotator: write annotator-1, .* names are not published"):
+        load_dev_labels(suite)
+
+
+def test_three_suites_are_shipped_and_another_name_is_refused_with_their_names():
+    assert shipped_suites() == ("agent-reward-bench", "localshop", "sample")
+    with pytest.raises(SuiteError, match="shipped are agent-reward-bench, localshop, sample"):
+        load_suite("no-such-suite")
+
+
+def test_every_bad_row_of_a_suite_is_named_at_once(tmp_path):
+    rows = ["trajectory_id,split", "a/b/c,dev", "a/b,dev", "a/b/d,train", "a/b/c,dev", "a/x/c,test"]
+    (tmp_path / "trajectories.csv").write_text("\n".join(rows))
+    with pytest.raises(SuiteError) as error:
+        load_suite(tmp_path)
+    message = str(error.value)
+    assert "row 3, trajectory_id 'a/b'" in message
+    assert "row 4, split 'train'" in message
+    assert "row 5, trajectory_id 'a/b/c': named twice" in message
+    assert "task c: in dev and in test" in message
+
+
+@pytest.mark.parametrize("text", ["", "trajectory_id\na/b/c\n", "trajectory_id,split\n"])
+def test_a_suite_without_its_columns_or_rows_is_refused(tmp_path, text):
+    (tmp_path / "trajectories.csv").write_text(text)
+    with pytest.raises(SuiteError, match="needs the columns trajectory_id and split"):
+        load_suite(tmp_path)
+
+
+def test_every_official_dev_trajectory_has_one_primary_annotation():
+    labels = load_dev_labels(OFFICIAL)
+    primary = [said.trajectory_id for said in labels if said.is_primary]
+    assert primary == [t.trajectory_id for t in OFFICIAL.split("dev")]
+    # 218 = 196 primary + 22 second ones: of 106 doubly annotated trajectories 84 are on test
+    assert len(labels) == 218
+
+
+def test_the_one_unsure_dev_label_is_none():
+    # released-data.md: GPT-4o on webarena.344, success and optimality
+    unsure = [said for said in load_dev_labels(OFFICIAL) if said.is_primary and said.success is None]
+    assert [said.trajectory_id for said in unsure] == ["webarena/GenericAgent-gpt-4o-2024-11-20/webarena.344"]
+    assert unsure[0].optimality is None
+    assert (unsure[0].side_effect, unsure[0].repetition) == (False, False)
+
+
+def test_labels_are_read_in_any_spelling_and_given_in_the_released_one(suite_folder):
+    path = suite_folder / "dev_labels.csv"
+    path.write_text(path.read_text().replace("shop.resized.1", "shop.1"))
+    said = load_dev_labels(load_suite(suite_folder))
+    assert [(s.trajectory_id, s.annotation) for s in said] == [
+        ("shop/GenericAgent-a/shop.1", 1),
+        ("shop/GenericAgent-a/shop.1", 2),
+        ("shop/GenericAgent-b/shop.resized.1", 1),
+    ]
+    assert (said[0].success, said[0].repetition, said[0].optimality) == (True, None, 4)
+
+
+def test_a_suite_without_labels_has_none(suite_folder):
+    (suite_folder / "dev_labels.csv").unlink()
+    assert load_dev_labels(load_suite(suite_folder)) == ()
+
+
+def test_a_label_of_a_test_trajectory_is_refused_and_not_repeated(suite_folder):
+    with (suite_folder / "dev_labels.csv").open("a") as file:
+        file.write("shop/GenericAgent-a/shop.2,1,true,true,true,3\n")
+    with pytest.raises(SuiteError, match=r"dev_labels.csv: row 5, .*a test trajectory") as error:
+        load_dev_labels(load_suite(suite_folder))
+    assert "true" not in str(error.value)
+
+
+def test_every_bad_row_of_the_labels_is_named_at_once(suite_folder):
+    header = "trajectory_id,annotation,success,side_effect,repetition,optimality"
+    rows = [
+        header,
+        "shop/GenericAgent-a/shop.1,1,yes,false,false,1",
+        "shop/GenericAgent-z/shop.1,1,true,false,false,1",
+        "shop/GenericAgent-b/shop.1,2,true,false,false,1",
+        "shop/GenericAgent-b/shop.1,2,true,false,false,5",
+        "shop/GenericAgent-a/shop.1,0,true,false",
+    ]
+    (suite_folder / "dev_labels.csv").write_text("\n".join(rows))
+    with pytest.raises(SuiteError) as error:
+        load_dev_labels(load_suite(suite_folder))
+    message = str(error.value)
+    for part in (
+        "row 2, success: write true, false or nothing",
+        "row 3, trajectory_id 'shop/GenericAgent-z/shop.1': not in the suite own-suite",
+        "row 5, optimality",
+        "row 6, annotation",
+        "row 6, repetition",
+        "row 6, optimality",
+    ):
+        assert part in message
+
+
+def test_labels_given_twice_or_without_a_primary_one_are_refused(suite_folder):
+    path = suite_folder / "dev_labels.csv"
+    whole = path.read_text()
+    path.write_text(whole + whole.splitlines()[1] + "\n")
+    with pytest.raises(SuiteError, match=r"row 5: annotation 1 of shop/GenericAgent-a/shop.1 is given twice"):
+        load_dev_labels(load_suite(suite_folder))
+    path.write_text("\n".join(line for line in whole.splitlines() if "shop.1,1," not in line))
+    with pytest.raises(SuiteError, match=r"shop/GenericAgent-a/shop.1: has no annotation 1"):
+        load_dev_labels(load_suite(suite_folder))
+
+
+def test_labels_without_their_columns_are_refused(suite_folder):
+    (suite_folder / "dev_labels.csv").write_text("trajectory_id,success\n")
+    with pytest.raises(
+        SuiteError, match="columns annotation, side_effect, repetition, optimality are absent"
+    ):
+        load_dev_labels(load_suite(suite_folder))
+
+
+@pytest.fixture
+def usual_field_limit():
+    """The csv module's limit holds for the whole process, and others may have raised it."""
+    before = csv.field_size_limit(131_072)
+    yield
+    csv.field_size_limit(before)
+
+
+@pytest.mark.usefixtures("usual_field_limit")
+@pytest.mark.parametrize("name", ["trajectories.csv", "dev_labels.csv"])
+@pytest.mark.parametrize("damage", [b"\xff\xfe", b'"' + b"x" * 200_000], ids=["UTF-16", "endless field"])
+def test_files_that_are_no_csv_in_utf_8_are_refused_by_name(suite_folder, name, damage):
+    path = suite_folder / name
+    path.write_bytes(path.read_bytes() + damage)
+    with pytest.raises(SuiteError, match=f"{name}: cannot be read .*save it as CSV in UTF-8"):
+        load_dev_labels(load_suite(suite_folder))
+
+
+def test_files_saved_with_a_byte_order_mark_are_read(suite_folder):
+    for name in ("trajectories.csv", "dev_labels.csv"):
+        path = suite_folder / name
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(load_dev_labels(load_suite(suite_folder))) == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [('labels = "public"', True), ('labels = "private"', False), ("", False)]
+)
+def test_a_suite_says_whether_its_labels_are_public_and_hides_them_when_it_says_nothing(
+    tmp_path, said, expected
+):
+    (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
+    (tmp_path / "suite.toml").write_text(said)
+
+    assert load_suite(tmp_path).labels_are_public is expected
+
+
+@pytest.mark.parametrize("said", ['labels = "pubic"', "labels = true", "labels"])
+def test_a_suite_that_is_unclear_about_its_labels_is_refused_with_what_to_write(tmp_path, said):
+    (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
+    (tmp_path / "suite.toml").write_text(said)
+
+    with pytest.raises(SuiteError, match=r"suite\.toml"):
+        load_suite(tmp_path)
+
+
+def test_the_official_labels_are_public():
+    assert load_suite().labels_are_public

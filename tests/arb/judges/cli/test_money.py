@@ -1,0 +1,178 @@
+"""What commands say of money, against the books of the endpoint: cached input, reasoning, samples, pilots."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from arb.judges.__main__ import app
+from arb.judges.run.folder import read_run
+from arb.judges.run.plan import spread_evenly
+from bench import pilot
+from tests.support.llm_server.server import LLMServer
+from tests.support.llm_server.tokens import InputCache
+
+IN, OUT, CACHED = 2.0, 8.0, 0.5
+PRICE = f"m={IN},{OUT},{CACHED}"
+
+
+def hidden(request) -> int:
+    return 100 + len(request.text) % 50
+
+
+def arguments(server, folder, judge: str, *more) -> list[str]:
+    given = [judge, "--suite", "sample", "--split", "dev", "--model", "m", "--base-url", server.base_url]
+    return [str(each) for each in (*given, "--price", PRICE, "--cache", folder / "cache", *more)]
+
+
+def run(server, folder, judge: str, *more) -> str:
+    result = CliRunner().invoke(
+        app, ["run", *arguments(server, folder, judge, "--out", folder / "run", *more)]
+    )
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def planned(server, folder, judge: str, *more) -> dict:
+    result = CliRunner().invoke(app, ["plan", *arguments(server, folder, judge, "--json", *more)])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_run_costs_what_the_endpoints_books_say_with_cached_input_and_reasoning(tmp_path):
+    """Samples of one prompt, an endpoint that does not take ``n``: all but the first find it cached."""
+    server = LLMServer("judges", input_cache=InputCache(), reasoning_tokens=hidden, unsupported=["n"])
+    with server:
+        run(server, tmp_path, "simplified-axtree", "--samples", 3)
+        counts = server.counts
+        bill = counts.usd(IN, OUT, CACHED)
+        assert counts.cached_tokens > counts.input_tokens / 10
+        assert counts.usd(IN, OUT) > 1.1 * bill  # a tenth more if what is cached were not told apart
+        facts = read_run(tmp_path / "run")
+        assert facts["spent_usd"] == pytest.approx(bill, rel=0.02)
+        totals = facts["totals"]
+        assert totals["cost_usd"] == pytest.approx(bill, rel=0.02)
+        assert totals["cached_input_tokens"] == counts.cached_tokens
+        assert totals["reasoning_tokens"] == counts.reasoning_tokens
+        assert (totals["input_tokens"], totals["output_tokens"]) == (
+            counts.input_tokens,
+            counts.output_tokens,
+        )
+        assert facts["prices"]["judge"]["source"] == "--price"
+
+
+def test_samples_are_planned_and_paid_with_their_input_once(tmp_path):
+    with LLMServer("judges") as server:
+        made = planned(server, tmp_path, "simplified-axtree", "--samples", 4)
+        assert made["calls"] == {"low": 20, "expected": 20, "high": 80}  # high: where n is not taken
+        shown = CliRunner().invoke(
+            app, ["plan", *arguments(server, tmp_path, "simplified-axtree", "--samples", 4)]
+        )
+        assert "one request (n), its input paid once" in shown.stdout
+        alone = planned(server, tmp_path, "simplified-axtree")
+        for name in ("low", "expected"):
+            tokens = [each["roles"][0]["input_tokens"][name] for each in (made, alone)]
+            assert tokens[0] == tokens[1]
+            made_of_it = [each["roles"][0]["output_tokens"][name] for each in (made, alone)]
+            assert made_of_it[0] == 4 * made_of_it[1]
+        run(server, tmp_path, "simplified-axtree", "--samples", 4)
+        assert server.counts.calls == 20
+        assert server.counts.answers.total() == 80
+        totals = read_run(tmp_path / "run")["totals"]
+        assert totals["cost_usd"] == pytest.approx(server.counts.usd(IN, OUT))
+        assert totals["calls"] == 80  # replies, each of its own
+        again = planned(server, tmp_path, "simplified-axtree", "--samples", 4)
+        assert (again["calls"]["high"], again["roles"][0]["cached"]["expected"]) == (0, 80)
+
+
+def test_a_run_that_was_stopped_pays_only_for_the_samples_that_lack(tmp_path):
+    with LLMServer("judges") as server:
+        run(server, tmp_path, "simplified-axtree", "--samples", 2, "--out", tmp_path / "two")
+        before = server.counts.usd(IN, OUT)
+        run(server, tmp_path, "simplified-axtree", "--samples", 5)
+        assert server.counts.answers.total() == 20 * 5
+        assert [body["n"] for body in server.chat.bodies] == [2] * 20 + [3] * 20
+        paid = server.counts.usd(IN, OUT) - before
+        assert read_run(tmp_path / "run")["spent_usd"] == pytest.approx(paid)
+
+
+def test_a_run_prices_what_its_plan_priced_and_both_say_by_whose_list(tmp_path):
+    """README's two commands: the plan without an address, the run with one."""
+    given = ["gpt-4o-mini-noscreen", "--suite", "sample", "--split", "dev", "--cache", tmp_path / "cache"]
+    made = CliRunner().invoke(app, ["plan", *map(str, given), "--json"])
+    assert json.loads(made.stdout)["roles"][0]["price_source"].startswith("genai-prices")
+    with LLMServer("judges") as server:
+        there = [*given, "--base-url", server.base_url]
+        same = json.loads(CliRunner().invoke(app, ["plan", *map(str, there), "--json"]).stdout)
+        assert same["usd"] == json.loads(made.stdout)["usd"]
+        result = CliRunner().invoke(app, ["run", *map(str, (*there, "--out", tmp_path / "run"))])
+        assert result.exit_code == 0, result.output
+        assert "cost unknown" not in result.output
+        facts = read_run(tmp_path / "run")
+        assert facts["totals"]["cost_usd"] == pytest.approx(server.counts.usd(0.15, 0.6))
+        assert facts["prices"]["judge"] == {
+            "model": "gpt-4o-mini-2024-07-18",
+            "input": 0.15,
+            "output": 0.6,
+            "cached_input": 0.075,
+            "source": same["roles"][0]["price_source"],
+        }
+        assert "openai's list" in same["roles"][0]["price_source"]
+
+
+@pytest.mark.parametrize("judge", ["AER-V", pytest.param("NNetNav", marks=pytest.mark.slow)])
+def test_a_plan_after_a_pilot_is_within_a_tenth_of_the_bill(judge, tmp_path):
+    """`python -m bench.pilot` prints this for five judges."""
+    with pilot.open_server() as server:
+        measured = pilot.measure(server, judge, tmp_path, 5)
+        assert measured.planned == pytest.approx(measured.bill, rel=0.1)
+        assert server.counts.paid_twice() == {}  # the run did not pay the pilot's calls again
+
+
+def test_a_pilot_is_spread_over_the_trajectories_and_says_what_it_paid(tmp_path):
+    assert spread_evenly([*"abcdefghij"], 5) == (*"bdfhj",)
+    assert spread_evenly([*"abc"], 9) == (*"abc",)
+    assert spread_evenly([], 5) == ()
+    with LLMServer("judges") as server:
+        given = arguments(server, tmp_path, "simplified-axtree", "--pilot", 4)
+        shown = CliRunner().invoke(app, ["plan", *given]).stdout
+        assert server.counts.calls == 4
+        paid = f"pilot: 4 trajectories judged with 4 new calls, ${server.counts.usd(IN, OUT):.4f}"
+        assert paid in shown
+        assert "20 trajectories, 16 calls" in shown
+        assert "in the cache (4 of verdict)" in shown
+        again = planned(server, tmp_path, "simplified-axtree", "--pilot", 4)
+        assert again["pilot"] == {"trajectories": 4, "calls": 0, "usd": 0.0}
+        assert server.counts.calls == 4
+
+
+def test_what_was_judged_before_teaches_of_other_trajectories(tmp_path):
+    """A rehearsal on some, a plan for the others: lengths and tokens a character are known."""
+
+    def long(request) -> str:
+        return f"<reasoning>{'because ' * 300}</reasoning><success>Successful</success>"
+
+    with LLMServer(long) as server:
+        some, others = ("--benchmark", "sample-shop"), ("--benchmark", "sample-forum")
+        before = planned(server, tmp_path, "simplified-axtree", *others)
+        run(server, tmp_path, "simplified-axtree", *some)
+        bill = server.counts.usd(IN, OUT)
+        made = planned(server, tmp_path, "simplified-axtree", *others)
+        assert made["calls"] == before["calls"]
+        run(server, tmp_path, "simplified-axtree", *others, "--out", tmp_path / "others")
+        paid = server.counts.usd(IN, OUT) - bill
+        assert before["usd"]["expected"] < 0.8 * paid
+        assert made["usd"]["expected"] == pytest.approx(paid, rel=0.1)
+
+
+def test_a_pilot_that_cannot_be_made_says_why(tmp_path):
+    with LLMServer("judges", api_key="right") as server:
+        refused = CliRunner().invoke(app, ["plan", *arguments(server, tmp_path, "AER-C", "--pilot", 2)])
+        assert refused.exit_code == 2
+        assert "--pilot: stopped: the endpoint refuses the account (401" in refused.output
+    with LLMServer("judges") as server:
+        given = arguments(server, tmp_path, "AER-C", "--pilot", 2, "--max-usd", 0.0001)
+        stopped = CliRunner().invoke(app, ["plan", *given])
+        assert stopped.exit_code == 2
+        assert "--pilot: stopped at --max-usd 0.0001" in stopped.output
+        assert server.counts.calls == 0

@@ -1,0 +1,294 @@
+"""Thresholds: chosen on dev for a stated aim, frozen in a file, applied to scores."""
+
+import json
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from arb.core.suite import load_dev_labels, load_suite
+from arb.judges.__main__ import app
+from arb.judges.ensembles.threshold import (
+    NoThresholdError,
+    Objective,
+    Threshold,
+    candidates,
+    choose_threshold,
+    parse_aim,
+    read_threshold,
+    score_settings,
+    with_threshold,
+    write_threshold,
+)
+from arb.judges.registry import find_judge
+from arb.judges.run.config import check_score_settings
+from arb.judges.types import Answer, Call, Message, OptionsError, Reply, View
+
+# Successes have 0.9, 0.6, 0.3, failures 0.7, 0.2; one success has no verdict.
+SCORES = np.array([0.9, 0.7, 0.6, 0.3, 0.2, np.nan])
+LABELS = np.array([1, 0, 1, 1, 0, 1], dtype=np.int8)
+TASKS = list("abcdef")
+FROZEN = Threshold("sample", "dev", "abc", "judge", "f1", 0.5, {"n": 6}, None, {"judge": "judge"})
+
+
+F1 = Objective("f1")
+
+
+def chosen(aim=F1, scores=SCORES, labels=LABELS):
+    return choose_threshold(scores, labels, TASKS[: len(scores)], aim)
+
+
+def test_a_threshold_lies_between_two_scores_or_takes_them_all():
+    assert candidates(np.array([0.2, np.nan, 0.6, 0.2, 1.0])) == [0.0, pytest.approx(0.4), pytest.approx(0.8)]
+
+
+def test_the_threshold_with_the_best_f1_is_chosen_and_no_verdict_is_a_no():
+    # yes from 0.25: TP 3 FP 1 FN 1, F1 = 6/8; from 0: TP 3 FP 2, 6/9; from 0.45: TP 2 FP 1 FN 2, 4/7
+    found = chosen()
+    assert found.value == pytest.approx(0.25)
+    cell = found.chosen_on
+    assert (cell["tp"], cell["fp"], cell["fn"], cell["tn"], cell["no_verdict"]) == (3, 1, 1, 1, 1)
+    assert cell["f1"] == pytest.approx(0.75)
+
+
+def test_precision_is_maximised_as_far_as_the_recall_allows():
+    assert chosen(Objective("precision", "recall", 0.25)).value == pytest.approx(0.8)  # 1 of 1, recall 1/4
+    # a recall of a half needs two of the four: from 0.65 on 2 of 3, from 0.25 on 3 of 4, which is better
+    assert chosen(Objective("precision", "recall", 0.5)).value == pytest.approx(0.25)
+
+
+def test_of_equal_thresholds_the_higher_precision_counts_then_the_higher_threshold():
+    scores, labels = np.array([0.8, 0.6, 0.4, 0.2]), np.array([1, 0, -1, 0], dtype=np.int8)
+    # from 0.7, the row at 0.4 is of an unsure label and changes nothing
+    assert chosen(scores=scores, labels=labels).value == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "aim", "said"),
+    [
+        (np.full(4, np.nan), [1, 0, 1, 0], Objective("f1"), "same score, or none"),
+        (np.full(4, 0.5), [1, 0, 1, 0], Objective("f1"), "same score, or none"),
+        (SCORES[:4], [1, 1, 1, 1], Objective("f1"), "labels of these runs are all the same"),
+        (
+            SCORES,
+            LABELS,
+            Objective("precision", "recall", 0.9),
+            "most that recall reaches is 0.750",
+        ),  # 3 of 4
+    ],
+)
+def test_where_none_can_be_chosen_the_message_says_why(scores, labels, aim, said):
+    with pytest.raises(NoThresholdError, match=said):
+        chosen(aim, scores, np.array(labels, dtype=np.int8))
+
+
+@given(st.lists(st.tuples(st.none() | st.sampled_from([0.1, 0.4, 0.7, 1.0]), st.booleans()), min_size=1))
+def test_no_other_threshold_has_a_better_f1(rows):
+    scores = np.array([np.nan if score is None else score for score, _ in rows])
+    labels = np.array([label for _, label in rows], dtype=np.int8)
+    try:
+        best = choose_threshold(scores, labels, ["a task"] * len(rows), Objective("f1"))
+    except NoThresholdError:
+        return
+    assert best.held_out is None  # one task has no five parts
+    for value in (0.0, 0.1, 0.4, 0.7, 1.0):
+        tp = sum(label and score is not None and score >= value for score, label in rows)
+        wrong = sum((score is not None and score >= value) != label for score, label in rows)
+        assert not tp or 2 * tp / (2 * tp + wrong) <= best.chosen_on["f1"] + 1e-12
+
+
+def test_held_out_figures_are_of_tasks_that_the_choice_did_not_see():
+    # 20 tasks. On 16 the score is right (0.9 and 0.1); on every fifth it says the contrary of the label.
+    codes = np.arange(20)
+    labels = (codes % 2).astype(np.int8)
+    scores = np.where((codes % 5 == 0) ^ (labels == 1), 0.9, 0.1)
+    found = choose_threshold(scores, labels, [f"{code:02}" for code in codes], Objective("f1"))
+    assert found.value == pytest.approx(0.5)
+    # In each part the threshold is 0.5 as well, and 2 of its 10 positives (tasks 5, 15) are missed.
+    assert (found.held_out["tp"], found.held_out["fn"], found.held_out["fp"]) == (8, 2, 2)
+    # With scores that mean nothing, the choice flatters itself and the held-out figures do not.
+    noise = np.random.default_rng(5).random(20)
+    flattered = choose_threshold(noise, labels, [f"{code:02}" for code in codes], Objective("f1"))
+    assert flattered.held_out["f1"] < flattered.chosen_on["f1"]
+
+
+@pytest.mark.parametrize(
+    ("maximise", "at_least", "aim"),
+    [
+        ("f1", None, "f1"),
+        ("precision", "recall=0.7", "precision where recall >= 0.7"),
+        ("recall", "precision=.8", "recall where precision >= 0.8"),
+    ],
+)
+def test_an_aim_says_what_it_is(maximise, at_least, aim):
+    assert str(parse_aim(maximise, at_least)) == aim
+
+
+@pytest.mark.parametrize(
+    ("maximise", "at_least"),
+    [
+        ("beauty", None),
+        ("precision", None),
+        ("recall", None),
+        ("f1", "f1=0.5"),
+        ("f1", "recall=70"),
+        ("f1", "recall"),
+    ],
+)
+def test_an_aim_that_cannot_be_meant_is_refused(maximise, at_least):
+    with pytest.raises(ValueError, match=r"--aim"):
+        parse_aim(maximise, at_least)
+
+
+def test_a_frozen_threshold_is_read_back_as_it_was(tmp_path):
+    write_threshold(tmp_path / "t.json", FROZEN)
+    assert read_threshold(tmp_path / "t.json") == FROZEN
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format": 2}, "not a threshold file of format 1"),
+        ({"value": "high"}, "value is 'high'"),
+        ({"value": 1.5}, "value is 1.5"),
+        ({"configuration": []}, "configuration is not an object"),
+        ({"judge": ...}, "judge is missing"),
+    ],
+)
+def test_a_file_that_is_no_threshold_is_refused_with_the_reason(tmp_path, changes, said):
+    path = tmp_path / "t.json"
+    write_threshold(path, FROZEN)
+    content = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+    with pytest.raises(OptionsError, match=said):
+        read_threshold(path)
+
+
+class Sure:
+    """A judge with an answer of its own, that asks nobody."""
+
+    name, inputs, calls, source, models, prompts_hash, wants = "judge", "", "0", "", {}, "", None
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def ask(self, view):
+        yield from ()
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer("ok", False, score=0.5), Answer("ok", True, score=0.5)),  # from 0.5 on
+        (Answer("ok", True, score=0.49), Answer("ok", False, score=0.49)),
+        (Answer("ok", True), Answer("ok", True, score=1.0)),  # a bare yes is sure of itself
+        (Answer("ok", False), Answer("ok", False, score=0.0)),
+        (Answer("refused"), Answer("refused")),
+    ],
+)
+def test_the_score_decides_and_no_verdict_stays_none(answer, expected):
+    with pytest.raises(StopIteration) as ended:
+        next(with_threshold(Sure(answer), FROZEN).ask(View("", (), ())))
+    assert ended.value.value == expected
+
+
+def test_a_threshold_is_for_the_judge_and_the_models_that_made_the_scores(tmp_path):
+    other = Sure(Answer("refused"))
+    other.name = "another"
+    with pytest.raises(OptionsError, match="chosen for the scores of judge, not of another"):
+        with_threshold(other, FROZEN)
+    run = {"judge": "judge", "split": "dev", "models": {"judge": {"model": "m", "logprobs": True}}}
+    path = tmp_path / "t.json"
+    write_threshold(path, replace(FROZEN, configuration=score_settings(run)))
+    check_score_settings(path, {**run, "split": "test", "data_hash": "of other runs"})
+    for changed in ({"samples": 3}, {"models": {"judge": {"model": "n", "logprobs": True}}}):
+        with pytest.raises(OptionsError, match="made with other settings"):
+            check_score_settings(path, {**run, **changed})
+
+
+def test_a_threshold_file_that_names_its_judge_as_the_paper_does_is_taken(tmp_path):
+    judge, run = find_judge("gpt-4o-mini-noscreen"), {"judge": "gpt-4o-mini-noscreen", "models": {}}
+    old = replace(
+        FROZEN, judge="GPT-4o Mini (A)", configuration=score_settings({**run, "judge": "GPT-4o Mini (A)"})
+    )
+    write_threshold(tmp_path / "t.json", old)
+    assert with_threshold(judge, read_threshold(tmp_path / "t.json")).value == FROZEN.value
+    check_score_settings(tmp_path / "t.json", run, judge.name)
+    with pytest.raises(OptionsError, match="made with other settings"):
+        check_score_settings(tmp_path / "t.json", {**run, "judge": "aer"}, "AER-C")
+
+
+def run_folder(folder, split="dev", **configuration):
+    """A run over the sample's dev in which every success has the score 0.8, every failure 0.4."""
+    folder.mkdir()
+    told = {"suite": "sample", "split": split, "judge": "judge", "models": {}, **configuration}
+    (folder / "run.json").write_text(json.dumps({"format": 1, "configuration": told}))
+    labels = [each for each in load_dev_labels(load_suite("sample")) if each.is_primary]
+    lines = [
+        {
+            "trajectory_id": each.trajectory_id,
+            "state": "ok",
+            "calls": [],
+            "answer": {"success": True, "score": 0.8 if each.success else 0.4},
+        }
+        for each in labels
+    ]
+    (folder / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return [each.success for each in labels if each.success is not None]
+
+
+def test_the_command_chooses_on_the_labels_of_dev_and_says_what_it_froze(tmp_path):
+    truths = run_folder(tmp_path / "run")
+    out = tmp_path / "frozen" / "threshold.json"
+    command = ["threshold", str(tmp_path / "run"), "--out", str(out), "--at-least", "recall=0.5"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    found = read_threshold(out)
+    assert (found.suite, found.split, found.judge) == ("sample", "dev", "judge")
+    assert (found.figure, found.value) == ("f1 where recall >= 0.5", pytest.approx(0.6))
+    assert len(found.label_version) == 12
+    assert (found.chosen_on["tp"], found.chosen_on["n"]) == (sum(truths), len(truths))
+    assert "success from a score of 0.6" in done.output
+
+
+@pytest.mark.parametrize("wrong", [{"split": "test"}, {"threshold": {"value": 0.5}}, {"suite": "another"}])
+def test_a_run_on_test_with_a_threshold_or_of_another_suite_is_refused(tmp_path, wrong):
+    run_folder(tmp_path / "run", **wrong)
+    done = CliRunner().invoke(
+        app, ["threshold", str(tmp_path / "run"), "--out", str(tmp_path / "t.json"), "--suite", "sample"]
+    )
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "t.json").exists()
+
+
+def test_a_run_without_scores_is_refused(tmp_path):
+    run_folder(tmp_path / "run")
+    path = tmp_path / "run" / "judgments.jsonl"
+    path.write_text(path.read_text().replace(', "score": 0.8', "").replace(', "score": 0.4', ""))
+    done = CliRunner().invoke(app, ["threshold", str(tmp_path / "run"), "--out", str(tmp_path / "t.json")])
+    assert done.exit_code == 2
+    assert "--samples or --logprobs" in done.output
+
+
+def test_a_threshold_does_not_need_a_call_or_a_key():
+    # What `with_threshold` wraps asks exactly what the judge asks.
+    call = Call("verdict", (Message("user", "?"),))
+
+    class Executor(Sure):
+        models = MappingProxyType({"judge": "m"})
+
+        def ask(self, view):
+            (reply,) = yield [call]
+            return Answer("ok", reply.text == "yes", score=0.9)
+
+    session = with_threshold(Executor(None), FROZEN).ask(View("", (), ()))
+    assert next(session) == [call]
+    with pytest.raises(StopIteration) as ended:
+        session.send([Reply("no")])
+    assert ended.value.value.success is True

@@ -1,0 +1,202 @@
+"""Certificates that do not mislead: thresholds, flips, and judges without a verdict."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from arb.core.suite import load_dev_labels, load_suite
+from arb.judges.__main__ import app
+from arb.judges.ensembles.threshold import (
+    NoThresholdError,
+    Objective,
+    parse_aim,
+    read_aim,
+    read_threshold,
+    recommend_threshold,
+)
+from tests.support.llm_server.server import LLMServer
+
+# Score, successes, failures. Yes from 0.9 on: 7 of 9 are right; from 0.4 on: 9 of 16. There are 20 successes.
+ROWS = ((0.9, 7, 2), (0.4, 2, 5), (0.1, 11, 100))
+FOLDS = 5
+
+
+def five_times(yes_from):
+    """Scores, the judge's own verdicts, labels and tasks: the rows once in each part of the tasks."""
+    scores, labels, tasks = [], [], []
+    for score, successes, failures in ROWS:
+        for label in [1] * successes + [0] * failures:
+            for fold in range(FOLDS):
+                tasks.append(f"{len(tasks) // FOLDS * FOLDS + fold:06}")
+                scores.append(score)
+                labels.append(label)
+    counted = np.array(scores)
+    plain = (counted >= yes_from).astype(np.int8)
+    return counted, plain, np.array(labels, dtype=np.int8), tasks
+
+
+def test_a_threshold_that_buys_f1_with_precision_is_not_recommended():
+    # F1 from 0.9 on: 14 / (9 + 20) = 0.483; from 0.4 on: 18 / (16 + 20) = 0.5, at a precision of 9 / 16
+    with pytest.raises(NoThresholdError) as refused:
+        recommend_threshold(*five_times(yes_from=0.9), Objective("f1"))
+    said = str(refused.value)
+    assert "the best threshold has precision 56.2 %, recall 45.0 % and F1 50.0 %" in said
+    assert "the plain verdict has precision 77.8 %, recall 35.0 % and F1 48.3 %" in said
+
+
+def test_a_threshold_that_is_the_plain_verdict_again_is_not_recommended():
+    with pytest.raises(NoThresholdError, match=r"recommended for precision where recall >= 0\.3"):
+        recommend_threshold(*five_times(yes_from=0.9), Objective("precision", "recall", 0.3))
+
+
+def test_precision_at_a_recall_is_recommended_where_it_beats_the_plain_verdict_on_held_out_tasks():
+    found = recommend_threshold(*five_times(yes_from=0.4), read_aim("precision@recall>=0.3", None, None))
+    assert found.value == pytest.approx(0.65)
+    assert found.held_out["precision"] == pytest.approx(7 / 9) and found.held_out["recall"] == 7 / 20
+    assert found.plain["precision"] == 9 / 16
+
+
+def test_a_threshold_that_reaches_a_recall_which_the_plain_verdict_misses_is_recommended():
+    found = recommend_threshold(*five_times(yes_from=0.9), Objective("precision", "recall", 0.4))
+    assert (found.held_out["recall"], found.plain["recall"]) == (9 / 20, 7 / 20)
+
+
+def test_without_enough_tasks_to_hold_some_out_nothing_is_recommended():
+    scores, plain, labels, _ = five_times(yes_from=0.4)
+    with pytest.raises(NoThresholdError, match="that takes 5 tasks or more"):
+        recommend_threshold(scores, plain, labels, ["one"] * len(scores), Objective("f1"))
+
+
+@pytest.mark.parametrize(
+    ("aim", "as_before"),
+    [
+        ("f1", ("f1", None)),
+        ("precision@recall>=0.5", ("precision", "recall=0.5")),
+        (" recall @ precision >= .8 ", ("recall", "precision=.8")),
+    ],
+)
+def test_an_aim_is_a_figure_or_a_figure_at_a_bound_on_another(aim, as_before):
+    assert read_aim(aim, None, None) == read_aim(None, *as_before) == parse_aim(*as_before)
+
+
+@pytest.mark.parametrize(
+    ("aim", "maximise"),
+    [
+        ("precision", None),
+        ("beauty", None),
+        ("f1@recall", None),
+        ("f1@", None),
+        ("f1@recall>0.5", None),
+        ("f1", "f1"),
+    ],
+)
+def test_an_aim_that_cannot_be_meant_is_refused(aim, maximise):
+    with pytest.raises(ValueError, match="--aim"):
+        read_aim(aim, maximise, None)
+
+
+def run_folder(folder, success_of, score_of):
+    """A finished run over the sample's dev."""
+    folder.mkdir()
+    told = {"suite": "sample", "split": "dev", "judge": "judge", "models": {}}
+    (folder / "run.json").write_text(json.dumps({"format": 1, "configuration": told}))
+    labels = [each for each in load_dev_labels(load_suite("sample")) if each.is_primary]
+    lines = [
+        {
+            "trajectory_id": each.trajectory_id,
+            "state": "ok",
+            "calls": [],
+            "answer": {"success": success_of(each), "score": score_of(each)},
+        }
+        for each in labels
+    ]
+    (folder / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_the_command_writes_no_threshold_that_is_not_better_and_says_so(tmp_path):
+    run_folder(tmp_path / "run", lambda each: bool(each.success), lambda each: 0.8 if each.success else 0.4)
+    out = tmp_path / "threshold.json"
+    done = CliRunner().invoke(app, ["threshold", str(tmp_path / "run"), "--out", str(out)])
+    assert done.exit_code == 1 and not out.exists()
+    assert "no threshold is recommended for f1" in done.output and "Next," not in done.output
+
+
+def test_the_command_takes_an_aim_and_writes_the_plain_figures_next_to_those_held_out(tmp_path):
+    run_folder(tmp_path / "run", lambda each: True, lambda each: 0.8 if each.success else 0.4)
+    out = tmp_path / "threshold.json"
+    command = ["threshold", str(tmp_path / "run"), "--out", str(out), "--aim", "precision@recall>=0.5"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    found = read_threshold(out)
+    assert found.figure == "precision where recall >= 0.5"
+    assert found.held_out["precision"] == 1.0 > found.plain["precision"]
+    assert "the judge's own verdicts: precision" in done.output
+    old = {name: value for name, value in json.loads(out.read_text()).items() if name != "plain"}
+    out.write_text(json.dumps(old))  # as files of commit 7d56a80 are
+    assert read_threshold(out).plain is None
+
+
+def certify(server, folder, *arguments):
+    command = [
+        "certify",
+        "simplified-axtree",
+        "--suite",
+        "sample",
+        "--base-url",
+        server.base_url,
+        "--model",
+        "m",
+    ]
+    command += ["--cache", folder / "cache", "--out", folder / "out", "--limit", 6, *arguments]
+    return CliRunner().invoke(app, [str(each) for each in command])
+
+
+def first_is_moody():
+    """Yes to everything, but no to the first prompt when it comes again."""
+    prompts = []
+
+    def script(request):
+        prompts.append(request.key)
+        is_no = request.attempt > 0 and request.key == prompts[0]
+        return f"<success>{'Unsuccessful' if is_no else 'Successful'}</success>"
+
+    return script
+
+
+def test_flips_are_shown_next_to_how_often_the_same_prompt_asked_again_flips(tmp_path):
+    with LLMServer(first_is_moody()) as server:
+        options = ("--probe", "claim", "--repeats", 3, "--max-in-flight", 1)
+        assert certify(server, tmp_path, *options).exit_code == 0
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    (probe,) = certificate["probes"]
+    assert (probe["flipped"]["count"], probe["flipped"]["n"]) == (0, 6)
+    # 6 trajectories, asked again twice; of one of them the verdict was another both times
+    assert (probe["flipped_again"]["count"], probe["flipped_again"]["n"]) == (2, 12)
+    page = (tmp_path / "out" / "certificate.md").read_text()
+    (head,) = re.findall(r"^\| change .*$", page, flags=re.MULTILINE)
+    names = [each.strip() for each in head.split("|")]
+    assert names.index("asked again, %") == names.index("flipped, %") + 1
+    assert "; 16.7 % flip when the same is asked again." in page
+
+
+def test_without_a_repeat_nothing_stands_next_to_the_flips(tmp_path):
+    with LLMServer() as server:
+        assert certify(server, tmp_path, "--probe", "claim", "--repeats", 1).exit_code == 0
+    (probe,) = json.loads((tmp_path / "out" / "certificate.json").read_text())["probes"]
+    assert probe["flipped_again"] is None
+
+
+@pytest.mark.parametrize("batch", [(), ("--batch",)])
+def test_a_judge_without_a_verdict_gets_no_certificate_and_its_probes_are_not_paid(
+    tmp_path, batch, monkeypatch
+):
+    monkeypatch.setattr("arb.judges.run.batch.POLL_S", 0.01)
+    with LLMServer(lambda request: "I would rather not say.") as server:
+        done = certify(server, tmp_path, "--probe", "claim", *batch)
+        assert batch or server.counts.answers.total() == 6  # the probe and the repeats were not asked
+    assert done.exit_code == 1, done.output
+    assert "no trajectory has a verdict (6 unparsed)" in done.output
+    assert not list((tmp_path / "out").glob("certificate.*"))

@@ -1,0 +1,90 @@
+"""An overloaded server refuses most calls at random: the run keeps the pace that it asks for, and ends."""
+
+import asyncio
+import random
+
+import pytest
+
+from arb.judges.engine.budget import Budget
+from arb.judges.engine.cache import CallCache
+from arb.judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
+from arb.judges.engine.engine import CallExecutor
+from arb.judges.engine.errors import classify_status
+from arb.judges.types import ModelSettings, Reply
+from tests.arb.judges.hostile.runs import HELD_OUT, run, states
+from tests.support.call_executor import call
+from tests.support.clocks import run_in_virtual_time
+from tests.support.llm_server.errors import error_answer
+from tests.support.llm_server.server import LLMServer
+
+REFUSED_SHARE = 0.85
+OVERLOADED = "The model is currently overloaded. Please try again later."
+
+
+class OverloadedEndpoint:
+    """Refuses a share of all calls at once, and answers the others after two seconds of virtual time."""
+
+    def __init__(self, status: int, retry_after: str | None, share: float):
+        self.status, self.share, self.drawn = status, share, random.Random(1)
+        self.headers = {} if retry_after is None else {"retry-after": retry_after}
+        self.asked_at = []
+
+    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+        self.asked_at.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0.05)
+        if self.drawn.random() < self.share:
+            raise classify_status(self.status, OVERLOADED, self.headers)
+        await asyncio.sleep(2.0)
+        return Reply("fine", input_tokens=1, output_tokens=1)
+
+
+def ask_all(folder, endpoint):
+    async def everything():
+        clock, cache = asyncio.get_running_loop().time, CallCache(folder)
+        model = ModelSettings("m", provider="any")
+        limit = AdaptiveLimit(64, clock=clock)
+        executor = CallExecutor(
+            {"judge": endpoint}, {"judge": model}, cache, limit, Budget(), draw=random.Random(2).random
+        )
+        calls = (executor.ask(call(str(number))) for number in range(HELD_OUT))
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        cache.close()
+        return ended, clock()
+
+    return run_in_virtual_time(everything())
+
+
+@pytest.mark.parametrize("status", [503, 529])
+@pytest.mark.parametrize("retry_after", [None, "0", "1", "3"])
+def test_every_call_is_answered_at_85_percent_refusals_in_minutes(tmp_path, status, retry_after):
+    endpoint = OverloadedEndpoint(status, retry_after, REFUSED_SHARE)
+    ended, took_s = ask_all(tmp_path, endpoint)
+    assert [reply.state for reply in ended] == ["ok"] * HELD_OUT
+    # The slowest of 52 calls takes about ln(52) / -ln(0.85) = 24 tries: 72 s at a pause of 3 s, plus replies.
+    assert took_s < 200
+    assert len(endpoint.asked_at) < 3 * HELD_OUT / (1 - REFUSED_SHARE)
+
+
+def test_a_server_that_only_refuses_is_asked_ever_more_seldom_and_then_given_up(tmp_path):
+    endpoint = OverloadedEndpoint(503, None, 1.0)
+    ended, took_s = ask_all(tmp_path, endpoint)
+    assert {type(each) for each in ended} == {RateLimitTimeout}
+    assert 900 <= took_s < 900 + 60 + 1
+    assert len(endpoint.asked_at) < 500  # in 900 s
+
+
+def test_a_run_over_held_out_trajectories_ends_with_every_verdict(tmp_path):
+    drawn = random.Random(3)
+    with LLMServer() as server:
+        answer = server.chat.at_once
+
+        def at_once(request):
+            if drawn.random() > REFUSED_SHARE:
+                return answer(request)
+            refused = error_answer(529, OVERLOADED, code="overloaded_error", headers={"retry-after": "0.02"})
+            return server.chat._note(refused), 0.0
+
+        server.chat.at_once = at_once
+        result = run(server.base_url, tmp_path)
+    assert result.exit_code == 0, result.output
+    assert states(tmp_path) == {"ok": HELD_OUT}

@@ -1,0 +1,128 @@
+"""The Python face: each function gives what its command gives, and names every problem of its input."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import arb
+from arb.core.suite import load_suite
+from leaderboard.__main__ import app as leaderboard_app
+
+pytestmark = pytest.mark.filterwarnings("error::FutureWarning")
+DEV = load_suite("sample").split("dev")
+
+
+@pytest.fixture(autouse=True)
+def sample(monkeypatch):
+    monkeypatch.setenv("ARB_SUITE", "sample")
+
+
+def verdicts(successes: int) -> pd.DataFrame:
+    """Verdicts on the sample's dev trajectories: the first so many are successful."""
+    ids = [trajectory.trajectory_id for trajectory in DEV]
+    return pd.DataFrame({"trajectory_id": ids, "success": [place < successes for place in range(len(ids))]})
+
+
+def written(folder: Path, name: str, table: pd.DataFrame) -> Path:
+    table.to_json(folder / name, orient="records", lines=True)
+    return folder / name
+
+
+def test_importing_it_imports_nothing_heavy():
+    code = "import sys, arb; print({'pandas', 'numpy', 'datasets'} & set(sys.modules))"
+    root = Path(arb.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_board_has_the_published_rows():
+    table = arb.board()
+    assert {"NNetNav", "AER-C"} <= {*table["judge"]}
+    assert table.attrs["suite"] == "agent-reward-bench"
+
+
+def test_scores_are_those_of_the_command_from_a_file_and_from_a_frame(tmp_path):
+    frame = verdicts(len(DEV))
+    path = written(tmp_path, "mine.jsonl", frame)
+    done = CliRunner().invoke(leaderboard_app, ["score", str(path), "--split", "dev", "--json"])
+    theirs = json.loads(done.stdout)["labels"]["success"]["overall"]
+    for file in (path, frame):
+        row = arb.score(file).loc[("success", "overall", "overall")]
+        assert (row["precision"], row["recall"]) == (theirs["precision"], 1)
+        assert [row["precision_low"], row["precision_high"]] == theirs["precision_ci"]
+
+
+def test_a_difference_of_a_judge_with_itself_is_0_and_with_another_that_of_their_scores():
+    all_yes, some = verdicts(len(DEV)), verdicts(len(DEV) // 2)
+    same, other = (arb.compare(all_yes, each).iloc[0] for each in (all_yes, some))
+    assert (same["difference"], same["p_accuracy"]) == (0, 1)
+    first, second = (
+        arb.score(each).loc[("success", "overall", "overall"), "precision"] for each in (all_yes, some)
+    )
+    assert other["difference"] == pytest.approx(first - second)
+
+
+def test_an_estimate_is_that_of_the_command(tmp_path):
+    ids = [f"own/a/task{i}" for i in range(40)]
+    judged = pd.DataFrame({"trajectory_id": ids, "success": [i % 4 == 0 for i in range(40)]})
+    labelled = judged.head(20)
+    files = [written(tmp_path, "judge.jsonl", judged), written(tmp_path, "labels.jsonl", labelled)]
+    call = ["estimate", "--verdicts", str(files[0]), "--labels", str(files[1]), "--json"]
+    theirs = json.loads(CliRunner().invoke(leaderboard_app, call).stdout)["agents"][0]
+    ours = arb.estimate([files[0]], files[1])
+    row = ours.loc["a"]
+    assert row["judge alone"] == 10 / 40  # every fourth
+    assert [row["assisted_low"], row["assisted_high"]] == theirs["assisted"]["ci"]
+    assert "not recorded" in ours.attrs["warnings"][0]  # how the labelled runs were drawn
+    assert arb.estimate(judged, labelled).loc["a", "assisted"] == theirs["assisted"]["rate"]
+
+
+def test_every_problem_of_a_file_is_named_at_once():
+    frame = verdicts(3)
+    frame.loc[0, "trajectory_id"] = "no/such/run"
+    frame = pd.concat([frame, frame.tail(1)])
+    with pytest.raises(ValueError, match=r"(?s)the predictions: .*no/such/run") as refused:
+        arb.score(frame)
+    assert len(str(refused.value).splitlines()) >= 2  # the unknown id, and the one that is there twice
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: arb.score("no.jsonl"), FileNotFoundError, "no.jsonl"),
+        (lambda: arb.score(verdicts(3), split="tset"), ValueError, "'tset': use one of dev, test"),
+        (lambda: arb.score(verdicts(3), suite="none"), ValueError, "no suite 'none'"),
+        (lambda: arb.score(verdicts(3), labels="no.csv"), FileNotFoundError, "no.csv: there is no such file"),
+        (lambda: arb.compare(verdicts(3)), ValueError, "two prediction files or more"),
+        (lambda: arb.compare(verdicts(3), verdicts(4), metric="acc"), ValueError, "'acc'; .*accuracy"),
+        (lambda: arb.compare(verdicts(3), verdicts(4), label="looped"), ValueError, "'looped'; .*repetition"),
+        (lambda: arb.board(__file__), ValueError, "test_arb.py is no board.json"),
+    ],
+)
+def test_a_mistake_is_one_clear_message(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_labels_that_cannot_be_had_are_a_value_error(monkeypatch):
+    monkeypatch.setenv("ARB_LABELS", "none")
+    with pytest.raises(ValueError, match="no labels to score test with"):
+        arb.score(verdicts(3), split="test")
+
+
+def test_it_says_to_type_checkers_that_it_is_typed():
+    assert (Path(arb.__file__).parent / "py.typed").is_file()
+
+
+def test_a_judge_is_run_and_its_predictions_returned_and_a_wrong_option_is_its_message(tmp_path, capfd):
+    table = arb.judge("always-successful", tmp_path / "run", split="dev", limit=3)
+    assert table["success"].tolist()[:3] == [True] * 3
+    assert (table.attrs["run"], table.attrs["judged"]) == (str(tmp_path / "run"), 3)
+    assert "Next," not in capfd.readouterr().err
+    with pytest.raises(RuntimeError, match="no-such-judge"):
+        arb.judge("no-such-judge", tmp_path / "other", split="dev")
