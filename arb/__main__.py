@@ -1,4 +1,4 @@
-"""``arb``: one command over the commands of all packages, for example ``arb judges run`` or ``arb space serve``."""
+"""``arb``: one command over the commands of all packages, such as ``arb judges run`` and ``arb space``."""
 
 from __future__ import annotations
 

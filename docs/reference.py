@@ -41,7 +41,7 @@ def commands() -> Iterator[str]:
     from arb.core.cli import EXIT_CODES
 
     yield "# Commands"
-    yield "After `pip install`, `arb`; in a checkout `python -m` with the package's name does the same."
+    yield "After `pip install`, `arb`; in a checkout use `python -m arb judges` or `python -m` with the name of another package."
     yield from ("", "| exit code | |", "|---|---|")
     yield from (f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
     yield ""

@@ -131,8 +131,15 @@ def _steps(tree):
                 parts = node.args[1:]
             elif isinstance(node, ast.Return) and function.name.startswith("_after_"):
                 parts = node.value.elts[1:] if isinstance(node.value, ast.Tuple) else []
+            parts = [each for part in parts for each in _flat(part)]
             if words := [part.value for part in parts if isinstance(part, ast.Constant)]:
                 yield words, [name for part in parts for name in _options(part, assigned)]
+
+
+def _flat(part):
+    """The parts of a tuple that is unpacked where it stands; any other argument itself."""
+    is_unpacked = isinstance(part, ast.Starred) and isinstance(part.value, ast.Tuple)
+    return part.value.elts if is_unpacked else [part]
 
 
 def _options(part, assigned):

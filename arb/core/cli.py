@@ -80,7 +80,7 @@ def stop(message: str, code: int = 2) -> NoReturn:
 
 
 def as_called(text: str) -> str:
-    """Rewrite the commands in a text from ``python -m PACKAGE`` to ``arb``, if the ``arb`` script is running."""
+    """Rewrite ``python -m PACKAGE`` in a text to ``arb``, if the ``arb`` script is running."""
     if Path(sys.argv[0]).stem != "arb":
         return text
     packages = "dataset_script|leaderboard|arb judges|submissions|space"

@@ -13,8 +13,8 @@ own one a folder of the same shape anywhere, of which only ``trajectories.csv`` 
 - ``guidelines.md``: what annotators are told beside the guide of each question, in Markdown.
 - ``suite.toml``: how the suite presents itself (`SuiteProfile`); ``labels = "public"`` where anyone can have
   the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden; what
-  annotators are asked (`arb.core.suites.questions`) and, where there is no file of them, ``guidelines``; and the
-  table ``[rules]``. Limits hold for every suite; noise, rounds and the ranking half are for suites whose
+  annotators are asked (`arb.core.suites.questions`) and, where there is no file of them, ``guidelines``; and
+  the table ``[rules]``. Limits hold for every suite; noise, rounds and the ranking half are for suites whose
   labels are private. The measurements behind their defaults are on the About page of such a suite."""
 
 import csv

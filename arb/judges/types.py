@@ -2,8 +2,8 @@
 
 A judge is a generator. It is shown a `View`, yields the calls it wants made at once, is sent their replies in
 the same order, and returns its `Answer`. It touches no network, clock or file, so that one judge runs over an
-endpoint, a batch, a local model, a cluster, and over dummy replies when a run is planned. `arb.judges.contract`
-checks what it yields and returns.
+endpoint, a batch, a local model, a cluster, and over dummy replies when a run is planned.
+`arb.judges.contract` checks what it yields and returns.
 """
 
 import base64

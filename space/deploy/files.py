@@ -27,8 +27,8 @@ SITE: Final = "site"
 SUFFIXES: Final = frozenset(
     {".py", ".css", ".csv", ".html", ".js", ".json", ".mako", ".md", ".parquet", ".toml", ".txt", ".yaml"}
 )
-NOT_NEEDED: Final = frozenset({"dataset_script/sample/annotations.csv"})
-"""Labels of the sample's recordings, from which its data was built."""
+NOT_NEEDED: Final = frozenset({"dataset_script/sample/annotations.csv", "arb/py.typed"})
+"""Labels of the sample's recordings, from which its data was built, and what only type checkers read."""
 
 SUITE_FILES: Final = (
     "trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",

@@ -63,12 +63,12 @@ def test_caches_and_hidden_files_are_passed_over(checkout):
 
 def test_what_nobody_knows_is_refused_by_name_all_at_once(checkout):
     (checkout / "space" / "records.sqlite").write_bytes(b"x")
-    (checkout / "arb" / "judges" / "weights.pkl").write_bytes(b"x")
+    (checkout / "arb" / "weights.pkl").write_bytes(b"x")
     (checkout / "space" / "link.csv").symlink_to(checkout / "LICENSE")
     (checkout / "requirements.txt").unlink()
     with pytest.raises(PublishError) as refused:
         space_files("sample", checkout)
-    for name in ("space/records.sqlite", "judges/weights.pkl", "space/link.csv", "requirements.txt"):
+    for name in ("space/records.sqlite", "arb/weights.pkl", "space/link.csv", "requirements.txt"):
         assert f"{name}: " in str(refused.value)
 
 

@@ -321,7 +321,8 @@ def test_without_ray_the_command_says_what_to_install(tmp_path):
     blocker.write_text("raise ImportError('not here')")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OPENAI_API_KEY": "none"}
     done = subprocess.run(
-        [sys.executable, "-m", "arb", "judges", "run", "always-successful", "--suite", "sample", "--split", "dev",
+        [sys.executable, "-m", "arb", "judges", "run", "always-successful", "--suite", "sample",
+         "--split", "dev",
          "--out", str(tmp_path / "out"), "--engine", "ray"],
         cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
