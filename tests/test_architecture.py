@@ -206,17 +206,39 @@ def retired_in(name: str) -> str | None:
     return next((say for word, say in RETIRED_WORDS.items() if words_of(word) in words), None)
 
 
+def names_in(path: Path) -> set[str]:
+    """What a file names: itself, its classes and functions, and all variables, constants and parameters."""
+    names = {path.stem}
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                names.add(node.name)
+            case ast.Name(ctx=ast.Store()):
+                names.add(node.id)
+            case ast.arg():
+                names.add(node.arg)
+    return names
+
+
 @pytest.mark.parametrize("package", PRODUCT)
 def test_names_are_words_of_the_field(package):
     found = []
     for path in modules(package):
         if "migrations" in path.parts:  # they stay as they were run
             continue
-        defined = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        names = [node.name for node in ast.walk(tree_of(path)) if isinstance(node, defined)]
-        retired = [(name, retired_in(name)) for name in [path.stem, *names]]
+        retired = [(name, retired_in(name)) for name in sorted(names_in(path))]
         found += [f"{name_of(path)}: {name}, say {say}" for name, say in retired if say]
     assert_none(found)
+
+
+def test_the_name_of_a_class_means_one_thing():
+    homes: dict[str, list[str]] = {}
+    for package in PRODUCT:
+        for path in modules(package):
+            for node in ast.walk(tree_of(path)):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(name_of(path))
+    assert_none([f"{name} is in {places}" for name, places in homes.items() if len(places) > 1])
 
 
 @pytest.mark.parametrize("package", PRODUCT)
