@@ -41,7 +41,8 @@ def commands() -> Iterator[str]:
     from arb.core.cli import EXIT_CODES
 
     yield "# Commands"
-    yield "After `pip install`, `arb`; in a checkout use `python -m arb judges` or `python -m` with the name of another package."
+    yield "After `pip install` the command is `arb`. In a checkout use `python -m arb judges` for judges, and"
+    yield "`python -m` with the name of the package for everything else."
     yield from ("", "| exit code | |", "|---|---|")
     yield from (f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
     yield ""

@@ -6,8 +6,6 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browsing import is_dark, keep_picture
-
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 
 
@@ -157,25 +155,6 @@ def test_an_address_that_names_nobody_says_so(page, space):
     page.goto(f"{space.url}/compare?judges=nobody,{space.ids['AER-C']}&figure=beauty")
     page.wait_for_selector("text=One judge in this address is not on the board")
     page.wait_for_selector(".notice:has-text('sets figure to a value')")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_it_fits_every_width_and_theme(page, space, width, theme):
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": width, "height": 850})
-    open_comparison(page, space, "AER-C", "NNetNav", "Rule-based", "paper/gpt-4o-tree")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert is_dark(page) == (theme == "dark")
-    dots = page.locator("table.forest tbody.overall i.dot")
-    assert [box["width"] > 0 and box["x"] + box["width"] <= width for box in map(_box, dots.all())] == [
-        True
-    ] * 3
-    keep_picture(page, f"compare-{width}-{theme}")
-
-
-def _box(locator) -> dict:
-    return locator.bounding_box()
 
 
 def test_a_wide_table_can_be_scrolled_by_keyboard(page, space):

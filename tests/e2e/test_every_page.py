@@ -9,7 +9,16 @@ import httpx
 import pytest
 
 from space.web.frame import PAGES
-from tests.support.browsing import COLOURS, GRAVE, WIDTHS, every_form, faults, keep_picture, sign_in
+from tests.support.browsing import (
+    COLOURS,
+    GRAVE,
+    WIDTHS,
+    every_form,
+    faults,
+    keep_picture,
+    sign_in,
+    wait_for_theme,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared, pytest.mark.slow]
 
@@ -17,7 +26,7 @@ ADDRESSES = {
     "Leaderboard": ["/", "/?label=side_effect&figure=recall"],
     "Judge": ["/judge?id=paper/gpt-4o-tree", "/judge"],
     "Compare": ["/compare?judges=paper/gpt-4o-tree,paper/claude-3.7-sonnet-screenshot", "/compare"],
-    "Success rates": ["/rates?benchmark=webarena"],
+    "Success rates": ["/rates?benchmark=webarena", "/rates?benchmark=workarena%2B%2B"],
     "Trajectories": ["/trajectories", "/trajectories?split=dev"],
     "Errors": ["/errors"],
     "Labels": ["/labels"],
@@ -84,6 +93,7 @@ def test_every_page_stands_without_a_fault(judged_space, page, width):
             name = address.strip("/").split("?")[0].replace("/", "-") or "leaderboard"
             for theme in ("light", "dark"):
                 page.emulate_media(color_scheme=theme)
+                wait_for_theme(page, dark=theme == "dark")
                 only = {} if theme == "light" else {"runOnly": COLOURS}
                 found.extend(f"{address}, {theme}: {fault}" for fault in faults(page, impacts, **only))
                 keep_picture(page, f"{name}-{width}-{theme}")

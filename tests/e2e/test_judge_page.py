@@ -6,7 +6,7 @@ import pytest
 import yaml
 from playwright.sync_api import expect
 
-from tests.support.browsing import click_and_read, is_dark, keep_picture
+from tests.support.browsing import click_and_read
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 
@@ -104,15 +104,3 @@ def test_without_an_id_the_page_leads_to_every_judge(page, space):
     page.wait_for_selector("h1:has-text('Choose a judge')")
     page.get_by_role("link", name="GPT-4o (tree)").click()
     page.wait_for_selector("h1:has-text('GPT-4o')")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("judge", ["Scored", "paper/gpt-4o-tree"])
-def test_it_fits_every_width_and_theme(page, space, judge, width, theme):
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": width, "height": 850})
-    open_judge(page, space, judge)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert is_dark(page) == (theme == "dark")
-    keep_picture(page, f"judge-{judge.partition('/')[0].lower()}-{width}-{theme}")

@@ -3,38 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browsing import ROWS, open_board
+from tests.support.browsing import open_board
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
-
-
-# Light, dark, wide, narrow
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_is_readable_in_both_themes_and_widths(browser, space, width, scheme, tmp_path):
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
-    page.goto(space.url)
-    page.wait_for_selector("#board-table")
-    page.screenshot(path=tmp_path / f"leaderboard-{scheme}-{width}.png", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    ink = page.evaluate("getComputedStyle(document.querySelector('h1')).color")
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (brightness(ink) < brightness(ground)) == (scheme == "light")
-    assert abs(brightness(ink) - brightness(ground)) > 150
-    first = page.locator(f"{ROWS} td.main").first
-    assert first.is_visible()
-    assert first.inner_text() == "83.8"
-    assert page.locator(f"{ROWS} td.axis").first.is_visible()
-    assert page.locator(f"{ROWS} td.part").first.is_visible() == (width > 760)
-    context.close()
-
-
-def brightness(colour: str) -> float:
-    """The mean of red, green and blue of ``rgb(…)``, 0 to 255."""
-    return sum(float(part) for part in colour.strip("rgba()").split(",")[:3]) / 3
 
 
 def test_a_card_on_a_phone_shows_all_figures_on_demand(browser, space):

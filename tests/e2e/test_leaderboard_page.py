@@ -107,14 +107,6 @@ def test_the_downloads_hold_what_the_page_shows(page, space):
     assert sum(row["provenance"] == "published" for row in board["rows"]) == 13
 
 
-def test_a_phone_shows_cards_without_sideways_scrolling(browser, space):
-    context = browser.new_context(viewport={"width": 390, "height": 800})
-    page = context.new_page()
-    open_board(page, space)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    context.close()
-
-
 # Onwards
 
 

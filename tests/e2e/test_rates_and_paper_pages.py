@@ -36,13 +36,3 @@ def test_a_table_of_the_paper_has_an_address_and_its_differences_have_notes(spac
     page.wait_for_url("**/paper")
     page.get_by_role("heading", name="Table 1.", exact=False).wait_for()
     expect(page.locator("ol.notes")).to_contain_text("F1 of precision and recall after rounding")
-
-
-@pytest.mark.parametrize("path", ["/rates?benchmark=workarena%2B%2B", "/paper?table=8"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_on_a_phone_nothing_scrolls_sideways_but_tables_in_their_frames(space, page, path, theme):
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": 390, "height": 800})
-    page.goto(space.url + path)
-    page.locator("table.sheet").first.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390

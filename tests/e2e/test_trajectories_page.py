@@ -229,19 +229,6 @@ def test_an_address_that_leads_nowhere_is_explained(browser, explored):
     page.context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, PHONE])
-def test_list_and_story_fit_the_screen_in_both_themes(page, explored, dev_id, size, scheme, tmp_path):
-    page.set_viewport_size(size)
-    page.emulate_media(color_scheme=scheme)
-    for query in ("", f"?id={dev_id}&step=2"):
-        open_page(page, explored, query)
-        page.wait_for_function("() => document.querySelector('.trajectories img')?.naturalWidth > 0")
-        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (max(map(int, re.findall(r"\d+", background)[:3])) < 80) == (scheme == "dark")
-
-
 def test_on_a_phone_filters_are_behind_a_button_and_steps_go_by_touch(page, explored, dev_id):
     page.set_viewport_size(PHONE)
     open_page(page, explored)

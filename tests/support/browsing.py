@@ -70,11 +70,6 @@ IS_DARK = """() => getComputedStyle(document.body).backgroundColor.match(/[0-9.]
     .reduce((sum, part) => sum + Number(part), 0) < 3 * 128"""
 
 
-def is_dark(page) -> bool:
-    """Whether the page's ground is nearer to black than to white."""
-    return page.evaluate(IS_DARK)
-
-
 def wait_for_theme(page, dark: bool) -> None:
     """Wait until the page is dark, or light."""
     page.wait_for_function(IS_DARK if dark else f"() => !({IS_DARK})()")
