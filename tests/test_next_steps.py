@@ -69,21 +69,13 @@ def test_the_step_after_a_step_leads_from_a_run_to_its_scores_and_each_is_called
         next_step = line
         while "submissions template" not in next_step:
             next_steps.parse(next_step)
-            package, *words = _words(next_step)
+            package, *words = next_steps.words_of(next_step)
             done = CliRunner().invoke(import_module(f"{package}.__main__").app, words)
             assert done.exit_code == 0, done.output
             (next_step,) = re.findall(r"^Next, .*$", done.stderr, re.MULTILINE)
             assert next_step.partition(": ")[2].startswith("arb " if "bin" in program else "python -m ")
             seen.append(words[0])
     assert seen == ["run", "score"] * 2
-
-
-def _words(line: str) -> list[str]:
-    program, *words = shlex.split(line.partition(": ")[2])
-    words = words if program == "arb" else words[1:]  # python -m PACKAGE
-    words = words[1:] if words[0] == "arb" else words
-    package = PACKAGES[words[0]][0] if words[0] in PACKAGES else words[0]
-    return [package, *words[1:]]
 
 
 def test_with_json_nothing_else_is_said_of_what_comes_next(tmp_path, monkeypatch):

@@ -89,7 +89,7 @@ def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
     for name, path in sorted(files.items()):
         is_own = name.startswith("arb/core/suites/") and not path.resolve().is_relative_to(ROOT)
         parts = name.split("/")[:-1]
-        folder = "/".join([*parts[: 3 if is_own else 1], ""]) or "beside them"
+        folder = "/".join([*parts[: 4 if is_own else 1], ""]) or "beside them"
         n, size = found.get(folder, (0, 0))
         found[folder] = n + 1, size + path.stat().st_size
     return found

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import datasets
@@ -103,10 +104,21 @@ def test_a_bad_file_is_named_in_the_log_and_the_next_is_taken(source, make, capl
     assert "left out: cleaned/shop/GenericAgent-a/run-1/shop.1.json: not_json" in caplog.text
 
 
-def test_several_processes_share_the_work(full_source, make):
-    builder = make("trajectories", full_source.path)
-    builder.download_and_prepare(num_proc=2)
-    assert builder.as_dataset()["test"].num_rows == 3
+IN_TWO_PROCESSES = """
+import sys
+from dataset_script.agent_reward_bench import AgentRewardBench
+folder, cache, suite = sys.argv[1:]
+builder = AgentRewardBench(cache_dir=cache, config_name="trajectories", data_dir=folder, suite=suite)
+builder.download_and_prepare(num_proc=2)
+print(builder.as_dataset()["test"].num_rows)
+"""
+
+
+def test_several_processes_share_the_work(full_source, suite_folder, tmp_path):
+    # `datasets` forks, which may hang in a process with the threads of other tests.
+    arguments = [sys.executable, "-c", IN_TWO_PROCESSES, full_source.path, tmp_path, suite_folder]
+    done = subprocess.run(arguments, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["3"], done.stderr
 
 
 SCRIPT = """

@@ -6,20 +6,24 @@ from importlib import import_module
 from typer.main import get_command
 
 
+def words_of(line: str) -> list[str]:
+    """Return the package of the command in ``Next, do it: …``, and the words that follow."""
+    from arb.__main__ import PACKAGES
+
+    words = shlex.split(line.partition(": ")[2])
+    if words[:2] == ["python", "-m"]:
+        words = words[2:]
+    if words[0] == "arb":
+        return [PACKAGES[words[1]][0], *words[2:]]
+    return words
+
+
 def parse(line: str) -> None:
     """Parse ``Next, do it: python -m PACKAGE …`` or ``… arb GROUP …``; raises what typer raises.
 
     Files that have to exist for the command are looked for.
     """
-    from arb.__main__ import PACKAGES
-
-    _, _, typed = line.partition(": ")
-    words = shlex.split(typed)
-    if words[:2] == ["python", "-m"]:
-        package, *rest = words[2:]
-    else:
-        assert words[0] == "arb", line
-        package, rest = PACKAGES[words[1]][0], words[2:]
+    package, *rest = words_of(line)
     command = get_command(import_module(f"{package}.__main__").app)
     while hasattr(command, "commands"):
         name, *rest = rest
