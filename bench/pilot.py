@@ -125,14 +125,14 @@ def measure(server: LLMServer, judge: str, folder: Path, pilot: int, *more: str)
         return server.counts.usd(IN, OUT, CACHED)
 
     before = bill()
-    unaided = planned()["usd"]["expected"]
+    unaided = planned()["usd"]
     assert bill() == before
     made = planned("--pilot", pilot)
     after = bill()
     assert abs(made["pilot"]["usd"] - (after - before)) <= 0.02 * (after - before)
     _invoke("run", *chosen, "--out", folder / "run")
     paid = bill() - after
-    return Measured(judge, paid, made["usd"]["expected"], paid + after - before, unaided)
+    return Measured(judge, paid, made["usd"], paid + after - before, unaided)
 
 
 def _invoke(*arguments: object) -> str:

@@ -16,7 +16,7 @@ from arb.judges.cli.options import RunOptions, typed, with_run_options
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from arb.judges.run.plan import Plan, Range, RolePlan
+    from arb.judges.run.plan import Plan, RolePlan
 
 MAX_PROBLEMS = 5
 
@@ -35,16 +35,18 @@ def plan(
     pilot: Annotated[
         int | None,
         typer.Option(
-            "--pilot", help="Judge so many trajectories first, for real, and learn from them.", min=1
+            "--pilot",
+            help="Judge so many trajectories first, for real, and learn from them.",
+            min=1,
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count a run's calls, pictures, tokens, dollars and time; without --pilot no call is made.
 
-    Takes the options of `run`. Replies in the cache are used, and the others taken to be like those that the
-    model gave to this judge before; without such ones a typical length is assumed. What --pilot pays is not
-    paid again by the run.
+    Takes the options of `run`. Replies in the cache are used; others are assumed to have a typical length or,
+    with
+    --pilot, the length of those of the pilot. The run does not pay for the pilot's replies again.
     """
     from arb.judges.run.plan import plan_run
 
@@ -73,18 +75,20 @@ def plan_table(plan: Plan) -> Table:
         table.add_row(
             role.role,
             f"{role.model.provider}: {role.model.model}",
-            counted(role.calls),
-            counted(role.cached),
-            counted(role.images),
-            counted(role.input_tokens),
-            counted(role.output_tokens),
-            dollars(role.usd) if role.calls.high else "$0",
+            f"{role.calls:,}",
+            f"{role.cached:,}",
+            f"{role.images:,}",
+            f"{role.input_tokens:,.0f}",
+            f"{role.output_tokens:,}",
+            dollars(role.usd) if role.calls else "$0",
         )
     return table
 
 
 def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> Iterator[str]:
-    """What the table leaves to say: sums, time, limits, and how it was counted."""
+    """Return what the table leaves to say: sums, time, limits, and how it was counted."""
+    from arb.judges.run.progress import duration
+
     if not plan.roles:
         yield f"{plan.trajectories:,} trajectories; this judge asks no model: no calls, $0"
         return
@@ -94,16 +98,13 @@ def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> Iterator
             f"pilot: {plan.pilot.trajectories:,} trajectories judged with {plan.pilot.calls:,} new calls, "
             f"{paid}; the run has their replies, and what follows is without them"
         )
-    yield f"{plan.trajectories:,} trajectories, {counted(plan.calls)} calls"
+    yield f"{plan.trajectories:,} trajectories, {plan.calls:,} calls"
     yield f"dollars: {dollars(plan.usd)}" + _against(plan.usd, max_usd)
-    yield "time: within a day for each stage" if is_batch else f"time: {times(plan.seconds)}"
-    if any(len(set(role.calls)) > 1 for role in plan.roles):
-        samples = ", and samples are calls of their own (high)" if plan.has_samples else ""
-        yield f"the number of calls depends on what is answered: none says yes (low), all do (high){samples}"
+    yield "time: within a day for each stage" if is_batch else f"time: about {duration(plan.seconds)}"
     yield from _problems(plan)
     yield from _short_limits(plan)
     yield ""
-    yield "how this was counted (low, expected, high):"
+    yield "how this was counted:"
     for line in _rules(plan, is_batch):
         yield f"- {line}"
 
@@ -115,55 +116,38 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
 
     return {
         "trajectories": plan.trajectories,
-        "calls": plan.calls._asdict(),
-        "usd": None if plan.usd is None else plan.usd._asdict(),
-        "seconds": plan.seconds._asdict(),
+        "calls": plan.calls,
+        "usd": plan.usd,
+        "seconds": plan.seconds,
         "roles": [_role_facts(role) for role in plan.roles],
         "problems": dict(plan.problems),
         "pilot": None if plan.pilot is None else asdict(plan.pilot),
         "assumptions": {
             "reply_tokens": dict(typical.TYPICAL_TOKENS),
             "reply_tokens_of_other_calls": typical.TYPICAL_TOKENS_OF_OTHERS,
-            "shares": dict(typical.SHARES),
             "yes_share": typical.YES_SHARE,
-            "reasoning_tokens": dict(typical.REASONING_TOKENS),
+            "reasoning_tokens": typical.REASONING_TOKENS,
             "first_token_s": planning.FIRST_TOKEN_S,
             "tokens_per_s": planning.TOKENS_PER_S,
         },
     }
 
 
-def counted(numbers: Range) -> str:
-    """``12``, or ``8 to 14 (expected 10)``."""
-    low, expected, high = (f"{round(each):,}" for each in numbers)
-    return expected if low == high else f"{low} to {high} (expected {expected})"
-
-
-def dollars(usd: Range | None) -> str:
-    """Dollars with as many places as small sums need."""
+def dollars(usd: float | None) -> str:
+    """Return dollars with as many places as small sums need, or ``unknown``."""
     if usd is None:
         return "unknown"
-    places = 2 if usd.expected >= 1 else 4
-    low, expected, high = (f"${each:,.{places}f}" for each in usd)
-    return expected if low == high else f"{low} to {high} (expected {expected})"
+    return f"${usd:,.{2 if usd >= 1 else 4}f}"
 
 
-def times(seconds: Range) -> str:
-    from arb.judges.run.progress import duration
-
-    low, expected, high = map(duration, seconds)
-    return f"about {expected}" if low == high else f"{low} to {high} (expected {expected})"
-
-
-def _against(usd: Range | None, max_usd: float | None) -> str:
+def _against(usd: float | None, max_usd: float | None) -> str:
     if max_usd is None:
         return ""
     if usd is None:
         return f"; with --max-usd {max_usd:g} the run will not start, since a price is unknown"
-    if usd.high <= max_usd:
+    if usd <= max_usd:
         return f"; within --max-usd {max_usd:g}"
-    likely = "is expected to" if usd.expected > max_usd else "may"
-    return f"; with --max-usd {max_usd:g} the run {likely} stop before its end"
+    return f"; with --max-usd {max_usd:g} the run is expected to stop before its end"
 
 
 def _problems(plan: Plan) -> Iterator[str]:
@@ -195,30 +179,25 @@ def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
     from arb.judges.run import typical_replies as typical
 
     for role in plan.roles:
-        pictures = f"; pictures by {role.image_rule}" if role.images.high else ""
+        pictures = f"; pictures by {role.image_rule}" if role.images else ""
         price = (
             f"price of {role.price_source}" if role.price_source else "price unknown: give it with --price"
         )
         yield f"{role.role}: tokens by {role.text_rule}{pictures}; {price}"
-    for role in plan.roles:
-        if role.learned:
-            known = ", ".join(f"{number:,} of {purpose}" for purpose, number in role.learned.items())
-            yield f"{role.role}: replies like those of this model to this judge in the cache ({known})"
+    if plan.pilot is not None:
+        yield "replies like those of the pilot, in tokens and in words"
     lengths = ", ".join(f"{purpose} {tokens}" for purpose, tokens in typical.TYPICAL_TOKENS.items())
-    low, _, high = typical.SHARES.values()
     yield (
-        f"other replies, in tokens: {lengths}, else {typical.TYPICAL_TOKENS_OF_OTHERS}; low is {low:g} and "
-        f"high {high:g} times that, as far as they are allowed"
+        f"other replies, in tokens: {lengths}, else {typical.TYPICAL_TOKENS_OF_OTHERS}, as far as they are "
+        f"allowed; {typical.YES_SHARE:.0%} of them say yes"
     )
-    if any(reasons(role.model) and not role.learned for role in plan.roles):
-        low, expected, high = typical.REASONING_TOKENS.values()
-        yield f"hidden reasoning: {low}, {expected}, {high:,} tokens a reply, as far as they are allowed"
-    if any(role.cached_input_tokens.expected for role in plan.roles):
-        shares = [
-            role.cached_input_tokens.expected / max(1, role.input_tokens.expected) for role in plan.roles
-        ]
-        of_roles = ", ".join(f"{share:.0%}" for share in shares)
-        yield f"of the input the provider had in its own cache so far: {of_roles}; high is without"
+    if plan.pilot is None and any(reasons(role.model) for role in plan.roles):
+        yield f"hidden reasoning: {typical.REASONING_TOKENS} tokens a reply, as far as they are allowed"
+    if any(role.cached_input_tokens for role in plan.roles):
+        shares = [role.cached_input_tokens / max(1, role.input_tokens) for role in plan.roles]
+        yield "of the input the provider had in its own cache: " + ", ".join(
+            f"{share:.0%}" for share in shares
+        )
     if is_batch:
         yield "the price of batches where the table has one (half), else the full price"
     else:
@@ -228,13 +207,12 @@ def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
         )
     if plan.has_samples:
         yield (
-            "the samples of a question are one request (n), its input paid once; high: each is a request of "
-            "its own, as where the endpoint does not take n"
+            "the samples of a question are one request (n), its input paid once; if the endpoint does not "
+            "take n, each sample is a request of its own"
         )
     yield "replies that have to be asked for again, and prompts that turn out too long, are not counted"
 
 
 def _role_facts(role: RolePlan) -> dict[str, Any]:
     facts = {each.name: getattr(role, each.name) for each in fields(role)}
-    facts |= {"model": role.model.model, "provider": role.model.provider}
-    return {name: value._asdict() if isinstance(value, tuple) else value for name, value in facts.items()}
+    return facts | {"model": role.model.model, "provider": role.model.provider}

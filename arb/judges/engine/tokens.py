@@ -162,10 +162,6 @@ PER_MESSAGE_AT_MOST: Final = 16
 PER_CALL_AT_MOST: Final = 96
 """With room for a template's own system message."""
 
-ESTIMATE_SPREAD: Final = (0.88, 1.15)
-"""Low and high factors of `estimate` on English prompts and accessibility trees, against cl100k (OpenAI),
-DeepSeek's and Claude 2's tokenizers: 0.92 to 1.12 of their counts. Other languages need up to 1.6 times."""
-
 _PIECE: Final = re.compile(
     r"[A-Za-z]{1,8}|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,2}|[\x80-\U0010ffff]|\n"
 )

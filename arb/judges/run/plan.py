@@ -1,9 +1,8 @@
 """What a run will take before it is made: calls, pictures, tokens, dollars, time.
 
-The judge is driven through every trajectory with replies out of the cache and, where there are none, dummy
-ones (`typical_replies`): short and all saying no (low), as those that are known of their kind (expected),
-long and all saying yes (high). So it is known before it is paid which calls follow from a reply. A call that
-is asked twice counts once, as the engine makes it once.
+The judge is driven through every trajectory with replies from the cache, and with dummy replies for calls
+that were not made yet (`typical_replies`). So the calls that follow from a reply are counted before they are
+paid. A call that is asked twice counts once, because the engine makes it once.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from arb.judges.contract import JudgeError
 from arb.judges.endpoints.providers import IN_CLUSTER, LOCAL
-from arb.judges.engine.cache import CallCache, call_key, call_kind
+from arb.judges.engine.cache import CallCache, call_key
 from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.reasoning import reasons
 from arb.judges.engine.retry import may_have_choices
-from arb.judges.engine.tokens import ESTIMATE_SPREAD, TokenCounters, image_rule
+from arb.judges.engine.tokens import TokenCounters, image_rule
 from arb.judges.registry import full_name
 from arb.judges.run.config import build_judge, build_models, open_cache, refuse_omitted_params, select
 from arb.judges.run.progress import Spend
@@ -35,17 +34,8 @@ from arb.judges.run.runner import (
     open_views,
 )
 from arb.judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
-from arb.judges.run.typical_replies import (
-    REASONING_TOKENS,
-    SCENARIOS,
-    CallSize,
-    KnownCalls,
-    Range,
-    Scenario,
-    dummy_reply,
-    tokens_per_word,
-)
-from arb.judges.types import Call, Judge, ModelSettings, OptionsError, Reply, View
+from arb.judges.run.typical_replies import REASONING_TOKENS, PilotReplies, dummy_reply, tokens_per_word
+from arb.judges.types import Call, Image, Judge, ModelSettings, OptionsError, Reply, View
 
 if TYPE_CHECKING:
     from arb.judges.cli.options import RunOptions
@@ -58,9 +48,6 @@ READERS: Final = 4
 FIRST_TOKEN_S: Final = 1.5
 TOKENS_PER_S: Final = 60.0
 """Assumed of a call: the wait for its first token, and the rate of the others. Endpoints differ widely."""
-
-LEARNED_SPREAD: Final = {"low": 0.97, "expected": 1.0, "high": 1.05}
-"""How far off an estimate of input tokens may be where the endpoint's own counts of its kind are known."""
 
 
 class CountingRules(NamedTuple):
@@ -75,28 +62,27 @@ class CountingRules(NamedTuple):
     is_batch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RolePlan:
-    """What a role's model is asked: ``calls``, and besides them ``cached`` ones that cost nothing again.
+    """What the model of a role is asked.
 
-    ``cached_input_tokens``, among the input's, are those that the provider will have in its own cache.
-    ``usd`` is None where the price is unknown. The rules say in words how texts and pictures were counted;
-    ``learned``: by purpose, from how many replies in the cache.
+    ``calls`` have to be made; ``cached`` ones cost nothing again. ``cached_input_tokens`` are those of the
+    input that the provider will have in its own cache. ``usd`` is None if the price is unknown. The rules say
+    in words how texts and pictures were counted.
     """
 
     role: str
     model: ModelSettings
-    calls: Range
-    cached: Range
-    images: Range
-    input_tokens: Range
-    cached_input_tokens: Range
-    output_tokens: Range
-    usd: Range | None
     text_rule: str
     image_rule: str
     price_source: str | None
-    learned: Mapping[str, int] = field(default_factory=dict)
+    usd: float | None
+    calls: int = 0
+    cached: int = 0
+    images: int = 0
+    input_tokens: float = 0.0
+    cached_input_tokens: float = 0.0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,26 +96,32 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will take. ``problems``: trajectories of which nothing can be shown, by id, with why;
-    ``has_samples``: some samples of a question share a request.
+    """What a run will take.
+
+    ``problems`` are trajectories of which nothing can be shown, by id, with the reason. ``has_samples`` is
+    true if some samples of a question share a request.
     """
 
     trajectories: int
     roles: tuple[RolePlan, ...]
-    seconds: Range
+    seconds: float
     problems: Mapping[str, str] = field(default_factory=dict)
     pilot: Pilot | None = None
     has_samples: bool = False
 
     @property
-    def calls(self) -> Range:
-        return _sum(role.calls for role in self.roles)
+    def calls(self) -> int:
+        return sum(role.calls for role in self.roles)
 
     @property
-    def usd(self) -> Range | None:
-        """The dollars of all roles; None when the price of one that is asked something is unknown."""
-        known = [role.usd for role in self.roles if role.calls.high]
-        return None if None in known else _sum(usd for usd in known if usd is not None)
+    def usd(self) -> float | None:
+        """Return the dollars of all roles, or None if the price of a role with calls is unknown."""
+        known = [role.usd for role in self.roles if role.calls]
+        return None if None in known else sum(usd for usd in known if usd is not None)
+
+
+PilotKey = tuple[str, str]
+"""A role and the purpose of a call."""
 
 
 def make_plan(
@@ -138,10 +130,19 @@ def make_plan(
     views: Iterable[tuple[str, View | str]],
     cache: CallCache | None,
     rules: CountingRules,
+    pilot: Mapping[PilotKey, PilotReplies] | None = None,
 ) -> Plan:
-    """The plan of a run. ``views``: each trajectory's id with its view, or with why there is none."""
-    known = KnownCalls(models, cache, rules.counters)
-    runs = {name: _Run(name, models, known, rules) for name in SCENARIOS}
+    """Return the plan of a run.
+
+    Args:
+        judge: The judge that is driven.
+        models: The model of each role.
+        views: Each trajectory's id with its view, or with the reason why there is none.
+        cache: The replies that are there already.
+        rules: How calls are counted.
+        pilot: What a pilot got, by role and purpose.
+    """
+    counter = _CallCounter(models, cache, rules, pilot or {})
     problems: dict[str, str] = {}
     trajectories = 0
     for trajectory_id, view in views:
@@ -150,104 +151,107 @@ def make_plan(
             problems[trajectory_id] = view
             continue
         try:
-            for run in runs.values():
-                drive_offline(judge, view, run.reply_to)
+            drive_offline(judge, view, counter.reply_to)
         except JudgeError as mistake:
             problems[trajectory_id] = str(mistake)
-    for run in runs.values():
-        run.add_up()
-    roles = tuple(_role_plan(role, model, rules, runs, known) for role, model in models.items())
-    seconds = Range(*(run.seconds for run in runs.values()))
-    return Plan(trajectories, roles, seconds, problems, has_samples=known.has_samples)
+    roles = tuple(counter.roles.values())
+    return Plan(trajectories, roles, counter.seconds, problems, has_samples=counter.has_samples)
 
 
-NO_CALLS: Final = {
-    "calls": 0, "cached": 0, "images": 0,
-    "input_tokens": 0.0, "cached_input_tokens": 0.0, "output_tokens": 0.0, "usd": 0.0,
-}  # fmt: skip
-"""What is added up for a role in each scenario; the names are fields of RolePlan."""
-
-
-class _Asked(NamedTuple):
-    """A call that a run has to make; ``size`` is None for a further sample in the request of another."""
-
-    role: str
-    kind: str
-    size: CallSize | None
-    output_tokens: int
-
-
-class _Run:
-    """A run as it goes in one scenario. Calls are counted when all are known: their lengths are learned from
-    replies in the cache, wherever these come in the order.
-    """
+class _CallCounter:
+    """Replies to the calls of a judge from the cache or with dummies, and counts them."""
 
     def __init__(
-        self, scenario: Scenario, models: Mapping[str, ModelSettings], known: KnownCalls, rules: CountingRules
+        self,
+        models: Mapping[str, ModelSettings],
+        cache: CallCache | None,
+        rules: CountingRules,
+        pilot: Mapping[PilotKey, PilotReplies],
     ):
-        self._scenario, self._models, self._known, self._rules = scenario, models, known, rules
+        self._models, self._cache, self._rules, self._pilot = models, cache, rules, pilot
         self._per_word = {
             role: tokens_per_word(rules.counters.of(model).count) for role, model in models.items()
         }
         self._seen: set[str] = set()
-        self._numbers: dict[str, int] = {}  # by key, the place of a call among those of its kind
-        self._of_kind: Counter[str] = Counter()
-        self._asked: list[_Asked] = []
-        self.totals: dict[str, dict[str, float]] = {role: dict(NO_CALLS) for role in models}
+        self._dummies: dict[str, Reply] = {}
+        self._numbers: Counter[PilotKey] = Counter()
+        self.roles = {role: self._empty_plan(role, model) for role, model in models.items()}
+        self.has_samples = False
         self._seconds_of_calls = self._longest_call = 0.0
 
+    def _empty_plan(self, role: str, model: ModelSettings) -> RolePlan:
+        price = self._rules.settings.prices.of(model)
+        text_rule, picture_rule = self._rules.counters.of(model).name, image_rule(model.model).name
+        if price is None:
+            return RolePlan(role, model, text_rule, picture_rule, None, None)
+        return RolePlan(role, model, text_rule, picture_rule, price.source, 0.0)
+
     def reply_to(self, call: Call) -> Reply:
-        """The reply from the cache, else a dummy; a call is counted the first time."""
+        """Return the reply from the cache, else a dummy; a call is counted the first time."""
         model = self._models[call.role]
         room = call.max_output_tokens or model.max_output_tokens
         key = call_key(model, call.messages, room, call.sample)
+        if key in self._dummies:
+            return self._dummies[key]
         is_new = key not in self._seen
         self._seen.add(key)
-        cached = self._known.cache.get(key) if self._known.cache is not None else None
+        cached = self._cache.get(key) if self._cache is not None else None
         if cached is not None:
-            self._known.compare(key, model, call, cached)
-            self.totals[call.role]["cached"] += is_new
+            self.roles[call.role].cached += is_new
             return cached
-        kind = call_kind(model, call)
-        learned = self._known.learned.get(kind)
-        if is_new:
-            self._numbers[key] = self._of_kind[kind]
-            self._of_kind[kind] += 1
-        number = self._numbers[key]
-        reply = dummy_reply(call, key, self._scenario, room, self._per_word[call.role], learned, number)
-        if is_new:
-            hidden = REASONING_TOKENS[self._scenario] if learned is None and reasons(model) else 0
-            if learned is not None:
-                self._known.used[call.role].add(kind)
-            output_tokens = min(room, (reply.output_tokens or 0) + hidden)
-            size = None if self._is_further_sample(call, model, room) else self._known.size(key, model, call)
-            self._asked.append(_Asked(call.role, kind, size, output_tokens))
+        known = self._pilot.get((call.role, call.purpose))
+        number = self._numbers[call.role, call.purpose]
+        self._numbers[call.role, call.purpose] += 1
+        reply = dummy_reply(call, key, room, self._per_word[call.role], known, number)
+        self._dummies[key] = reply
+        output_tokens = reply.output_tokens or 0
+        if known is None and reasons(model):
+            output_tokens = min(room, output_tokens + REASONING_TOKENS)
+        self._count(call, model, output_tokens, self._is_further_sample(call, model, room))
         return reply
 
     def _is_further_sample(self, call: Call, model: ModelSettings, room: int) -> bool:
-        """Whether a call is a choice (``n``) of a request that is counted already. In the high scenario the
-        endpoint does not take ``n``.
-        """
-        if not call.together or model.provider in (LOCAL, IN_CLUSTER) or self._scenario == "high":
-            return False
-        if not may_have_choices(model, ()):
+        """Whether a call is a choice (``n``) of a request that is counted already."""
+        if not call.together or model.provider in (LOCAL, IN_CLUSTER) or not may_have_choices(model, ()):
             return False
         question = call_key(model, call.messages, room, -1 - min(call.together))
         is_further = question in self._seen
-        self._known.has_samples |= is_further
+        self.has_samples |= is_further
         self._seen.add(question)
         return is_further
 
-    def add_up(self) -> None:
-        """Count every call that has to be made, once all are known."""
-        for asked in self._asked:
-            self._count(asked)
+    def _count(self, call: Call, model: ModelSettings, output_tokens: int, is_further_sample: bool) -> None:
+        rules, totals = self._rules, self.roles[call.role]
+        known = self._pilot.get((call.role, call.purpose))
+        input_tokens = cached_tokens = 0.0
+        if not is_further_sample:
+            totals.calls += 1
+            totals.images += sum(
+                isinstance(part, Image) for message in call.messages for part in message.parts
+            )
+            input_tokens = rules.counters.expected(model, call.messages)
+            if known is not None:
+                input_tokens *= known.input_ratio
+                cached_tokens = input_tokens * known.cached_share
+            seconds = rules.seconds_per_call
+            if seconds is None:
+                seconds = FIRST_TOKEN_S + output_tokens / TOKENS_PER_S
+            self._seconds_of_calls += seconds
+            self._longest_call = max(self._longest_call, seconds)
+        totals.input_tokens += input_tokens
+        totals.cached_input_tokens += cached_tokens
+        totals.output_tokens += output_tokens
+        if totals.usd is not None and (price := rules.settings.prices.of(model)) is not None:
+            totals.usd += price.cost(
+                input_tokens, output_tokens, cached_tokens=cached_tokens, is_batch=rules.is_batch
+            )
 
     @property
     def seconds(self) -> float:
         """How long the run should take: the tightest of its limits decides."""
-        calls = sum(each["calls"] for each in self.totals.values())
-        tokens = sum(each["input_tokens"] + each["output_tokens"] for each in self.totals.values())
+        roles = self.roles.values()
+        calls = sum(role.calls for role in roles)
+        tokens = sum(role.input_tokens + role.output_tokens for role in roles)
         limits = self._rules.settings
         return max(
             self._seconds_of_calls / limits.max_in_flight,
@@ -255,64 +259,6 @@ class _Run:
             60 * tokens / limits.tokens_per_minute if limits.tokens_per_minute else 0.0,
             self._longest_call,
         )
-
-    def _count(self, asked: _Asked) -> None:
-        rules, model, totals = self._rules, self._models[asked.role], self.totals[asked.role]
-        input_tokens = cached_tokens = 0.0
-        if asked.size is not None:
-            totals["calls"] += 1
-            totals["images"] += asked.size.images
-            input_tokens = self._input_tokens(asked.kind, asked.size, model)
-            learned = self._known.learned.get(asked.kind)
-            if learned is not None and self._scenario != "high":  # nobody promises what is cached
-                cached_tokens = input_tokens * learned.cached_share
-        totals["input_tokens"] += input_tokens
-        totals["cached_input_tokens"] += cached_tokens
-        totals["output_tokens"] += asked.output_tokens
-        if (price := rules.settings.prices.of(model)) is not None:
-            totals["usd"] += price.cost(
-                input_tokens, asked.output_tokens, cached_tokens=cached_tokens, is_batch=rules.is_batch
-            )
-        seconds = rules.seconds_per_call
-        if seconds is None:
-            seconds = FIRST_TOKEN_S + asked.output_tokens / TOKENS_PER_S
-        if asked.size is not None:
-            self._seconds_of_calls += seconds
-            self._longest_call = max(self._longest_call, seconds)
-
-    def _input_tokens(self, kind: str, size: CallSize, model: ModelSettings) -> float:
-        """As others of the kind were counted, else by rule; low and high by how far off that may be."""
-        if (learned := self._known.input_tokens(kind, size)) is not None:
-            return learned * LEARNED_SPREAD[self._scenario]
-        if self._rules.counters.of(model).is_exact:
-            return size.tokens
-        spread = {"low": ESTIMATE_SPREAD[0], "expected": 1.0, "high": ESTIMATE_SPREAD[1]}
-        return size.tokens * spread[self._scenario]
-
-
-def _role_plan(
-    role: str, model: ModelSettings, rules: CountingRules, runs: Mapping[Scenario, _Run], known: KnownCalls
-) -> RolePlan:
-    counts = {name: Range(*(run.totals[role][name] for run in runs.values())) for name in NO_CALLS}
-    price = rules.settings.prices.of(model)
-    if price is None:
-        counts["usd"] = None
-    learned: Counter[str] = Counter()
-    for each in (known.learned[kind] for kind in sorted(known.used[role])):
-        learned[each.purpose] += each.number
-    return RolePlan(
-        role=role,
-        model=model,
-        **counts,
-        text_rule=rules.counters.of(model).name,
-        image_rule=image_rule(model.model).name,
-        price_source=None if price is None else price.source,
-        learned=dict(learned),
-    )
-
-
-def _sum(ranges: Iterable[Range]) -> Range:
-    return Range(*map(sum, zip((0, 0, 0), *ranges, strict=True)))
 
 
 def plan_run(
@@ -338,7 +284,7 @@ def plan_run(
             "--pilot and --refresh: the run would pay for the pilot again; leave one of them out"
         )
     if not models:
-        return Plan(len(selection.ids), (), Range(0.0, 0.0, 0.0))
+        return Plan(len(selection.ids), (), 0.0)
     settings = engine_settings(options, models)
     rules = CountingRules(settings, TokenCounters(tokenizer), seconds_per_call, is_batch)
     views, there, _ = open_views(options, selection, judge)
@@ -346,11 +292,13 @@ def plan_run(
     if wrap is not None:
         judge = wrap(judge, views, ids)
     job = Job(judge, models, views, spread_evenly(ids, pilot or 0), settings, full_name(judge, models))
-    made = run_pilot(job) if pilot else None
+    made, known = run_pilot(job, rules.counters) if pilot else (None, {})
     is_there = settings.cache is not None and settings.cache.is_dir()
     stored = open_cache(settings.cache, settings.answers, settings.fresh_since) if is_there else None
     with closing(stored) if stored else nullcontext() as cache:
-        return replace(make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules), pilot=made)
+        return replace(
+            make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules, known), pilot=made
+        )
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
@@ -359,12 +307,16 @@ def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
     return tuple(ids[(2 * place + 1) * len(ids) // (2 * number)] for place in range(number))
 
 
-def run_pilot(job: Job) -> Pilot:
-    """Judge the job's trajectories; what remains are the replies in the cache.
+def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, PilotReplies]]:
+    """Judge the job's trajectories, and keep the replies in the cache.
 
-    Raises OptionsError where that cannot be done: no key, nothing but errors, a limit that was reached.
+    Returns what the pilot took, and its replies by role and purpose.
+
+    Raises:
+        OptionsError: The pilot cannot be made: no key, nothing but errors, or a limit that was reached.
     """
     spend, judged = Spend(), []
+    known: dict[PilotKey, PilotReplies] = {}
 
     async def run() -> None:
         async with open_executor(job, spend, lambda *_, **__: None) as executor:
@@ -375,6 +327,9 @@ def run_pilot(job: Job) -> Pilot:
                 except NoMoreCallsError as reached:
                     raise StopRunError(str(reached)) from reached
                 spend.count(reply)
+                if reply.error is None:
+                    tokens = counters.expected(job.models[call.role], call.messages)
+                    known.setdefault((call.role, call.purpose), PilotReplies()).add(reply, tokens)
                 return reply
 
             in_flight = job.settings.max_in_flight
@@ -390,7 +345,7 @@ def run_pilot(job: Job) -> Pilot:
             f"--pilot: every trajectory ended in an error, the first with: {_error_of(judged[0])}. Fix the "
             "cause, or leave --pilot out"
         )
-    return Pilot(len(job.ids), spend.calls, spend.usd)
+    return Pilot(len(job.ids), spend.calls, spend.usd), known
 
 
 def _error_of(judged: Judgment) -> str:
