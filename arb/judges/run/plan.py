@@ -18,7 +18,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from arb.judges.contract import JudgeError
-from arb.judges.endpoints.providers import IN_CLUSTER, LOCAL
 from arb.judges.engine.cache import CallCache, call_key, call_kind
 from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.reasoning import reasons
@@ -228,7 +227,7 @@ class _Run:
         """Whether a call is a choice (``n``) of a request that is counted already. In the high scenario the
         endpoint does not take ``n``.
         """
-        if not call.together or model.provider in (LOCAL, IN_CLUSTER) or self._scenario == "high":
+        if not call.together or self._scenario == "high":
             return False
         if not may_have_choices(model, ()):
             return False
