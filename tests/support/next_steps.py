@@ -15,6 +15,8 @@ def parse(line: str) -> None:
 
     _, _, typed = line.partition(": ")
     words = shlex.split(typed)
+    if words[:3] == ["python", "-m", "arb"]:
+        words = words[2:]
     if words[:2] == ["python", "-m"]:
         package, *rest = words[2:]
     else:

@@ -78,7 +78,7 @@ def _answer_store(url: str) -> AnswerStore:
     try:
         store = AnswerStore(url)
         store.open()
-    except ImportError as error:  # it says what to install
+    except (ImportError, ValueError) as error:  # it says what to install
         raise OptionsError(f"--answers {url}: {error}") from error
     return store
 
