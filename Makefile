@@ -8,7 +8,7 @@ RECORDINGS ?= sample-recordings
 # Linear algebra takes one thread in each: more would wait for each other.
 PARALLEL = -n 3 --dist loadfile --no-loadscope-reorder
 PYTEST_OPTIONS ?= $(PARALLEL) -m "not slow"
-# Further requirement files for the tests: with requirements-extras.txt the local model and the cluster are tested too.
+# Further requirement files for the tests: with requirements-extras.txt the cluster is tested too.
 TEST_EXTRAS ?=
 # Freed memory is used again instead of given back: pictures and arrays would ask the system for it each time.
 KEEP_MEMORY = MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456

@@ -190,32 +190,27 @@ def estimate(
     """
     import pandas as pd
 
-    from leaderboard.success_rates.estimate import estimate_agents
-    from leaderboard.success_rates.runs import SUCCESS_LABELS, read_draw, read_labels, read_runs
+    from leaderboard.success_rates.files import estimate_files
+    from leaderboard.success_rates.runs import SUCCESS_LABELS
 
     files = list(verdicts) if isinstance(verdicts, list | tuple) else [verdicts]
-    named = [(_name(file, number), _read(file)) for number, file in enumerate(files)]
-    runs, findings = read_runs(named)
-    known, problems = read_labels(_name(labels, "labels"), _read(labels, SUCCESS_LABELS), runs)
-    strata, of_draw = read_draw(Path(draw).name, Path(draw).read_bytes()) if draw else (None, [])
-    _raise_errors((*(findings if runs is None else ()), *problems, *of_draw))
-    if agent is not None:
-        if agent not in runs.rows_of:
-            raise ValueError(f"no run is of {agent}; the files have {', '.join(list(runs.rows_of)[:20])}")
-        runs = runs.of_agent(agent)
-        known = {run: value for run, value in known.items() if f"/{agent}/" in run}
-        strata = strata and tuple(stratum for stratum in strata if stratum.agent == agent)
-    found, warnings = estimate_agents(runs, known, strata)
+    found = estimate_files(
+        [(_name(file, number), _read(file)) for number, file in enumerate(files)],
+        (_name(labels, "labels"), _read(labels, SUCCESS_LABELS)),
+        (Path(draw).name, Path(draw).read_bytes()) if draw else None,
+        agent,
+    )
+    _raise_errors(found.errors)
     rows = [
         {
             "agent": each.agent, "n": each.assisted.n, "labelled": each.assisted.labelled,
             **{f"{name} alone": rate for name, rate in each.judge_alone.items()},
             **_rate("labels_only", each.labels_only), **_rate("assisted", each.assisted), "saved": each.saved,
         }
-        for each in found
+        for each in found.agents
     ]  # fmt: skip
     table = pd.DataFrame(rows).set_index("agent")
-    table.attrs = {"warnings": [*(finding.message for finding in findings), *warnings]}
+    table.attrs = {"warnings": list(found.warnings)}
     return table
 
 

@@ -265,8 +265,7 @@ class Views:
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("_source", "_suite_ids", "_images", *(("_files",) if self._suite_ids == () else ()))
-        return {name: self.__dict__[name] for name in names}
+        return {name: self.__dict__[name] for name in ("_source", "_suite_ids", "_images")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state | {"_lock": threading.RLock()}
@@ -278,15 +277,6 @@ class Views:
         if self._suite_ids is None:
             return tuple(files[0].trajectory_id for files in there.values())
         return tuple(each for each in self._suite_ids if reading_key(each) in there)
-
-    def part(self, ids: Sequence[str]) -> Views:
-        """The runs of these trajectories alone, to be sent to a process that lists no others."""
-        part = Views.__new__(Views)
-        files = {key: self._files[key] for key in map(reading_key, ids) if key in self._files}
-        part.__setstate__(
-            {"_source": self._source, "_suite_ids": (), "_images": self._images, "_files": files}
-        )
-        return part
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:

@@ -56,21 +56,21 @@ def estimate(
 
     A judge alone is wrong by many points; labels on a random part of the runs correct it. 95 % intervals.
     """
-    from leaderboard.success_rates.estimate import estimate_agents
+    from arb.core.predictions.parser_pool import PREDICTIONS
+    from leaderboard.success_rates.files import estimate_files
+    from leaderboard.success_rates.runs import SUCCESS_LABELS
 
     if labels is None and not plan:
         stop("give --labels, the labels of some runs; --plan says how many are needed")
-    runs, on_files = read_runs(verdicts, agent)
-    drawn = _read_draw(draw) if draw else None
-    known = read_success_labels(labels, runs) if labels else {}
-    if agent is not None:
-        known = {run: value for run, value in known.items() if f"/{agent}/" in run}
-        drawn = drawn and tuple(stratum for stratum in drawn if stratum.agent == agent)
-    try:
-        found, warnings = estimate_agents(runs, known, drawn)
-    except ValueError as problem:
-        stop(f"--draw: {problem}; name every file that they were drawn with by --verdicts", code=1)
-    warnings = (*on_files, *(warnings if labels else ()))
+    made = estimate_files(
+        ((file.name, _read(file, PREDICTIONS)) for file in verdicts),
+        (labels.name, _read(labels, SUCCESS_LABELS)) if labels else None,
+        (draw.name, draw.read_bytes()) if draw else None,
+        agent,
+    )
+    if made.errors:
+        _stop_with(made.errors)
+    found, warnings = made.agents, made.warnings
     if plan:
         rows = [_plan_row(each, half_width / 100) for each in found]
         if as_json:
@@ -82,9 +82,9 @@ def estimate(
             chosen = flags(for_estimate=first, verdicts=verdicts, out="to-label.csv")
             step = ("draw runs to label", "leaderboard", "annotation-template", *chosen)
     elif as_json:
-        print_json({"agents": [each.to_json() for each in found], "warnings": warnings})
+        print_json(made.to_json())
     else:
-        print_estimates(found, tuple(runs.verdicts), plain_console())
+        print_estimates(found, made.judges, plain_console())
         chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
         step = ("see how many labels a narrower interval takes", "leaderboard", "estimate", *chosen)
     if not as_json:
@@ -93,31 +93,15 @@ def estimate(
         next_step(*step)
 
 
-def read_runs(files: Sequence[Path], agent: str | None = None) -> tuple[Runs, list[str]]:
-    """The runs and verdicts of prediction files, a judge each, and warnings; problems end the command."""
+def read_runs(files: Sequence[Path]) -> Runs:
+    """Return the runs and verdicts of prediction files, a judge each; problems end the command."""
     from arb.core.predictions.parser_pool import PREDICTIONS
     from leaderboard.success_rates import runs as reading
 
     runs, findings = reading.read_runs((file.name, _read(file, PREDICTIONS)) for file in files)
     if runs is None:
-        _stop_with("the verdicts cannot be used:", findings)
-    if agent is not None:
-        try:
-            runs = runs.of_agent(agent)
-        except KeyError:
-            names = ", ".join(list(runs.rows_of)[:20])
-            stop(f"--agent: no run is of {agent}; the files have {names}")
-    return runs, [finding.message for finding in findings]
-
-
-def read_success_labels(file: Path, runs: Runs) -> dict[str, bool]:
-    """Whether each labelled run succeeded; ends the command with every problem."""
-    from leaderboard.success_rates.runs import SUCCESS_LABELS, read_labels
-
-    labels, findings = read_labels(file.name, _read(file, SUCCESS_LABELS), runs)
-    if findings:
-        _stop_with("the labels cannot be used:", findings)
-    return labels
+        _stop_with(findings)
+    return runs
 
 
 def _read(file: Path, reader: str) -> Answer:
@@ -133,9 +117,13 @@ def _read(file: Path, reader: str) -> Answer:
     return read_predictions(content, file.name, limits, reader=reader)
 
 
-def _stop_with(heading: str, findings: Sequence[Finding]) -> NoReturn:
-    errors = [f"  {each.file}: {each.message}" for each in findings if each.level == "error"]
-    stop("\n".join([heading, *errors]), code=1)
+def _stop_with(findings: Sequence[Finding]) -> NoReturn:
+    errors = [
+        f"  {each.file}: {each.message}" if each.file else f"  {each.message}"
+        for each in findings
+        if each.level == "error"
+    ]
+    stop("\n".join(["the files cannot be used:", *errors]), code=1)
 
 
 def write_draw(strata: Sequence[Stratum], seed: int, path: Path) -> None:
@@ -144,15 +132,6 @@ def write_draw(strata: Sequence[Stratum], seed: int, path: Path) -> None:
     from leaderboard.success_rates.runs import draw_record
 
     atomic_write(path, draw_record(strata, seed))
-
-
-def _read_draw(path: Path) -> tuple[Stratum, ...]:
-    from leaderboard.success_rates.runs import read_draw
-
-    strata, findings = read_draw(path.name, path.read_bytes())
-    if findings:
-        _stop_with("the draw cannot be used:", findings)
-    return strata
 
 
 def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:

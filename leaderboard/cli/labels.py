@@ -178,7 +178,7 @@ def _template_for_estimate(
     for file in (out, record):
         if file.exists():
             stop(f"{file} is there already, and may be in use; name a new file")
-    runs, _ = read_runs(verdicts)
+    runs = read_runs(verdicts)
     strata = draw_runs(runs, n_labels, seed, stratified)
     drawn = sorted(run for stratum in strata for run in stratum.drawn)
     table = io.StringIO(newline="")

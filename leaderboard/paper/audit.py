@@ -59,7 +59,7 @@ class Figures:
         problems = []
         for name, value in {"precision": precision, "recall": recall, "f1": f1}.items():
             try:
-                tenths[name] = _tenths(value)
+                tenths[name] = read_tenths(value)
             except ValueError as error:
                 problems.append(f"{name}: {error}")
         if problems:
@@ -70,7 +70,8 @@ class Figures:
         return any(figure is not None for figure in (self.precision, self.recall, self.f1))
 
 
-def _tenths(value: Printed) -> int | None:
+def read_tenths(value: Printed) -> int | None:
+    """Return a percentage as printed in tenths of a percent, or None if it is empty."""
     if value is None or value == "":
         return None
     try:

@@ -1,13 +1,15 @@
 """The CSV files under ``leaderboard/published/`` and what a row of them is (see the README there)."""
 
 import csv
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from arb.core.vocabulary import BENCHMARKS, JUDGE_INPUTS, JUDGE_KINDS, LABELS
 from leaderboard.paper.audit import (
@@ -17,17 +19,38 @@ from leaderboard.paper.audit import (
     Marginal,
     Status,
     prints,
+    read_tenths,
 )
 
 PUBLISHED: Final = Path(__file__).parents[1] / "published"
 
 CELLS: Final = (OVERALL, *BENCHMARKS)
-Provenance = Literal["published", "self-reported", "reference"]
-PROVENANCES: Final = get_args(Provenance)
+PROVENANCES: Final = ("published", "self-reported", "reference")
 INFERRED: Final = "test (inferred)"
 ROW_SPLITS: Final = ("test", INFERRED, "dev and test", "")
 """What a row was evaluated on; `INFERRED`: the source names no split, and its figures fit the labels of test
 and not those of all trajectories; empty: not known."""
+
+
+def _choice(*choices: str) -> AfterValidator:
+    """Return a check that a field has one of these values."""
+
+    def check(value: str) -> str:
+        if value not in choices:
+            raise PydanticCustomError("choice", "use one of {choices}", {"choices": ", ".join(choices)})
+        return value
+
+    return AfterValidator(check)
+
+
+_NONE_IF_EMPTY: Final = BeforeValidator(lambda value: value or None)
+_SEPARATED: Final = BeforeValidator(lambda value: tuple(filter(None, value.split(";"))))
+
+Label = Annotated[str, _choice(*LABELS)]
+CellName = Annotated[str, _choice(*CELLS)]
+OptionalText = Annotated[str | None, _NONE_IF_EMPTY]
+Percentage = Annotated[int | None, BeforeValidator(read_tenths)]
+"""A percentage as printed, in tenths of a percent."""
 
 
 class PublishedDataError(ValueError):
@@ -78,22 +101,23 @@ class PublishedRow:
 
     row_id: str
     judge: str
-    kind: str
-    group: str
-    inputs: str
-    model: str | None
-    authors: str | None
+    kind: Annotated[str, _choice(*JUDGE_KINDS)]
+    group: Annotated[str, _choice("Existing", "Simplified", "")]
+    inputs: Annotated[str, _choice(*JUDGE_INPUTS, "")]
+    model: OptionalText
+    authors: OptionalText
     date: date
-    provenance: Provenance
+    provenance: Annotated[str, _choice(*PROVENANCES)]
     protocol: str
-    split: str
-    n: int | None
-    test_labels_used: bool | None
+    split: Annotated[str, _choice(*ROW_SPLITS)]
+    n: Annotated[int | None, _NONE_IF_EMPTY]
+    test_labels_used: Annotated[bool | None, _NONE_IF_EMPTY]
     source: str
     source_url: str
-    aliases: tuple[str, ...]
+    aliases: Annotated[tuple[str, ...], _SEPARATED]
     note: str
-    labels: Mapping[str, PublishedLabel | None] = field(default_factory=lambda: MappingProxyType({}))
+    labels: Any = field(default_factory=lambda: MappingProxyType({}))
+    """A `PublishedLabel`, or None, by label."""
 
     @property
     def is_derivable(self) -> bool:
@@ -109,9 +133,6 @@ class PublishedRow:
         if found.status == "exact":
             return "verdicts"
         return {0: "no counts", 1: "unique counts"}.get(found.fits, "several counts")
-
-
-JUDGE_COLUMNS: Final = tuple(each.name for each in fields(PublishedRow) if each.name != "labels")
 
 
 class Reading(NamedTuple):
@@ -151,119 +172,99 @@ def read_published_files(folder: Path = PUBLISHED) -> PublishedFiles:
     return PublishedFiles(rows, figures, marginals, second, readings)
 
 
-class _Line:
-    """One CSV row that collects what is wrong with its fields."""
-
-    def __init__(self, where: str, values: Mapping[str, str], problems: list[str]):
-        self.where, self.values, self.problems = where, values, problems
-        if None in values:  # where csv puts what is left over
-            problems.append(f"{where}: more fields than columns; quote a field that has a comma in it")
-
-    def __getitem__(self, field: str) -> str:
-        return self.values[field]
-
-    def complain(self, field: str, why: str) -> None:
-        self.problems.append(f"{self.where}, {field} {self[field][:60]!r}: {why}")
-
-    def choice(self, field: str, choices: tuple[str, ...]) -> str:
-        if self[field] not in choices:
-            self.complain(field, f"use one of {', '.join(choices)}")
-        return self[field]
-
-    def whole_number(self, field: str) -> int:
-        if self[field].isascii() and self[field].isdigit():
-            return int(self[field])
-        self.complain(field, "expected a whole number")
-        return 0
-
-    def number_or_none(self, field: str) -> int | None:
-        return self.whole_number(field) if self[field] else None
-
-    def parts(self, field: str) -> tuple[str, ...]:
-        return tuple(part for part in self[field].split(";") if part)
+Line = TypeVar("Line")
 
 
-@contextmanager
-def _lines(path: Path, columns: tuple[str, ...], problems: list[str]) -> Iterator[Iterator[_Line]]:
+def _read(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[str, Line]]:
+    """Return the valid lines of a CSV file with their places; add a problem for each field that is wrong."""
+    columns = [each.name for each in fields(line_type) if each.init and each.name != "labels"]
     if not path.is_file():
         problems.append(f"{path.name}: not found; it comes with the code, in {path.parent.name}/")
-        yield iter(())
-        return
+        return []
+    found = []
     with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file, restval="")
-        if tuple(reader.fieldnames or ()) != columns:
+        reader = csv.DictReader(file, restkey="", restval="")
+        if reader.fieldnames != columns:
             problems.append(f"{path.name}: the first line must be {','.join(columns)}")
-            yield iter(())
-            return
-        yield (_Line(f"{path.name} row {reader.line_num}", values, problems) for values in reader)
-
-
-YES_NO: Final = ("yes", "no", "")
+            return []
+        for values in reader:
+            where = f"{path.name} row {reader.line_num}"
+            if values.pop("", None):
+                problems.append(f"{where}: more fields than columns; quote a field that has a comma in it")
+            try:
+                found.append((where, TypeAdapter(line_type).validate_python(values)))
+            except ValidationError as invalid:
+                problems += [
+                    f"{where}, {each['loc'][0]} {str(each['input'])[:60]!r}: {each['msg']}"
+                    for each in invalid.errors()
+                ]
+    return found
 
 
 def _rows(path: Path, problems: list[str]) -> tuple[PublishedRow, ...]:
-    rows: list[PublishedRow] = []
     names: set[str] = set()
-    with _lines(path, JUDGE_COLUMNS, problems) as lines:
-        for line in lines:
-            row = PublishedRow(
-                row_id=line["row_id"],
-                judge=line["judge"],
-                kind=line.choice("kind", JUDGE_KINDS),
-                group=line.choice("group", ("Existing", "Simplified", "")),
-                inputs=line.choice("inputs", (*JUDGE_INPUTS, "")),
-                model=line["model"] or None,
-                authors=line["authors"] or None,
-                date=_date(line),
-                provenance=line.choice("provenance", PROVENANCES),
-                protocol=line["protocol"],
-                split=line.choice("split", ROW_SPLITS),
-                n=line.number_or_none("n"),
-                test_labels_used={"yes": True, "no": False}.get(line.choice("test_labels_used", YES_NO)),
-                source=line["source"],
-                source_url=line["source_url"],
-                aliases=line.parts("aliases"),
-                note=line["note"],
-            )
-            for name in {row.row_id, *row.aliases} & names:
-                line.complain("aliases", f"{name} names an earlier row already")
-            names |= {row.row_id, *row.aliases}
-            rows.append(row)
-    return tuple(rows)
+    rows = _read(path, PublishedRow, problems)
+    for where, row in rows:
+        for name in {row.row_id, *row.aliases} & names:
+            problems.append(f"{where}, aliases: {name} names an earlier row already")
+        names |= {row.row_id, *row.aliases}
+    return tuple(row for _, row in rows)
 
 
-def _date(line: _Line) -> date:
-    try:
-        return date.fromisoformat(line["date"])
-    except ValueError:
-        line.complain("date", "expected YYYY-MM-DD")
-        return date.min
+@dataclass(frozen=True)
+class _FiguresLine:
+    row_id: str
+    label: Label
+    benchmark: CellName
+    precision: Percentage
+    recall: Percentage
+    f1: Percentage
+
+
+@dataclass(frozen=True)
+class _MarginalLine:
+    label: Label
+    benchmark: CellName
+    n: NonNegativeInt
+    positives: NonNegativeInt
+
+
+@dataclass(frozen=True)
+class _CountsLine:
+    label: Label
+    benchmark: CellName
+    tp: NonNegativeInt
+    fp: NonNegativeInt
+    fn: NonNegativeInt
+    tn: NonNegativeInt
+
+
+@dataclass(frozen=True)
+class _ReadingLine:
+    row_id: str
+    label: Label
+    tp: NonNegativeInt
+    fp: NonNegativeInt
+    fn: NonNegativeInt
+    tn: NonNegativeInt
+    source: str
+    source_url: str
 
 
 def _figures(path: Path, row_ids: set[str], problems: list[str]) -> dict[str, dict[str, dict[str, Figures]]]:
     figures: dict[str, dict[str, dict[str, Figures]]] = {}
-    with _lines(path, ("row_id", "label", "benchmark", "precision", "recall", "f1"), problems) as lines:
-        for line in lines:
-            if line["row_id"] not in row_ids:
-                line.complain("row_id", "no row of judges.csv has it")
-            cells = figures.setdefault(line["row_id"], {})
-            try:
-                printed = Figures.printed(line["precision"], line["recall"], line["f1"])
-            except ValueError as error:
-                problems.append(f"{line.where}, {error}")
-                continue
-            _put(cells, line, CELLS, printed)
+    for where, line in _read(path, _FiguresLine, problems):
+        if line.row_id not in row_ids:
+            problems.append(f"{where}, row_id {line.row_id!r}: no row of judges.csv has it")
+        printed = Figures(line.precision, line.recall, line.f1)
+        _put(figures.setdefault(line.row_id, {}), where, line, printed, problems)
     return figures
 
 
 def _marginals(path: Path, problems: list[str]) -> dict[str, dict[str, Marginal]]:
     marginals: dict[str, dict[str, Marginal]] = {}
-    with _lines(path, ("label", "benchmark", "n", "positives"), problems) as lines:
-        for line in lines:
-            marginal = Marginal(line.whole_number("n"), line.whole_number("positives"))
-            if marginal.positives > marginal.n:
-                line.complain("positives", f"more than n = {marginal.n}")
-            _put(marginals, line, CELLS, marginal)
+    for where, line in _read(path, _MarginalLine, problems):
+        _put(marginals, where, line, Marginal(line.n, line.positives), problems)
     for label in LABELS:
         cells = marginals.get(label, {})
         if set(cells) != set(CELLS):
@@ -275,9 +276,8 @@ def _marginals(path: Path, problems: list[str]) -> dict[str, dict[str, Marginal]
 
 def _second_annotator(path: Path, problems: list[str]) -> dict[str, dict[str, Counts]]:
     counts: dict[str, dict[str, Counts]] = {}
-    with _lines(path, ("label", "benchmark", *Counts._fields), problems) as lines:
-        for line in lines:
-            _put(counts, line, BENCHMARKS, Counts(*map(line.whole_number, Counts._fields)))
+    for where, line in _read(path, _CountsLine, problems):
+        _put(counts, where, line, Counts(line.tp, line.fp, line.fn, line.tn), problems)
     problems += [f"{path.name}: no row for {label}" for label in LABELS if label not in counts]
     return counts
 
@@ -285,24 +285,24 @@ def _second_annotator(path: Path, problems: list[str]) -> dict[str, dict[str, Co
 def _readings(
     path: Path, figures: Mapping[str, Mapping[str, Mapping[str, Figures]]], problems: list[str]
 ) -> dict[str, dict[str, Reading]]:
-    """By row id and label; a reading has to print the row's overall figures."""
+    """Read counts by row id and label; a reading has to print the row's overall figures."""
     readings: dict[str, dict[str, Reading]] = {}
-    with _lines(path, ("row_id", "label", *Counts._fields, "source", "source_url"), problems) as lines:
-        for line in lines:
-            row_id, label = line["row_id"], line.choice("label", LABELS)
-            counts = Counts(*map(line.whole_number, Counts._fields))
-            printed = figures.get(row_id, {}).get(label, {}).get(OVERALL)
-            if printed is None:
-                line.complain("row_id", "no line of figures.csv has its overall figures")
-            elif not prints(counts, printed):
-                line.complain("row_id", f"{counts} gives other figures than those printed")
-            readings.setdefault(row_id, {})[label] = Reading(counts, line["source"], line["source_url"])
+    for where, line in _read(path, _ReadingLine, problems):
+        counts = Counts(line.tp, line.fp, line.fn, line.tn)
+        printed = figures.get(line.row_id, {}).get(line.label, {}).get(OVERALL)
+        if printed is None or not prints(counts, printed):
+            problems.append(
+                f"{where}, row_id {line.row_id!r}: {counts} gives other figures than those printed"
+            )
+        readings.setdefault(line.row_id, {})[line.label] = Reading(counts, line.source, line.source_url)
     return readings
 
 
-def _put(table: dict, line: _Line, benchmarks: tuple[str, ...], value: object) -> None:
-    """Enter a value by label and benchmark, complaining of unknown names and of a second entry."""
-    label, benchmark = line.choice("label", LABELS), line.choice("benchmark", benchmarks)
-    if benchmark in table.setdefault(label, {}):
-        line.complain("benchmark", f"{label} on {benchmark} is given twice")
-    table[label][benchmark] = value
+def _put(table: dict, where: str, line: Any, value: object, problems: list[str]) -> None:
+    """Enter a value by label and benchmark; the second one for a place is a problem."""
+    cells = table.setdefault(line.label, {})
+    if line.benchmark in cells:
+        problems.append(
+            f"{where}, benchmark {line.benchmark!r}: {line.label} on {line.benchmark} is given twice"
+        )
+    cells[line.benchmark] = value

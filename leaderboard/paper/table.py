@@ -1,6 +1,6 @@
-"""A table of the paper as data, Markdown or LaTeX: printed and computed figures, why they differ. Pure."""
+"""A table of the paper as data or Markdown: printed and computed figures, why they differ. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,9 +38,22 @@ class TableCell:
         return abs(self.computed - self.printed) <= 0.0005 + TOLERANCE
 
     @property
+    def kind(self) -> str:
+        """``same`` or ``other`` than printed, only ``computed``, only ``printed``, or ``nothing``."""
+        if self.computed is None:
+            return "nothing" if self.printed is None else "printed"
+        return {True: "same", False: "other", None: "computed"}[self.agrees]
+
+    @property
     def text(self) -> str:
-        """The figure to show: the computed one, else the printed one, as a percentage."""
-        return percent(self.printed if self.computed is None else self.computed)
+        """The figure as a percentage: with two decimals if one would hide a difference to the printed one."""
+        if self.kind == "other" and percent(self.computed) == percent(self.printed):
+            return f"{100 * self.computed:.2f}"
+        return percent(self.printed if self.agrees or self.computed is None else self.computed)
+
+    @property
+    def needs_note(self) -> bool:
+        return bool(self.note) and not self.agrees and self.kind != "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +82,24 @@ class PaperTable:
     rows: tuple[TableRow, ...]
     remarks: tuple[str, ...] = ()
 
+    @property
+    def notes(self) -> dict[str, int]:
+        """The notes of the cells that need one, numbered in the order of the table."""
+        notes: dict[str, int] = {}
+        for _, cell in self.cells():
+            if cell.needs_note:
+                notes.setdefault(cell.note, len(notes) + 1)
+        return notes
+
+    @property
+    def spans(self) -> list[str]:
+        """The group heading above each column."""
+        return [text for text, width in self.groups for _ in range(width)] or [""] * len(self.columns)
+
     def cells(self) -> Iterator[tuple[str, TableCell]]:
         """Every cell with the words that name it."""
-        spans = [text for text, width in self.groups for _ in range(width)] or [""] * len(self.columns)
         for row in self.rows:
-            for span, column, cell in zip(spans, self.columns, row.cells, strict=True):
+            for span, column, cell in zip(self.spans, self.columns, row.cells, strict=True):
                 yield ", ".join(filter(None, (*row.headings, span, column))), cell
 
     def differences(self) -> tuple[tuple[str, TableCell], ...]:
@@ -104,54 +130,25 @@ READING: Final = (
     "Computed figures; in brackets the printed one where it differs, or where nothing could be computed."
 )
 COMPUTED_FROM: Final = "Computed from"
-LATEX_ESCAPES: Final = str.maketrans(
-    {
-        "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
-        "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--",
-    }
-)  # fmt: skip
 
 
 def to_markdown(table: PaperTable) -> str:
     """The table in GitHub's Markdown, with numbered notes under it."""
-    notes = _number_notes(table)
-    spans = _spans(table)
+    notes = table.notes
     heads = [
         *table.headings,
-        *(f"{span} {column}".strip() for span, column in zip(spans, table.columns, strict=True)),
+        *(f"{span} {column}".strip() for span, column in zip(table.spans, table.columns, strict=True)),
         COMPUTED_FROM,
     ]
     marks = ["---"] * len(table.headings) + ["---:"] * len(table.columns) + ["---"]
     lines = [f"**Table {table.number}.** {table.title}", "", markdown_row(heads), markdown_row(marks)]
     for row in table.rows:
-        cells = (_cell(cell, notes, lambda number: f"<sup>{number}</sup>") for cell in row.cells)
+        cells = (_cell(cell, notes) for cell in row.cells)
         lines.append(markdown_row([*map(markdown_text, row.headings), *cells, row.basis]))
     lines += ["", _reading(table)]
     lines += ["", *(f"{number}. {markdown_text(note)}" for note, number in notes.items())] if notes else []
     lines += ["", *(f"- {markdown_text(remark)}" for remark in table.remarks)] if table.remarks else []
     return "\n".join(lines).rstrip() + "\n"
-
-
-def to_latex(table: PaperTable) -> str:
-    """The table for LaTeX with booktabs, notes under it; nothing in it needs another package."""
-    notes = _number_notes(table)
-    columns = "l" * len(table.headings) + "r" * len(table.columns) + "l"
-    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
-    if any(text for text, _ in table.groups):
-        spans = [rf"\multicolumn{{{width}}}{{c}}{{{_latex(text)}}}" for text, width in table.groups]
-        lines.append(" & ".join([""] * len(table.headings) + spans + [""]).strip() + r" \\")
-    heads = (*table.headings, *table.columns, COMPUTED_FROM)
-    lines += [" & ".join(map(_latex, heads)) + r" \\", r"\midrule"]
-    for row in table.rows:
-        cells = (_latex(_cell(cell, notes, "^{}".format)) for cell in row.cells)
-        lines.append(" & ".join([*map(_latex, row.headings), *map(_raised, cells), row.basis]) + r" \\")
-    notes = [
-        _reading(table),
-        *(f"({number}) {note}." for note, number in notes.items()),
-    ]
-    caption = _latex(f"{table.title}. {' '.join((*notes, *table.remarks))}")
-    ends = [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}"]
-    return "\n".join([*lines, *ends]) + "\n"
 
 
 def _reading(table: PaperTable) -> str:
@@ -162,48 +159,11 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _spans(table: PaperTable) -> list[str]:
-    return [text for text, width in table.groups for _ in range(width)]
-
-
-def _number_notes(table: PaperTable) -> dict[str, int]:
-    """The notes of the cells that show one, numbered in the order they are met."""
-    notes: dict[str, int] = {}
-    for _, cell in table.cells():
-        if _needs_note(cell):
-            notes.setdefault(cell.note, len(notes) + 1)
-    return notes
-
-
-def _needs_note(cell: TableCell) -> bool:
-    return bool(cell.note) and not cell.agrees and (cell.printed, cell.computed) != (None, None)
-
-
-def _cell(cell: TableCell, notes: dict[str, int], mark: Callable[[int], str]) -> str:
-    """The computed figure, the printed one in brackets where it says something else, the note's number."""
-    if cell.computed is None:
-        shown = "–" if cell.printed is None else f"({percent(cell.printed)})"
-    elif cell.agrees is False:
-        shown = f"{_close(cell)} ({percent(cell.printed)})"
-    else:
-        shown = percent(cell.printed if cell.agrees else cell.computed)
-    return shown + (mark(notes[cell.note]) if _needs_note(cell) else "")
-
-
-def _close(cell: TableCell) -> str:
-    """One decimal, or two where one would show the printed figure again."""
-    return (
-        percent(cell.computed)
-        if percent(cell.computed) != percent(cell.printed)
-        else f"{100 * cell.computed:.2f}"
-    )
-
-
-def _latex(text: str) -> str:
-    return text.translate(LATEX_ESCAPES)
-
-
-def _raised(cell: str) -> str:
-    """The number of a note, raised; it is the last thing in the cell."""
-    figure, caret, number = cell.partition(r"\textasciicircum{}")
-    return f"{figure}$^{{{number}}}$" if caret else cell
+def _cell(cell: TableCell, notes: dict[str, int]) -> str:
+    """Return the computed figure, the printed one in brackets if they differ, and the note's number."""
+    text = cell.text
+    if cell.kind == "printed":
+        text = f"({text})"
+    elif cell.kind == "other":
+        text = f"{text} ({percent(cell.printed)})"
+    return text + (f"<sup>{notes[cell.note]}</sup>" if cell.needs_note else "")

@@ -71,7 +71,7 @@ def certify(
     the report contains what needs none.
     """
     from arb.judges.ensembles.certificate import UNCHANGED, make_certificate
-    from arb.judges.ensembles.certificate_text import print_certificate, to_html, to_markdown
+    from arb.judges.ensembles.certificate_text import to_html, to_markdown
     from arb.judges.ensembles.threshold import read_aim
     from arb.judges.registry import full_name
     from arb.judges.run.runner import prepare
@@ -103,7 +103,7 @@ def certify(
     if as_json:
         typer.echo(text)
     else:
-        print_certificate(certificate, plain_console())
+        plain_console().print(to_markdown(certificate), soft_wrap=True)
     typer.echo(f"wrote {out / 'certificate.html'}, certificate.md and certificate.json beside it", err=True)
     if not as_json and options.split == "dev":
         frozen = {} if isinstance(threshold, str) else {"threshold": out / "threshold.json"}

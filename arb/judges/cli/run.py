@@ -51,7 +51,7 @@ def run(
     ] = None,
     ray_workers: Annotated[
         int | None,
-        typer.Option("--ray-workers", help="Actors; one for each GPU or core if left out.", min=1),
+        typer.Option("--ray-workers", help="Worker processes; one per core, at most 8, if left out.", min=1),
     ] = None,
     batch: BatchOption = False,
     as_json: JsonOption = False,
@@ -66,11 +66,6 @@ def run(
     from arb.judges.run.folder import OtherConfigurationError
 
     judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
-    if engine == "ray" and (options.refresh or options.cache_days is not None):
-        raise OptionsError(
-            "--refresh and --cache-days: answers of a cluster never change; name another --cache (and "
-            "--answers) folder, in which nothing is answered yet"
-        )
     named, tried = out, {out}
     while True:
         try:

@@ -14,11 +14,8 @@ from urllib.parse import urlsplit
 from arb.core.files import install_command
 from arb.judges.types import ModelSettings
 
-LOCAL: Final = "transformers"
-"""The provider whose server is started for the run, where no address is given."""
-
-IN_CLUSTER: Final = "ray-data-llm"
-"""The provider whose models `ray.data.llm` serves on the GPUs of a cluster, where no address is given."""
+_SELF_SERVED: Final = ("transformers", "ray-data-llm")
+"""Providers up to commit 7d56a80 that started a server for the run."""
 
 OutputLimit = Literal["max_tokens", "max_completion_tokens"]
 
@@ -99,8 +96,6 @@ PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
         "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
         "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY", needs_key=False),
         "any": Provider(None, None, needs_key=False),
-        LOCAL: Provider(None, None, needs_key=False),
-        IN_CLUSTER: Provider(None, None, needs_key=False),
     }
 )
 """The names that ``--provider`` takes."""
@@ -112,8 +107,7 @@ def address_of(model: ModelSettings) -> str | None:
     """Where a model is reached, as replies and runs are named by it: scheme, host, port and path.
 
     Two spellings of one place give the same text. A name, a password and a query are left out: they may be
-    secrets. None for a model that is served for the run, and where the provider needs an address that is
-    absent.
+    secrets. None if the provider needs an address that is absent.
     """
     provider = PROVIDERS.get(model.provider)
     address = model.base_url or (provider.base_url if provider is not None else None)
@@ -146,11 +140,6 @@ def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> t
         "top_logprobs": model.logprobs,
     }
     return tuple(name for name, is_asked in asked.items() if is_asked and name in absent)
-
-
-def needs_server(model: ModelSettings) -> bool:
-    """Whether a server is started for the model, and ended with the run."""
-    return model.provider in (LOCAL, IN_CLUSTER) and model.base_url is None
 
 
 def with_address(model: ModelSettings, environment: Mapping[str, str] | None = None) -> ModelSettings:
@@ -198,7 +187,7 @@ class Access:
 def resolve_access(
     models: Mapping[str, ModelSettings], environment: Mapping[str, str] | None = None
 ) -> dict[str, Access]:
-    """How the endpoint of each role is reached; models that a server is started for are left out.
+    """How the endpoint of each role is reached.
 
     A variable that ``key_variable`` names must be set; a provider's own only where it needs a key. Raises
     OptionsError that lists all that is missing.
@@ -209,8 +198,7 @@ def resolve_access(
     for role, model in models.items():
         try:
             _check_wishes(model)
-            if not needs_server(model):
-                found[role] = _access(model, environment)
+            found[role] = _access(model, environment)
         except ValueError as problem:
             problems[str(problem)] = None
     if problems:
@@ -222,6 +210,11 @@ def resolve_access(
 
 def _access(model: ModelSettings, environment: Mapping[str, str]) -> Access:
     provider = PROVIDERS.get(model.provider)
+    if model.provider in _SELF_SERVED:
+        raise ValueError(
+            f"--provider {model.provider}: no server is started for you; start `transformers serve` or "
+            "`vllm serve MODEL`, and give its address: --provider vllm --base-url http://localhost:8000/v1"
+        )
     if provider is None:
         raise ValueError(f"no provider {model.provider!r}: use one of {', '.join(PROVIDERS)}")
     base_url = model.base_url or provider.base_url
@@ -259,7 +252,7 @@ def _check_wishes(model: ModelSettings) -> None:
     provider = PROVIDERS.get(model.provider)
     if provider is None:
         return
-    if model.header and (provider.library is not None or needs_server(model)):
+    if model.header and provider.library is not None:
         raise ValueError(
             f"--header: cannot be sent with --provider {model.provider}; leave it out, or name an "
             "OpenAI-compatible endpoint with --base-url"
@@ -269,18 +262,6 @@ def _check_wishes(model: ModelSettings) -> None:
             f"--prompt-cache: --provider {model.provider} takes no word on what to keep in a prompt cache "
             "(Gemini, vLLM and others keep prompts by themselves); leave it out"
         )
-    if model.provider in (LOCAL, IN_CLUSTER):
-        wishes = {
-            "--logprobs": model.logprobs,
-            "--structured-output": "response_format" in model.extra and model.provider == LOCAL,
-            "--reasoning-effort": model.reasoning_effort is not None,
-        }
-        if ignored := [flag for flag, is_wished in wishes.items() if is_wished]:
-            name = "`transformers serve`" if model.provider == LOCAL else "`ray.data.llm`"
-            raise ValueError(
-                f"{', '.join(ignored)}: {name} has no such thing; leave it out, or start "
-                "`vllm serve` and use --provider vllm"
-            )
     for module in filter(None, (provider.library and "any_llm", provider.needs)):
         if not _is_installed(module):
             raise ValueError(

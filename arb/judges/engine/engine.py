@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Final
 
 from arb.judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
-from arb.judges.endpoints.providers import IN_CLUSTER, LOCAL, Access, needs_server, resolve_access
+from arb.judges.endpoints.providers import Access, resolve_access
 from arb.judges.engine.budget import Budget
 from arb.judges.engine.cache import CallCache, call_key
 from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.retry import Endpoint, OnEvent, RetryPolicy, RoleCaller
 from arb.judges.engine.storage import StorageError
-from arb.judges.types import Call, Image, Message, ModelSettings, OptionsError, Reply
+from arb.judges.types import Call, Image, Message, ModelSettings, Reply
 
 CLAIM_POLL_S: Final = 0.25
 """How often it is looked whether another process has done with a call."""
@@ -202,40 +202,26 @@ async def open_endpoints(
     models: Mapping[str, ModelSettings],
     environment: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
-    say: Callable[[str], None] = lambda message: None,
 ) -> AsyncIterator[dict[str, Endpoint]]:
-    """The endpoint of each role, open for the block; roles with the same address and key share one, and so
-    do roles with the same model of this machine. ``say`` shows how the loading of such a model goes.
+    """The endpoint of each role, open for the block; roles with the same address and key share one.
 
-    Raises OptionsError: for a missing key or address before anything is opened, else for a model that
-    cannot be served.
+    Raises OptionsError for a missing key or address before anything is opened.
     """
     access = resolve_access(models, environment)
-    opened: dict[tuple[Access | None, str | None], Endpoint] = {}
+    opened: dict[Access, Endpoint] = {}
     by_role: dict[str, Endpoint] = {}
     try:
-        for role, model in models.items():
-            place = (access.get(role), model.model if model.provider == LOCAL else None)
+        for role in models:
+            place = access[role]
             if place not in opened:
-                opened[place] = await _open_endpoint(model, access.get(role), timeout_s, say)
+                opened[place] = _open_endpoint(place, timeout_s)
             by_role[role] = opened[place]
         yield by_role
     finally:
         await asyncio.gather(*(each.close() for each in opened.values()))
 
 
-async def _open_endpoint(
-    model: ModelSettings, access: Access | None, timeout_s: float, say: Callable[[str], None]
-) -> Endpoint:
-    if model.provider == LOCAL:
-        from arb.judges.endpoints.transformers_server import TransformersEndpoint
-
-        return await TransformersEndpoint.start(model, say, access, timeout_s)
-    if model.provider == IN_CLUSTER and needs_server(model):
-        raise OptionsError(
-            f"--provider {IN_CLUSTER}: answers in a cluster with GPUs; add --engine ray, or serve the model "
-            "with `vllm serve` and name it with --provider vllm --base-url http://HOST:8000/v1"
-        )
+def _open_endpoint(access: Access, timeout_s: float) -> Endpoint:
     if access.library is not None:
         from arb.judges.endpoints.any_llm import AnyLLMEndpoint
 

@@ -171,7 +171,7 @@ class PriceTable:
     def _price_of_model(self, model: ModelSettings) -> Price | None:
         name, provider = model.model.lower(), _provider_of(model)
         found = self._prices.get((ANY_PROVIDER, name)) or self._prices.get((provider, name))
-        if found is not None or self._beneath is None or provider in SELF_HOSTED:
+        if found is not None or self._beneath is None or provider == SELF_HOSTED:
             return found
         if provider != "any":
             return _library_price(provider, name) or self._beneath.get((provider, name))
@@ -184,8 +184,8 @@ class PriceTable:
 
 LIST_PRICE: Final = "the endpoint's own price is not known; --price gives it"
 
-SELF_HOSTED: Final = ("vllm", "transformers")
-"""Providers that send no bill."""
+SELF_HOSTED: Final = "vllm"
+"""The provider that sends no bill."""
 
 _MAKERS: Final = (
     ("openai", re.compile(r"gpt-(?!oss)|chatgpt-|o[134](-|$)")),

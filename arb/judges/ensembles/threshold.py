@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from arb.core.console import percent
 from arb.judges.contract import open_session
@@ -17,8 +19,6 @@ from arb.judges.wrappers import WrappedJudge
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from leaderboard.calibration import Threshold as SweepPoint
 
 FORMAT: Final = 1
 FIGURES: Final = ("precision", "recall", "f1")
@@ -52,7 +52,7 @@ class Threshold:
     label_version: str
     judge: str
     figure: str
-    value: float
+    value: Annotated[float, Field(ge=0, le=1, strict=True)]
     chosen_on: Mapping[str, Any]
     held_out: Mapping[str, Any] | None
     configuration: Mapping[str, Any]
@@ -124,20 +124,15 @@ def read_threshold(path: Path) -> Threshold:
 
 def threshold_of(content: Any, place: str) -> Threshold:
     """The threshold in a file's content. Raises OptionsError, which begins with ``place``."""
-    names = [field.name for field in fields(Threshold)]
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise OptionsError(
             f"{place}: is not a threshold file of format {FORMAT}; make it with `judges threshold`"
         )
-    problems = [f"{name} is missing" for name in names if name not in content and name != "plain"]
-    value = content.get("value")
-    if "value" in content and (not isinstance(value, int | float) or not 0 <= value <= 1):
-        problems.append(f"value is {value!r}, not a number from 0 to 1")
-    if "configuration" in content and not isinstance(content["configuration"], dict):
-        problems.append("configuration is not an object")
-    if problems:
-        raise OptionsError(f"{place}: {'; '.join(problems)}; make it again with `judges threshold`")
-    return Threshold(**{name: content[name] for name in names if name in content})
+    try:
+        return TypeAdapter(Threshold).validate_python(content)
+    except ValidationError as invalid:
+        problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in invalid.errors())
+        raise OptionsError(f"{place}: {problems}; make it again with `judges threshold`") from None
 
 
 class NoThresholdError(ValueError):
@@ -284,12 +279,13 @@ def _best(scores: np.ndarray, labels: np.ndarray, aim: Objective) -> float:
     if not (labels == 1).any() or not (labels == 0).any():
         raise NoThresholdError("the labels of these runs are all the same, so nothing can be chosen on them")
     swept = sweep(scores, labels, candidates(scores[scored]))
-    fitting = [each for each in swept if aim.keep is None or (_value(each, aim.keep) or 0.0) >= aim.at_least]
-    fitting = [each for each in fitting if _value(each, aim.maximise) is not None]
+    swept = [asdict(each) for each in swept]
+    defined = [each for each in swept if each[aim.maximise] is not None]
+    fitting = [each for each in defined if aim.keep is None or (each[aim.keep] or 0.0) >= aim.at_least]
     if not fitting:
-        most = max((_value(each, aim.keep) or 0.0 for each in swept), default=0.0) if aim.keep else 0.0
+        most = max((each[aim.keep] or 0.0 for each in swept), default=0.0) if aim.keep else 0.0
         raise NoThresholdError(f"no threshold gives {aim}; the most that {aim.keep} reaches is {most:.3f}")
-    return max(fitting, key=lambda each: (_value(each, aim.maximise), each.precision or 0.0, each.at)).at
+    return max(fitting, key=lambda each: (each[aim.maximise], each["precision"] or 0.0, each["at"]))["at"]
 
 
 def _held_out(
@@ -323,7 +319,3 @@ def _figures(verdicts: np.ndarray, labels: np.ndarray, tasks: Sequence[str]) -> 
     from leaderboard.judge_precision.scores import judge_scores
 
     return judge_scores(verdicts, labels, clusters=tasks)
-
-
-def _value(swept: SweepPoint, figure: str) -> float | None:
-    return getattr(swept, figure)

@@ -1,101 +1,58 @@
-"""A run over Ray Data: its calls as a plan that any process of a cluster can go on with.
+"""The engine of a Ray cluster: judges run in worker processes on its nodes, and calls are made by the driver.
 
-    pass      shards are rendered: sessions that end give results, the others calls with their keys    (CPU)
-    missing   calls without an answer, by partition of the keys; each is asked once
-    answer    chunks of them by a pool of workers, each answer in a journal as it comes
-    add       journals into the partitions of the answers, one writer each
-    replies   answers to the calls, by shard; then the next pass, until no call is waited for
-
-In the driver are counts, one number for each shard. Everything else lies in the place of the answers, which,
-like the recorded runs and this code, has to be reached from every node. Answers are shared with runs of one
-machine: what these have in their reply cache is added at the start, and they read ours (`engine.cache`).
+A worker holds the sessions of judges: it reads runs, renders prompts and parses replies. The driver makes the
+calls with the reply cache, the limit and the budget of a local run, so ``--max-in-flight`` and ``--max-usd``
+hold for the whole cluster. A worker keeps nothing that cannot be made again: if it dies, another one replays
+the replies that its sessions had. If the driver dies, the same command continues from the reply cache.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-import re
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from arb.core.cli import stopped_like_ctrl_c
 from arb.core.files import install_command
-from arb.judges.endpoints.providers import IN_CLUSTER, needs_server
-from arb.judges.engine.answers import ANSWERS, JOURNAL, Place, remove_stale_journals
-from arb.judges.engine.engine import open_endpoints
-from arb.judges.engine.storage import StorageError, storing
-from arb.judges.ray.leases import Leases, Report, Totals
-from arb.judges.ray.shuffle import (
-    CHUNKS_AT_ONCE,
-    IMPORTED,
-    JOURNALS_OF_A_TASK,
-    SHARDS_OF_A_TASK,
-    Row,
-    Work,
-    add_lines,
-    as_dataset,
-    cached_parts,
-    chunks,
-    find_missing,
-    find_replies,
-    judged_lines,
-    merge_results,
-    prompt_lines,
-    read_calls,
-    read_lines,
-    shuffled,
-    sum_up,
-    write_missing,
-    write_replies,
-)
-from arb.judges.ray.workers import (
-    FAILURES,
-    AnswerWorker,
-    Planner,
-    engine_reply,
-    engine_request,
-    engine_rows,
-    pass_over,
-    vllm_processor,
-    write_engine_replies,
-)
+from arb.judges.contract import ask_reward_judge, open_session
+from arb.judges.engine.answers import ANSWERS, AnswerStore
+from arb.judges.engine.cache import complete_lines, is_segment, key_in
+from arb.judges.engine.storage import storing
 from arb.judges.run.config import build_judge, build_models, cache_folder
-from arb.judges.run.folder import OtherConfigurationError, RunFolder
-from arb.judges.run.progress import Progress, RunEnd, Spend
-from arb.judges.run.runner import Outcome, RunFacts, run_session
-from arb.judges.types import ModelSettings, OptionsError
+from arb.judges.run.folder import RunFolder
+from arb.judges.run.progress import Progress, RunEnd
+from arb.judges.run.runner import Job, Outcome, open_executor, run_async, run_judge
+from arb.judges.run.scheduler import PREFETCH, Ask, Exchange, Judgment, all_of, describe_fault
+from arb.judges.types import Answer, AnyJudge, Call, OptionsError, Reply, is_reward_judge
 
 if TYPE_CHECKING:
     from arb.judges.cli.options import RunOptions
 
-MAX_WORKERS: Final = 8
-"""Workers where the cluster has more cores: one keeps an endpoint busy for long."""
-
-SHARD_SIZE: Final = 1_000
-SMALLEST_SHARD: Final = 16
-SHARDS: Final = 64
-"""Trajectories of a shard, in a run that has more than so many shards of them; fewer in a smaller one."""
-
-CORES_OF_A_TASK: Final = 0.9
-CORES_OF_A_WORKER: Final = 0.01
-"""Workers wait for replies; one that computes has a GPU, or torch's own threads. Tasks leave them room, so
-that there is one on every core.
-"""
-
-POLL_S: Final = 1.0
-
-IDLE_MS: Final = 60_000
-"""A process without a task for so long ends, in a cluster of this machine. Ray's own second is less than lies
-between two passes, and the start of a process, with what it imports, takes three CPU seconds.
-"""
-
 REPOSITORY: Final = Path(__file__).parents[3]
+
+MAX_WORKERS: Final = PREFETCH
+"""Workers if the cluster has more cores: as many as trajectories are begun at a time."""
+
+CORES_OF_A_WORKER: Final = 0.01
+"""What a worker reserves, so that ``--ray-workers`` may exceed the cores of a busy cluster."""
+
+MAX_TRIES: Final = 100
+RETRY_S: Final = 1.0
+"""How often, and with which pause, a step is tried again if its worker died, before that is an error."""
+
+JOURNAL: Final = "journal"
+"""The folder of answers that commit 7d56a80 had not yet put into partitions."""
+
+SHARE_S: Final = 600.0
+"""How often new answers are copied to ``--answers``."""
+
+Step = list[Call] | Judgment
+"""What a session of a judge does next: make calls, or end."""
 
 
 def run_on_ray(
@@ -105,357 +62,223 @@ def run_on_ray(
     *,
     address: str | None = None,
     workers: int | None = None,
-    endpoints: Callable = open_endpoints,
-    processor: Callable = vllm_processor,
 ) -> Outcome:
-    """As `run_judge`, over the cluster at ``address``, else over one started on this machine.
+    """Do what `run_judge` does on the cluster at ``address``, or on one started on this machine.
 
-    ``endpoints`` opens what answers, in each worker; ``processor`` makes what does on GPUs. Raises what
-    `run_judge` does.
+    Raises what `run_judge` does, and OptionsError if no cluster can be reached.
     """
-    judge = build_judge(options)
-    models = build_models(options, judge)  # a mistyped option is found before a cluster starts
+    build_models(options, build_judge(options))  # a mistyped option is found before a cluster starts
+    cache = cache_folder(options.cache)
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        import_journals(_answer_store(options.answers or str((cache / ANSWERS).resolve())))
+        return run_judge(options, out, partial(_run, options, workers), retry)
 
-        at_home = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        home = {"num_cpus": 0, "scheduling_strategy": at_home}
-        _check_gpus(models)
-        planner = ray.remote(Planner).options(**home).remote(options, str(Path.cwd()))
-        try:
-            facts: RunFacts = ray.get(planner.facts.remote())
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        with RunFolder(out, facts.configuration, facts.older, is_indexed=False) as folder:
-            number, plan = ray.get(planner.todo.remote(out.resolve(), tuple(retry)))
-            if ray.get(planner.has_other_prompts.remote(out.resolve())):
-                raise OtherConfigurationError(out, facts.configuration, facts.configuration)
-            size = max(SMALLEST_SHARD, min(SHARD_SIZE, -(-number // SHARDS)))
-            spend = Spend.of_run(folder.run)
-            ended = RunEnd("interrupted", "stopped; replies received are kept, and the same command goes on")
-            work = Work(_place_of(facts), plan, os.urandom(8).hex())
-            with run_session(folder, facts, spend) as session:
-                try:
-                    with (
-                        Progress(facts.there, facts.there - number, spend, models=models) as progress,
-                        stopped_like_ctrl_c(),
-                    ):
-                        run = _Run(
-                            options, facts, work, planner, size, -(-number // size), progress, folder, home,
-                            endpoints, processor, workers,
-                        )  # fmt: skip
-                        with storing(work.url):
-                            ended = run.run() if number else RunEnd("finished")
-                except KeyboardInterrupt:
-                    pass
-                finally:
-                    session["ended"] = ended.how
-            judged, name, problem = sum_up(folder, judge, models)
-            sums = folder.run["totals"]
-            progress.warnings.note_sums(sums["dropped_params"], sums["served_models"])
-            return facts.outcome(ended, judged, sums, problem, name, spend)
+
+def _answer_store(url: str) -> AnswerStore:
+    try:
+        store = AnswerStore(url)
+        store.open()
+    except (ImportError, ValueError) as error:  # it says what to install
+        raise OptionsError(f"--answers {url}: {error}") from error
+    return store
 
 
 @contextmanager
 def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
-    """A connection to a cluster, ended with the block, but where this process has one already. One on this
-    machine that is not named, which Ray would take, is left alone. Raises OptionsError where none is reached.
+    """Connect to a cluster for the block, unless this process has a connection already.
+
+    Without an address a cluster is started here; one that runs on this machine is left alone, though Ray
+    would take it. Raises OptionsError if no cluster can be reached.
     """
     try:
         import ray
-        import ray.data
     except ImportError as error:
         raise OptionsError(f"--engine ray needs Ray: {install_command('ray')}") from error
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # our own progress says how it goes
-    if not (is_connected := ray.is_initialized()):
-        more: dict[str, Any] = {"runtime_env": {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}}
-        if address is None:  # its processes have our environment: those that Ray starts at once are used then
-            path = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
-            os.environ["PYTHONPATH"] = path
-            more = {
-                "include_dashboard": False,
-                "num_cpus": max(os.cpu_count() or 1, workers or 1, 2),
-                "_system_config": {"idle_worker_killing_time_threshold_ms": IDLE_MS},
-            }
-        try:
-            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **more)
-        except Exception as error:  # Ray raises it plain where its own start takes too long
-            what = f"--ray-address {address}: no cluster can be reached there" if address else (
-                "--engine ray: no cluster can be started on this machine; try again when it is less busy"
-            )  # fmt: skip
-            raise OptionsError(f"{what} ({error})") from error
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
+    if ray.is_initialized():
+        yield
+        return
+    more: dict[str, Any] = {"runtime_env": {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}}
+    if address is None:  # its processes inherit our environment
+        path = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
+        os.environ["PYTHONPATH"] = path
+        more = {"include_dashboard": False, "num_cpus": max(os.cpu_count() or 1, workers or 1, 2)}
+    try:
+        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **more)
+    except Exception as error:  # Ray raises a plain Exception if its own start takes too long
+        problem = "--engine ray: no cluster can be started on this machine; try again when it is less busy"
+        if address:
+            problem = f"--ray-address {address}: no cluster can be reached there"
+        raise OptionsError(f"{problem} ({error})") from error
     try:
         yield
     finally:
-        if not is_connected:
-            ray.shutdown()
+        ray.shutdown()
 
 
-def _uses_engine(models: Mapping[str, ModelSettings]) -> bool:
-    """Whether `ray.data.llm` answers."""
-    return any(each.provider == IN_CLUSTER and needs_server(each) for each in models.values())
-
-
-def _check_gpus(models: Mapping[str, ModelSettings]) -> None:
-    """Raise OptionsError where `ray.data.llm` is to answer and cannot."""
+def _run(options: RunOptions, workers: int | None, job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
+    """Judge a job's trajectories with workers on the cluster: an `Engine`."""
     import ray
 
-    if not _uses_engine(models):
-        return
-    if len({needs_server(each) and each.provider for each in models.values()}) > 1:
-        raise OptionsError(f"--provider {IN_CLUSTER}: answers for all roles of a judge; name it for all")
-    if not ray.cluster_resources().get("GPU"):
-        raise OptionsError(
-            f"--provider {IN_CLUSTER}: there is no GPU in the cluster; serve the model with `vllm serve` and "
-            "name it with --provider vllm --base-url http://HOST:8000/v1"
-        )
+    cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+    number = min(workers or min(cores, MAX_WORKERS), len(job.ids))
+    setup = ray.put((options, str(Path.cwd()), job.views))
+    worker = ray.remote(JudgeWorker).options(
+        num_cpus=CORES_OF_A_WORKER, max_restarts=-1, scheduling_strategy="SPREAD"
+    )
+    pool = WorkerPool([worker.remote() for _ in range(number)], setup)
 
-
-def _words_of(error: Exception) -> str:
-    """What the last exception says in a text of tracebacks, on one line."""
-    said = re.split(r"^(?=[\w.]+(?:Error|Exception): )", str(error), flags=re.MULTILINE)[-1]
-    return " ".join(said.split())[:600]
-
-
-def _place_of(facts: RunFacts) -> str:
-    """Where the answers are: as the options say, else in the reply cache, else beside its default."""
-    settings = facts.settings
-    if settings.answers is not None and "://" in settings.answers:
-        try:
-            Place(settings.answers).path("")
-        except ImportError as error:  # it says what to install
-            raise OptionsError(f"--answers {settings.answers}: {error}") from error
-        return settings.answers
-    if settings.answers is not None:
-        return str(Path(settings.answers).resolve())
-    return str((settings.cache or cache_folder(None)).resolve() / ANSWERS)
-
-
-@dataclass
-class _Run:
-    """The passes and rounds of a run, as the driver sees them."""
-
-    options: RunOptions
-    facts: RunFacts
-    work: Work
-    planner: Any
-    size: int
-    """Trajectories of a shard."""
-    shards: int
-    progress: Progress
-    folder: RunFolder
-    home: Mapping[str, Any]
-    endpoints: Callable
-    processor: Callable
-    workers: int | None
-    passes: int = 0
-    totals: Totals = field(default_factory=Totals)
-
-    def run(self) -> RunEnd:
-        import ray
-
-        settings, spend = self.facts.settings, self.progress.spend
-        self.leases = (
-            ray.remote(Leases)
-            .options(**self.home)
-            .remote(
-                settings.max_in_flight,
-                settings.requests_per_minute,
-                settings.tokens_per_minute,
-                settings.max_usd,
-                spend.before_usd or 0.0,
-            )
-        )
-        place = self.work.place
-        waiting = self._pass(range(self.shards))
-        if waiting:
-            self._add(JOURNAL, self.work.url, cached_parts(place, self.facts.settings.cache))
-        while waiting:
-            if missing := self._missing(waiting):
-                with self._watched():
-                    self._answer(missing)
-                self._add(JOURNAL, self.work.url)
-                failures = f"{self.work.session_folder}/{FAILURES}"
-                self._add(failures, f"{self.work.url}/{self.work.session_folder}")
-                place.remove(failures)
-                remove_stale_journals(place, self.work.session)
-                how, message = self.totals.stop or (None, "")
-                if how == "storage":
-                    raise StorageError(message)
-                if how == "failing":
-                    return RunEnd("failing", message)
-            self._replies(waiting)
-            self.passes += 1
-            waiting = self._pass(waiting)
-            if self.totals.stop is not None:
-                break
-        results = (lines(self.work, self.passes, self.shards) for lines in (judged_lines, prompt_lines))
-        with storing(self.folder.folder):
-            judged = merge_results(self.folder.folder, *results, self.progress)
-        ended = self._ended(judged)
-        place.remove(self.work.folder if ended.how == "finished" else self.work.session_folder)
-        return ended
-
-    def _ended(self, judged: int) -> RunEnd:
-        if judged == self.progress.total - (self.progress.done - judged):
-            return RunEnd("finished")
-        if self.totals.stop is not None:
-            return RunEnd(*self.totals.stop)
-        if self.totals.left_out:
-            return RunEnd("budget", self.totals.left_out)
-        return RunEnd("interrupted", "stopped; finished trajectories are saved")
-
-    def _pass(self, shards: Iterable[int]) -> list[int]:
-        """Go over shards; returns those with sessions that wait for calls now."""
-        number, wanted = self.passes, list(shards)
-        done = set(self.work.place.files(str(Path(self.work.calls(0, 0)).parent))) if number == 0 else ()
-        waiting = [shard for shard in wanted if self.work.calls(number, shard) in done]
-        rows = [{"number": number, "shard": shard} for shard in wanted if shard not in set(waiting)]
-        if rows:
-            made = as_dataset(rows, len(rows)).map(partial(pass_over, self._passes), num_cpus=CORES_OF_A_TASK)
-            waiting += [row["shard"] for row in made.iter_rows() if row["calls"]]
-        return sorted(waiting)
-
-    @property
-    def _passes(self) -> tuple[Any, ...]:
-        return self.options, str(Path.cwd()), self.planner, self.size, self.work, self.facts
-
-    def _missing(self, shards: Sequence[int]) -> dict[int, int]:
-        """How many calls each shard is to ask: those that have no answer, each in one shard."""
-        written = shuffled(
-            [{"shard": shard} for shard in shards],
-            partial(read_calls, self.work, self.passes),
-            ("partition", partial(find_missing, self.work)),
-            ("shard", partial(write_missing, self.work, self.passes)),
-            of_a_task=SHARDS_OF_A_TASK,
-        )
-        return {row["shard"]: row["calls"] for row in written}
-
-    def _answer(self, missing: Mapping[int, int]) -> None:
-        """Ask the calls: chunks of them are rendered on CPU, and go to what answers as they are ready."""
-        import ray
-
-        asked, models = sum(missing.values()), self.facts.models
-        gpus = int(ray.cluster_resources().get("GPU", 0)) if any(map(needs_server, models.values())) else 0
-        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        most = min(self.facts.settings.max_in_flight, asked)
-        number = max(1, min(self.workers or gpus or min(cores, MAX_WORKERS), gpus or most, most))
-        rows = [
-            {"number": self.passes, "shard": shard, "cuts": cuts}
-            for shard, cuts in chunks(missing, number, self.facts.settings.max_in_flight)
-        ]
-        self.progress.say(f"stage {self.passes + 1}: {asked:,} calls to make")
-        rendered = as_dataset(rows, len(rows)).flat_map(
-            partial(pass_over, self._passes), num_cpus=CORES_OF_A_TASK
-        )
-        rendered.context.target_max_block_size = 1  # each chunk is a block, which a worker that is free takes
-        if _uses_engine(models):
+    async def run() -> RunEnd:
+        async with open_executor(job, progress.spend, progress.event) as executor:
+            sharing = asyncio.create_task(_share_now_and_then(job))
             try:
-                self._answer_by_engine(rendered, gpus)
-            except ray.exceptions.ActorDiedError as error:
-                raise OptionsError(
-                    f"--provider {IN_CLUSTER}: no engine starts: {_words_of(error)}"
-                ) from error
-            return
-        answered = rendered.map(
-            AnswerWorker,
-            fn_constructor_args=(
-                models, self.facts.settings, self.leases, self.work, str(Path.cwd()), self.endpoints,
-            ),
-            compute=ray.data.ActorPoolStrategy(
-                min_size=number if self.workers or gpus else 1,
-                max_size=number,
-                max_tasks_in_flight_per_actor=CHUNKS_AT_ONCE,
-                max_concurrent_calls_per_actor=CHUNKS_AT_ONCE,
-            ),
-            num_cpus=CORES_OF_A_WORKER,
-            num_gpus=1 if gpus else 0,
-        )  # fmt: skip
-        for _ in answered.iter_rows():
-            self.progress.draw()
-        ray.get(self.leases.forget_workers.remote())
+                return await run_async(job, folder, progress, executor, pool.judge)
+            finally:
+                sharing.cancel()
 
-    def _answer_by_engine(self, rendered: Any, gpus: int) -> None:
-        """Ask the calls on the GPUs of the cluster: each role's, and then again those that were too long."""
-        import ray
+    try:
+        return asyncio.run(run())
+    finally:
+        _share(job)
 
-        wants = build_judge(self.options).wants
-        has_pictures = wants.screenshots != "none" or wants.goal_images
-        for role, model in self.facts.models.items():
-            shorter: set[str] | None = None
-            for _ in range(2):
-                calls = rendered.flat_map(partial(engine_rows, role, shorter))
-                request = partial(engine_request, model)
-                answered = self.processor(model, gpus, has_pictures, request, engine_reply)(calls)
-                too_long: set[str] = set()
-                for row in answered.map_batches(partial(write_engine_replies, self.work, model)).iter_rows():
-                    report = Report(answered=row["answered"], calls=row["answered"], failed=row["failed"])
-                    ray.get(self.leases.renew.remote(IN_CLUSTER, report))
-                    too_long.update(row["too_long"].split())
-                    self.progress.draw()
-                if not (shorter := too_long):
-                    break
 
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """While calls are made, note every second what they cost, in run.json too."""
-        import ray
+def _share(job: Job) -> None:
+    if job.settings.answers is not None and job.settings.cache is not None:
+        share_answers(job.settings.cache, AnswerStore(job.settings.answers))
 
-        ended = threading.Event()
-        before = Totals(**vars(self.totals))
 
-        def note() -> None:
-            self.totals = ray.get(self.leases.totals.remote())
-            spend, now = self.progress.spend, self.totals
-            spend.presumed = lambda: now.presumed_usd
-            spend.calls, spend.usd = now.calls, now.paid_usd
-            self.progress.retried = now.retried
-            self.folder.update_run(spend.facts)
+async def _share_now_and_then(job: Job) -> None:
+    while True:
+        await asyncio.sleep(SHARE_S)
+        await asyncio.to_thread(_share, job)
 
-        def watch() -> None:
-            while not ended.wait(POLL_S):
-                try:
-                    note()
-                except StorageError as problem:  # raised again at the end of the block
-                    ray.get(self.leases.stop.remote("storage", str(problem)))
-                    return
 
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
+class WorkerPool:
+    """The workers of a run, handles of `JudgeWorker` actors, which Ray restarts if they die.
+
+    ``setup`` is a reference to the options, the driver's working directory and what shows the runs.
+    """
+
+    def __init__(self, workers: Sequence[Any], setup: Any):
+        self._workers = workers
+        self._setup = [setup]  # in a list, so that Ray does not fetch it for each step
+        self._sessions = [0] * len(workers)
+
+    async def judge(self, judge: object, trajectory_id: str, views: object, ask: Ask, *_: object) -> Judgment:
+        """Do what `judge_trajectory` does, with the judge's session in a worker.
+
+        Raises:
+            StopRunError, StorageError: What ``ask`` raised.
+        """
+        number = self._sessions.index(min(self._sessions))
+        worker = self._workers[number]
+        self._sessions[number] += 1
+        exchanges: list[Exchange] = []
+        stages: list[list[Reply]] = []
         try:
-            yield
+            while True:
+                step = await self._step(worker, trajectory_id, stages)
+                if isinstance(step, Judgment):
+                    return step if step.problem else replace(step, exchanges=tuple(exchanges))
+                replies = await all_of(step, ask)
+                exchanges += [
+                    Exchange(call, reply, len(stages)) for call, reply in zip(step, replies, strict=True)
+                ]
+                stages.append(replies)
+        except BaseException:
+            worker.close.remote(trajectory_id)
+            raise
         finally:
-            ended.set()
-            thread.join()
-            note()
-            made = self.totals.answered + self.totals.failed - before.answered - before.failed
-            self.progress.say(f"stage {self.passes + 1}: {made:,} calls ended, {self.totals.failed:,} failed")
+            self._sessions[number] -= 1
 
-    def _add(self, journal: str, url: str, more: Sequence[Row] = ()) -> None:
-        """Put the lines of journals into the partitions of the answers at ``url``, one task a partition."""
-        names = self.work.place.files(journal)
-        rows = [{"name": name, "start": -1, "stop": -1} for name in names] + list(more)
-        if not rows:
-            return
-        shuffled(
-            rows,
-            partial(read_lines, self.work.url),
-            ("partition", partial(add_lines, url)),
-            of_a_task=1 if more else JOURNALS_OF_A_TASK,
-        )
-        for row in more:
-            self.work.place.write(f"{IMPORTED}/{Path(row['name']).name}", str(row["stop"]).encode())
+    async def _step(self, worker: Any, trajectory_id: str, stages: list[list[Reply]]) -> Step:
+        from ray.exceptions import RayError, RayTaskError
 
-    def _replies(self, shards: Sequence[int]) -> None:
-        """Write the answers to the calls that shards wait for, a file for each shard."""
-        shuffled(
-            [{"shard": shard} for shard in shards],
-            partial(read_calls, self.work, self.passes),
-            ("partition", partial(find_replies, self.work)),
-            ("shard", partial(write_replies, self.work, self.passes)),
-            of_a_task=SHARDS_OF_A_TASK,
-        )
+        problem = ""
+        for _ in range(MAX_TRIES):
+            try:
+                return await worker.step.remote(self._setup, trajectory_id, stages)
+            except RayTaskError as error:
+                problem = f"{type(error.cause).__name__}: {error.cause}"
+                break
+            except RayError as error:
+                problem = (
+                    f"no worker could judge it in {MAX_TRIES} tries: {' '.join(str(error).split())[:600]}"
+                )
+                await asyncio.sleep(RETRY_S)
+        return Judgment(trajectory_id, Answer("error"), problem=problem)
+
+
+class JudgeWorker:
+    """An actor that drives sessions of a judge with the replies that the driver sends."""
+
+    def __init__(self) -> None:
+        self._judge: AnyJudge | None = None
+        self._sessions: dict[str, tuple[int, Generator]] = {}
+
+    def step(self, setup: Sequence[Any], trajectory_id: str, stages: list[list[Reply]]) -> Step:
+        """Continue a session with the replies of its last stage, or replay one that another process had.
+
+        Args:
+            setup: The one reference that `WorkerPool` has.
+            trajectory_id: The trajectory, which has one session.
+            stages: The replies to all calls so far, stage by stage.
+        """
+        if self._judge is None:
+            self._open(setup)
+        number, session = self._sessions.pop(trajectory_id, (0, None))
+        if session is None or number != len(stages):
+            number, session = 0, self._session(trajectory_id)
+        try:
+            for replies in [None, *stages][number:]:
+                calls = session.send(replies)
+        except StopIteration as end:
+            return end.value
+        self._sessions[trajectory_id] = (len(stages) + 1, session)
+        return list(calls)
+
+    def close(self, trajectory_id: str) -> None:
+        """Forget a session that is not continued."""
+        self._sessions.pop(trajectory_id, None)
+
+    def _open(self, setup: Sequence[Any]) -> None:
+        import ray
+
+        options, folder, self._views = ray.get(setup[0])
+        with suppress(OSError):  # the driver's folder may not exist on this node
+            os.chdir(folder)  # paths are resolved as they were typed
+        self._judge = build_judge(options)
+
+    def _session(self, trajectory_id: str) -> Generator[list[Call], list[Reply], Judgment]:
+        """Judge one trajectory, as `judge_trajectory` does, but leave the calls to the caller."""
+        judge, reward = self._judge, None
+        try:
+            if is_reward_judge(judge):
+                reward = self._views.reward(trajectory_id)
+                return Judgment(trajectory_id, ask_reward_judge(judge, reward), reward=reward)
+            answer = yield from open_session(judge, self._views.view(trajectory_id, judge.wants))
+            return Judgment(trajectory_id, answer)
+        except Exception as fault:
+            return Judgment(trajectory_id, Answer("error"), problem=describe_fault(fault), reward=reward)
+
+
+def share_answers(cache: Path, store: AnswerStore) -> None:
+    """Copy the answers in a reply cache's folder to a place that other machines read."""
+    for path in sorted(cache.iterdir()):
+        if is_segment(path.name):
+            with storing(cache), path.open("rb") as file:
+                lines = (line for _, line in complete_lines(file, 0))
+                store.add((key, line) for line in lines if (key := key_in(line)) is not None)
+
+
+def import_journals(store: AnswerStore) -> None:
+    """Add the answers of sessions that were killed before their journals were added.
+
+    Runs over a cluster wrote journals up to commit 7d56a80.
+    """
+    paths = store.files(JOURNAL)
+    for path in paths:
+        whole, _, _ = store.read(path).rpartition(b"\n")
+        lines = (line + b"\n" for line in whole.split(b"\n"))
+        store.add((key, line) for line in lines if (key := key_in(line)) is not None)
+    if paths:
+        store.remove(JOURNAL)

@@ -17,7 +17,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from arb.judges.contract import JudgeError
-from arb.judges.endpoints.providers import IN_CLUSTER, LOCAL
 from arb.judges.engine.cache import CallCache, call_key
 from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.reasoning import reasons
@@ -212,7 +211,7 @@ class _CallCounter:
 
     def _is_further_sample(self, call: Call, model: ModelSettings, room: int) -> bool:
         """Whether a call is a choice (``n``) of a request that is counted already."""
-        if not call.together or model.provider in (LOCAL, IN_CLUSTER) or not may_have_choices(model, ()):
+        if not call.together or not may_have_choices(model, ()):
             return False
         question = call_key(model, call.messages, room, -1 - min(call.together))
         is_further = question in self._seen

@@ -1,8 +1,8 @@
 """From options to a whole run folder: `run_judge`, over this process or a Batch API.
 
 `run_local` is the engine of this process. `batch` has its form, `Engine`: it takes a job, the run's folder
-and its progress, writes results with `RunFolder.append`, and says how the run ended. A cluster has a driver
-of its own (`arb.judges.ray`), which holds no list of trajectories.
+and its progress, writes results with `RunFolder.append`, and says how the run ended. So has a Ray cluster
+(`arb.judges.ray`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,14 @@ from arb.judges.run.progress import (
     utc_now,
 )
 from arb.judges.run.records import name_as_served
-from arb.judges.run.scheduler import LeaveOutError, RunSource, StopRunError, judge_trajectories
+from arb.judges.run.scheduler import (
+    JudgeOne,
+    LeaveOutError,
+    RunSource,
+    StopRunError,
+    judge_trajectories,
+    judge_trajectory,
+)
 from arb.judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants, is_reward_judge
 
 if TYPE_CHECKING:
@@ -104,13 +111,19 @@ def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
     """The engine of this process: every call over one event loop. Raises OptionsError."""
 
     async def run() -> RunEnd:
-        async with open_executor(job, progress.spend, progress.event, progress.say) as executor:
+        async with open_executor(job, progress.spend, progress.event) as executor:
             return await run_async(job, folder, progress, executor)
 
     return asyncio.run(run())
 
 
-async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: CallExecutor) -> RunEnd:
+async def run_async(
+    job: Job,
+    folder: RunFolder,
+    progress: Progress,
+    executor: CallExecutor,
+    judge_one: JudgeOne = judge_trajectory,
+) -> RunEnd:
     """Judge the job's trajectories into the folder, each result written as it comes.
 
     The run ends early when Ctrl-C is pressed, the budget is reached, the account is refused, only errors
@@ -146,7 +159,8 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
             writer.write_errors()
         with stopping.on_signals(), suppress(StopRunError):
             try:
-                await judge_trajectories(job.judge, job.ids, job.views, ask, keep, job.settings.max_in_flight)
+                limit = job.settings.max_in_flight
+                await judge_trajectories(job.judge, job.ids, job.views, ask, keep, limit, judge_one)
             except asyncio.CancelledError:
                 if stopping.ended is None:
                     raise
@@ -159,9 +173,7 @@ async def run_async(job: Job, folder: RunFolder, progress: Progress, executor: C
 
 
 @asynccontextmanager
-async def open_executor(
-    job: Job, spend: Spend, on_event: OnEvent, say: Callable[[str], None] = lambda message: None
-) -> AsyncIterator[CallExecutor]:
+async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
     """What answers the job's calls, open for the block: endpoints, cache, limit and budget of its settings.
 
     Raises OptionsError for a missing key, address or price.
@@ -176,7 +188,7 @@ async def open_executor(
         settings.rate_limit_timeout_s,
     )
     timeout_s = settings.timeout_s or TIMEOUT_S
-    async with open_endpoints(job.models, timeout_s=timeout_s, say=say) as endpoints:
+    async with open_endpoints(job.models, timeout_s=timeout_s) as endpoints:
         with ExitStack() as stack:
             cache = None
             if settings.cache is not None:

@@ -19,6 +19,9 @@ from arb.judges.types import Answer, AnyJudge, Call, Judge, Reply, View, Wants, 
 
 Ask = Callable[[Call], Awaitable[Reply]]
 
+JudgeOne = Callable[..., Awaitable["Judgment"]]
+"""A function with the parameters of `judge_trajectory`."""
+
 READERS = 4
 """Threads that read runs, so that calls go on meanwhile. Texts are read one run at a time (`Views`), so that
 further threads only help where there are pictures; each has memory of its own that is not given back."""
@@ -80,7 +83,7 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
     try:
         calls = next(session)
         for stage in count():
-            replies = await _all_of(calls, ask)
+            replies = await all_of(calls, ask)
             exchanges += [Exchange(call, reply, stage) for call, reply in zip(calls, replies, strict=True)]
             calls = session.send(replies)
     except StopIteration as end:
@@ -108,7 +111,7 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
         session.close()
 
 
-async def _all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
+async def all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
     """The replies of a stage. When one call raises, the others still end: what is under way is paid for."""
     if len(calls) == 1:  # as it mostly is: a task for it would take longer than a reply from the cache
         return [await ask(calls[0])]
@@ -178,14 +181,17 @@ async def judge_trajectories(
     ask: Ask,
     on_judged: Callable[[Judgment], None],
     max_in_flight: int = 64,
+    judge_one: JudgeOne | None = None,
 ) -> None:
     """Judge every trajectory; each is handed to ``on_judged`` once, as it ends, in any order.
 
     What goes wrong with one (no view of it, a fault in the judge) is its answer, in the state ``error``.
     When ``ask`` raises LeaveOutError the trajectory is not. When it raises StopRunError, no further
     trajectory is begun, calls under way still end, trajectories that got all of their replies still count,
-    and then it is raised here; so is a StorageError, and what ``on_judged`` raises.
+    and then it is raised here; so is a StorageError, and what ``on_judged`` raises. ``judge_one`` replaces
+    `judge_trajectory`.
     """
+    judge_one = judge_one or judge_trajectory
     load = _Load(max_in_flight + PREFETCH)
     faults: list[Exception] = []
     tasks: set[asyncio.Task[None]] = set()
@@ -193,7 +199,7 @@ async def judge_trajectories(
     async def one(trajectory_id: str, share: _LoadShare, readers: ThreadPoolExecutor) -> None:
         read = partial(asyncio.get_running_loop().run_in_executor, readers)
         try:
-            on_judged(await judge_trajectory(judge, trajectory_id, views, share.ask, read, share.show))
+            on_judged(await judge_one(judge, trajectory_id, views, share.ask, read, share.show))
         except LeaveOutError:
             pass
         except Exception as fault:
@@ -251,10 +257,10 @@ async def judge_trajectory(
     except (StopRunError, StorageError):
         raise
     except Exception as fault:
-        return Judgment(trajectory_id, Answer("error"), problem=_describe_fault(fault), reward=reward)
+        return Judgment(trajectory_id, Answer("error"), problem=describe_fault(fault), reward=reward)
 
 
-def _describe_fault(fault: Exception) -> str:
+def describe_fault(fault: Exception) -> str:
     """Return one line on a fault, with its place unless the message is our own."""
     if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors explain themselves
         return str(fault)

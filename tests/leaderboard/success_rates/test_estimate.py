@@ -277,3 +277,19 @@ def test_the_real_judges_assist_with_honest_intervals(judge, shared, official_te
         column = (verdicts.success[rows] == 1).astype(float)[:, None]
         found = simulate(column, truth, ALONE[: rows.sum()], 300)
         assert 0.90 <= found.covered <= 0.99  # 285 of 300 with a standard deviation of 3.8
+
+
+def effective_labels(n):
+    """How many independent labels Wilson's interval stands for, with 50 labels of ``n`` runs and one judge."""
+    pattern = [(1, 1)] * 18 + [(1, 0)] * 2 + [(0, 0)] * 28 + [(0, 1)] * 2  # verdict, label
+    verdicts = np.array([verdict for verdict, _ in pattern] * (n // 50))[:, None]
+    labels = np.array([label for _, label in pattern] + [-1] * (n - 50))
+    found = estimate_rate(verdicts, labels, np.arange(n))
+    middle = sum(found.interval) / 2
+    # middle = (p + z^2 / 2n) / (1 + z^2 / n)
+    return t_quantile(48) ** 2 * (middle - 0.5) / (found.value - middle)
+
+
+def test_the_more_of_all_runs_are_labelled_the_less_is_left_to_chance():
+    """The variance of a draw without replacement has the factor 1 - labelled / n."""
+    assert effective_labels(100) / effective_labels(10_000) == pytest.approx((1 - 0.005) / (1 - 0.5))

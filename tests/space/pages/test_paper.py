@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from leaderboard.paper.table import PaperTable, TableCell, TableRow
-from space.pages.paper import kind_of, numbered_notes, text_of
 from space.web.query import link_to
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
@@ -29,12 +28,12 @@ def page_of(service, table) -> str:
 
 
 def test_cells_say_whether_the_metric_agrees_differs_or_is_only_printed():
-    assert [kind_of(cell) for cell in CELLS] == ["same", "other", "printed", "computed", "nothing", "other"]
-    assert [text_of(cell) for cell in CELLS] == ["69.8", "71.9", "64.1", "50.0", "–", "71.9"]
+    assert [cell.kind for cell in CELLS] == ["same", "other", "printed", "computed", "nothing", "other"]
+    assert [cell.text for cell in CELLS] == ["69.8", "71.9", "64.1", "50.0", "–", "71.9"]
 
 
 def test_equal_notes_share_a_number():
-    assert numbered_notes(TABLE) == {"why": 1, "no file": 2}
+    assert TABLE.notes == {"why": 1, "no file": 2}
 
 
 @pytest.mark.labels

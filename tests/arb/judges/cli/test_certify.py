@@ -48,7 +48,7 @@ def test_the_guides_own_judge_is_run_scored_planned_and_certified_as_the_guide_s
     monkeypatch.chdir(tmp_path)
     (source,) = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
     Path("my_judge.py").write_text(source)
-    commands = re.findall(r"^python -m (arb judges|leaderboard) (.+)$", GUIDE, flags=re.MULTILINE)
+    commands = re.findall(r"^python -m (?:arb )?(judges|leaderboard) (.+)$", GUIDE, flags=re.MULTILINE)
     assert len(commands) == 4
     from leaderboard.__main__ import app as leaderboard
 
@@ -56,7 +56,7 @@ def test_the_guides_own_judge_is_run_scored_planned_and_certified_as_the_guide_s
         monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "private"))
         for package, line in commands:
             arguments = line.replace(ENDPOINT, server.base_url).split()
-            done = CliRunner().invoke({"arb judges": app, "leaderboard": leaderboard}[package], arguments)
+            done = CliRunner().invoke({"judges": app, "leaderboard": leaderboard}[package], arguments)
             assert done.exit_code == 0, (line, done.output)
     found = json.loads(Path("certificate/certificate.json").read_text())
     assert found["judge"] == {

@@ -20,7 +20,7 @@ from tests.support.llm_server.chat import Request
 from tests.support.llm_server.scripts import share
 from tests.support.llm_server.server import LLMServer
 from tests.support.llm_server.tokens import TokenRule
-from tests.support.tiny_models import train_tokenizer
+from tests.support.tokenizers import train_tokenizer
 
 MODEL = "gpt-4o-2024-11-20"
 REPOSITORY = Path(__file__).parents[4]

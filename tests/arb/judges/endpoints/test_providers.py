@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from arb.judges.endpoints import providers
-from arb.judges.endpoints.providers import LOCAL, PROVIDERS, address_of, resolve_access, with_address
+from arb.judges.endpoints.providers import PROVIDERS, address_of, resolve_access, with_address
 from arb.judges.run.runner import open_endpoints
 from arb.judges.types import Message, ModelSettings, OptionsError
 from tests.support.provider_server import ProviderServer
@@ -49,8 +49,10 @@ def test_an_address_without_a_scheme_is_refused():
         resolve_access({"judge": ModelSettings("m", provider="any", base_url="localhost:8000")}, {})
 
 
-def test_a_local_model_is_reached_nowhere():
-    assert resolve_access({"judge": ModelSettings("m", provider=LOCAL)}, {}) == {}
+@pytest.mark.parametrize("provider", ["transformers", "ray-data-llm"])
+def test_a_provider_that_started_a_server_tells_how_to_serve_a_model(provider):
+    with pytest.raises(OptionsError, match="`vllm serve MODEL`, and give its address: --provider vllm"):
+        resolve_access({"judge": ModelSettings("m", provider=provider)}, {})
 
 
 def test_a_key_that_cannot_be_one_is_named_and_not_shown():
@@ -80,9 +82,8 @@ def test_spellings_of_an_address_are_one_and_have_no_secrets(typed, meant):
     assert address_of(ModelSettings("m", provider="any", base_url=typed)) == meant
 
 
-def test_an_address_is_the_providers_own_where_none_is_typed_and_a_local_model_has_none():
+def test_an_address_is_the_providers_own_where_none_is_typed():
     assert address_of(ModelSettings("m")) == "https://api.openai.com/v1"
-    assert address_of(ModelSettings("m", provider="transformers")) is None
     assert address_of(ModelSettings("m", provider="any")) is None
 
 
@@ -121,9 +122,6 @@ def test_azure_is_asked_at_its_v1_api_with_its_key():
 @pytest.mark.parametrize(
     ("provider", "wish", "said"),
     [
-        (LOCAL, {"logprobs": True}, "--logprobs: `transformers serve` has no such thing"),
-        (LOCAL, {"extra": {"response_format": {}}}, "--structured-output: `transformers serve`"),
-        (LOCAL, {"reasoning_effort": "low", "logprobs": True}, "--logprobs, --reasoning-effort: "),
         ("gemini", {"prompt_cache": "system"}, "--prompt-cache: --provider gemini"),
         ("vllm", {"prompt_cache": "prompt"}, "--prompt-cache: --provider vllm"),
     ],

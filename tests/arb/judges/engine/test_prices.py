@@ -133,7 +133,6 @@ def test_a_long_prompt_costs_its_own_price():
         ModelSettings("nobody-knows"),
         ModelSettings("gpt-4o-2031-01-01"),  # a snapshot of its own price
         ModelSettings("gpt-4o", provider="vllm"),
-        ModelSettings("transformers-made", provider="transformers"),
         ModelSettings("meta-llama/Llama-3.3-70B-Instruct", provider="any", base_url="http://h:8000/v1"),
         ModelSettings("gpt-oss-120b", provider="any", base_url="http://127.0.0.1:8000/v1"),
     ],

@@ -19,7 +19,7 @@ from arb.judges.engine.tokens import (
 )
 from arb.judges.types import Image, Message, ModelSettings, OptionsError
 from tests.support.judges import image
-from tests.support.tiny_models import train_tokenizer
+from tests.support.tokenizers import train_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_tokenizer_is_named_by_its_folder_or_its_file(tokenizer, tmp_path, nam
 
 def test_a_local_model_brings_its_own_tokenizer(tokenizer, tmp_path):
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    assert TokenCounters().of(ModelSettings(str(tmp_path), provider="transformers")).is_exact
+    assert TokenCounters().of(ModelSettings(str(tmp_path), provider="vllm")).is_exact
 
 
 def test_a_model_fetched_before_is_counted_with_its_tokenizer(tokenizer, tmp_path, monkeypatch):

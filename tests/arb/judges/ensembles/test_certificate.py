@@ -1,12 +1,10 @@
 """Certificates from finished runs: intervals as on the leaderboard, texts that strangers wrote made safe."""
 
-import io
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
@@ -18,7 +16,7 @@ from arb.judges.ensembles.certificate import (
     make_certificate,
     score_answers,
 )
-from arb.judges.ensembles.certificate_text import print_certificate, to_html, to_markdown
+from arb.judges.ensembles.certificate_text import to_html, to_markdown
 from arb.judges.ensembles.voting import SampledJudge
 from arb.judges.registry import find_judge
 from leaderboard.judge_precision.intervals import resampled_counts
@@ -137,23 +135,19 @@ def test_an_unknown_price_stays_unknown(labels):
 HOSTILE = "<script>alert(1)</script> | *bold* \x1b[31m"
 
 
-def test_what_strangers_wrote_is_text_in_the_page_the_markdown_and_the_terminal(labels):
+def test_what_strangers_wrote_is_text_in_the_page_and_the_markdown(labels):
     runs = {"unchanged": measured(half_right(labels), HOSTILE)}
     found = make_certificate(runs, labels, "none", FACTS | {"source": HOSTILE})
     page, markdown = to_html(found), to_markdown(found)
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "<script" not in markdown and r"\| \*bold\*" in markdown
-    printed = io.StringIO()
-    print_certificate(found, Console(file=printed, width=140, markup=False))
-    assert "\x1b" not in printed.getvalue()
+    assert "\x1b" not in markdown + page
 
 
-def test_the_page_needs_no_other_file_and_draws_every_interval_within_its_axis(labels):
+def test_the_page_needs_no_other_file(labels):
     page = to_html(make_certificate({"unchanged": measured(half_right(labels))}, labels, "none", FACTS))
     assert not re.search(r"""(src|href)=|url\(|@import|<script|http-equiv="refresh""", page)
     assert "default-src 'none'" in page
-    places = [float(each) for each in re.findall(r'(?:x1|x2|cx)="([\d.-]+)"', page)]
-    assert len(places) > 20 and all(0 <= each <= 100 for each in places)
     assert "temperature 0.0" in page
 
 

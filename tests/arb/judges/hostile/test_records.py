@@ -3,13 +3,11 @@
 import json
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from arb.judges.__main__ import app
-from arb.judges.cli.options import RunOptions
 from arb.judges.endpoints.providers import omitted_params
 from arb.judges.engine.cache import CallCache
 from arb.judges.registry import find_judge, full_name, is_same_model
@@ -263,14 +261,6 @@ def test_of_two_replies_to_a_call_the_newer_counts_whatever_their_files_are_call
     assert CallCache(tmp_path / "both").get("aa" * 32).text == "newer"
 
 
-@pytest.mark.parametrize("option", [("--refresh",), ("--cache-days", 3)])
-def test_a_cluster_is_told_to_use_another_cache_instead(option, tmp_path):
-    with LLMServer("tags") as server:
-        refused = run(server, tmp_path, *option, "--engine", "ray")
-        assert refused.exit_code == 2
-        assert "another --cache" in refused.output
-
-
 JUDGE = """
 from arb.judges.types import Answer, Call, Message, Wants
 from WORDING import QUESTION, LAST
@@ -304,28 +294,6 @@ def write(tmp_path, monkeypatch):
         sys.modules.pop(module, None)
 
     return written
-
-
-def test_a_cluster_sees_that_the_wording_has_changed(write, tmp_path):
-    from arb.judges.ray.workers import Planner
-
-    write(WORDING)
-    with LLMServer(lambda request: "Successful") as server:
-        judge = f"{tmp_path / 'mine.py'}:Mine"
-        run(server, tmp_path, judge=judge)
-        options = RunOptions(
-            judge=judge, split="dev", suite="sample", model="m", base_url=server.base_url, limit=LIMIT
-        )
-
-        def has_other_prompts() -> bool:
-            planner = Planner(options, str(Path.cwd()))
-            planner.facts()
-            assert planner.todo(tmp_path / "run", ())[0] == 0
-            return planner.has_other_prompts(tmp_path / "run")
-
-        assert not has_other_prompts()
-        write(WORDING | {"LAST": "Really?\\n"})
-        assert has_other_prompts()
 
 
 @pytest.mark.parametrize("changed", ["QUESTION", "LAST"])

@@ -380,7 +380,7 @@ def test_the_limit_on_dollars_holds_for_what_is_submitted(tmp_path):
         assert server.counts.paid_twice() == {}
 
 
-@pytest.mark.parametrize("provider", ["openrouter", "vllm", "transformers"])
+@pytest.mark.parametrize("provider", ["openrouter", "vllm"])
 def test_a_provider_without_batches_is_refused(provider, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENROUTER_API_KEY", "k")
     with LLMServer("judges") as server, pytest.raises(OptionsError, match=f"--batch: {provider} has no"):

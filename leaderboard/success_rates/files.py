@@ -1,0 +1,67 @@
+"""Success rates of agents from files: what the command, the page and notebooks do with them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arb.core.predictions import Answer, Finding
+from arb.core.predictions.findings import error
+from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
+from leaderboard.success_rates.runs import read_draw, read_labels, read_runs
+
+
+@dataclass(frozen=True)
+class FilesEstimate:
+    """What verdicts and labels give: agents and warnings, or errors if the files cannot be used."""
+
+    judges: tuple[str, ...] = ()
+    agents: tuple[AgentEstimate, ...] = ()
+    warnings: tuple[str, ...] = ()
+    errors: tuple[Finding, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``leaderboard estimate --json`` prints, or the findings as in ``/api/check``."""
+        if self.errors:
+            findings = [{"file": finding.file, **finding.to_json()} for finding in self.errors]
+            return {"acceptable": False, "findings": findings}
+        return {"agents": [each.to_json() for each in self.agents], "warnings": list(self.warnings)}
+
+
+def estimate_files(
+    verdicts: Iterable[tuple[str, Answer]],
+    labels: tuple[str, Answer] | None,
+    draw: tuple[str, bytes] | None = None,
+    agent: str | None = None,
+) -> FilesEstimate:
+    """Estimate the success rate of each agent, or of one.
+
+    Args:
+        verdicts: File names of judges' verdicts, with what `read_predictions` gave.
+        labels: The same of the labels; None for none.
+        draw: The name and content of the record of a draw.
+        agent: The only agent that counts.
+    """
+    runs, findings = read_runs(verdicts)
+    known, errors = read_labels(*labels, runs) if labels else ({}, [])
+    strata = None
+    if draw is not None:
+        strata, problems = read_draw(*draw)
+        errors = [*errors, *problems]
+    if runs is not None and agent is not None:
+        if agent in runs.rows_of:
+            runs = runs.of_agent(agent)
+            known = {run: value for run, value in known.items() if f"/{agent}/" in run}
+            strata = strata and tuple(stratum for stratum in strata if stratum.agent == agent)
+        else:
+            names = ", ".join(list(runs.rows_of)[:20])
+            errors = [*errors, error("unknown_agent", f"no run is of {agent}; the files have {names}")]
+    errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
+    if runs is None or errors:
+        return FilesEstimate(errors=tuple(errors))
+    try:
+        agents, warnings = estimate_agents(runs, known, strata)
+    except ValueError as problem:
+        absent = error("judge_missing", f"{problem}. Send every file of verdicts that runs were drawn by.")
+        return FilesEstimate(errors=(replace(absent, file=draw[0]),))
+    on_files = tuple(finding.message for finding in findings)
+    return FilesEstimate(tuple(runs.verdicts), agents, (*on_files, *(warnings if labels else ())))
