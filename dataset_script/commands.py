@@ -227,7 +227,7 @@ def verify(
     ] = None,
     workers: WorkersOption = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Check every file again, whatever was found in it before.")
+        bool, typer.Option("--full", hidden=True, help="Ignored.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -238,14 +238,11 @@ def verify(
     As columns, fields and metadata they are errors. Words of a page or a model that only look like them are
     warnings, each with its trajectory and steps; `publish` wants them accepted by name.
 
-    What was found in a file is stored (in ARB_CACHE_DIR, by the hash of its bytes), so that only changed
-    files are checked again, and a check that was stopped goes on.
-
     Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
     """
     from arb.core.hub import HubError
     from arb.core.suite import SuiteError, load_suite
-    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.parts import default_workers
     from dataset_script.verify.check import verify as verify_folder
     from dataset_script.verify.manifest import lines
 
@@ -264,13 +261,11 @@ def verify(
                 allow_missing=allow_missing or (),
                 progress=progress,
                 workers=workers or default_workers(),
-                cache=verify_cache(),
-                trust="nothing" if full else "times",
             )
-    except (HubError, OSError, SuiteError, ValueError, WorkerError) as error:
+    except (HubError, OSError, SuiteError, ValueError) as error:
         stop(str(error))
     except KeyboardInterrupt:
-        stop("interrupted; the same command goes on from here", 130)
+        stop("interrupted", 130)
     if as_json:
         print_json(report.as_json())
     else:
@@ -278,11 +273,6 @@ def verify(
             typer.echo(printable(line))
     if not report.ok:
         raise typer.Exit(1)
-
-
-def verify_cache() -> Path:
-    """Where `verify` and `publish` store what they found in each file of a dataset."""
-    return read_settings().cache_dir.expanduser() / "verified"
 
 
 def sample_tasks(

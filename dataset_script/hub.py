@@ -42,7 +42,7 @@ from arb.core.hub import (
     published_files,
     status_of,
 )
-from dataset_script.commands import AcceptOption, AllowMissingOption, verify_cache
+from dataset_script.commands import AcceptOption, AllowMissingOption
 from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION, Selection
 from dataset_script.sources.hub import fetch as fetch_released
 
@@ -305,7 +305,7 @@ def publish(
     """
     from huggingface_hub.utils import disable_progress_bars
 
-    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.parts import default_workers
     from dataset_script.verify.check import verify
 
     settings = read_settings()
@@ -328,11 +328,9 @@ def publish(
                     accept=accept or (),
                     allow_missing=allow_missing or (),
                     workers=default_workers(),
-                    cache=verify_cache(),
-                    trust="hashes",
                 ),
             )
-    except (PublishError, HubError, OSError, ValueError, WorkerError) as error:
+    except (PublishError, HubError, OSError, ValueError) as error:
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)

@@ -9,8 +9,8 @@ code and a trajectory, until somebody has looked at them and accepts them by nam
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -113,33 +113,27 @@ def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Findings:
-    """Collects findings while files are read; a million of a kind take no more room than ten."""
+    """Findings by code and file, with a few names and a count of each."""
 
-    _names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    _counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def add(self, code: str, file: str, name: str = "", count: int = 1) -> None:
-        """Note one more of a kind; ``name`` is where in the file, or what."""
-        key = (code, file)
-        self._counts[key] = self._counts.get(key, 0) + count
-        names = self._names.setdefault(key, [])
-        if name and name not in names and len(names) < NAMES_KEPT:
-            names.append(name)
+    def add(self, code: str, file: str, *names: str, count: int = 1) -> None:
+        """Add a finding; ``names`` say where in the file, or what."""
+        self.counts[code, file] += count
+        known = self.names.setdefault((code, file), [])
+        for name in names:
+            if name not in known and len(known) < NAMES_KEPT:
+                known.append(name)
 
-    def as_json(self) -> list[tuple[str, str, list[str], int]]:
-        """All of them as plain values, that `merge` takes."""
-        return [(*key, names, self._counts[key]) for key, names in self._names.items()]
-
-    def merge(self, found: Iterable[tuple[str, str, list[str], int]]) -> None:
-        """Add what was found elsewhere: the same as if it had been added here, one by one."""
-        for code, file, names, count in found:
-            self.add(code, file, count=count)
-            for name in names:
-                self.add(code, file, name, count=0)
+    def merge(self, other: "Findings") -> None:
+        """Add the findings of another collector."""
+        for (code, file), names in other.names.items():
+            self.add(code, file, *names, count=other.counts[code, file])
 
     def accept(self, names: Collection[str]) -> tuple[str, ...]:
         """Those of the names that accept something that was found; the others become findings."""
-        found = {f"{code}:{file}" for code, file in self._counts if code in WORDS}
+        found = {f"{code}:{file}" for code, file in self.counts if code in WORDS}
         for name in names:
             if name not in found:
                 self.add("unused_acceptance", name)
@@ -148,15 +142,15 @@ class Findings:
     def listed(self) -> tuple[Finding, ...]:
         """All of them, errors first, in the order of TITLES."""
         order = list(TITLES)
-        keys = sorted(self._counts, key=lambda key: (key[0] in WARNINGS, order.index(key[0]), key[1]))
+        keys = sorted(self.counts, key=lambda key: (key[0] in WARNINGS, order.index(key[0]), key[1]))
         return tuple(
             Finding(
                 "warning" if code in WARNINGS else "error",
                 code,
                 TITLES[code],
-                count=self._counts[code, file],
+                count=self.counts[code, file],
                 file=file,
-                names=tuple(self._names[code, file]),
+                names=tuple(self.names[code, file]),
             )
             for code, file in keys
         )

@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 
 from arb.core import suite
-from arb.core.ids import reading_key
-from arb.core.vocabulary import SPLITS
 from dataset_script import new_suite
 from dataset_script.build import build as building
 from dataset_script.build import shards
@@ -23,9 +21,6 @@ from dataset_script.build.parts import Part
 from dataset_script.new_suite import UsableRun
 from dataset_script.sources import open_source
 from dataset_script.sources.published import Shard
-from dataset_script.verify import totals
-from dataset_script.verify.manifest import Findings
-from dataset_script.verify.totals import Facts
 
 AGENTS = tuple(f"GenericAgent-anthropic_claude-3.7-sonnet-{letter}" for letter in "abcd")
 MOST_BYTES = 200
@@ -153,27 +148,6 @@ def test_a_build_holds_at_most_200_bytes_of_a_trajectory(quick, tmp_path):
         assert report.published
 
     assert bytes_a_run(build, tmp_path) <= MOST_BYTES
-
-
-def test_a_verification_holds_at_most_200_bytes_of_a_trajectory(tmp_path, monkeypatch):
-    monkeypatch.setattr(totals, "_check_against_suite", looking(totals._check_against_suite, 190))
-    monkeypatch.setattr(Facts, "has", looking(Facts.has, 190))
-
-    def verify(place):
-        ours, findings = suite.load_suite(place / "suite"), Findings()
-        with Facts() as facts:
-            for configuration, split in itertools.product(totals.EVERY_TRAJECTORY, SPLITS):
-                names = (run.trajectory_id for run in ours.trajectories if run.split == split)
-                shard = Shard("x", configuration, split, "", 1, 1)
-                while few := list(itertools.islice(names, 80)):  # as many as are in a shard
-                    rows = [(name, reading_key(name), True, '[""]', '{"n_steps": 21}') for name in few]
-                    facts.add(shard, (), rows)
-            look()
-            totals.check_agreement(facts, ours, (), findings)
-            look()
-        assert not findings.listed()
-
-    assert bytes_a_run(verify, tmp_path) <= MOST_BYTES
 
 
 def test_new_suite_holds_at_most_200_bytes_of_a_run(tmp_path, monkeypatch):
