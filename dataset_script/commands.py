@@ -226,9 +226,7 @@ def verify(
         Path | None, typer.Option(help="Fetch the repository into this folder and keep it.")
     ] = None,
     workers: WorkersOption = None,
-    full: Annotated[
-        bool, typer.Option("--full", hidden=True, help="Ignored.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", hidden=True, help="Ignored.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a published dataset.
@@ -391,7 +389,7 @@ def new_suite(
         with stopped_like_ctrl_c(), progress_bar(stays=False) as progress:
             runs = open_source(source, tuple(allow_class or ()))
             found = find_runs(runs, workers or default_workers(), progress)
-        if not found.count():
+        if not found.runs:
             raise SelectionError(f"{source}: no run in it can be used")
         texts = suite_texts(found, SplitChoice(dev_share, seed, always_dev), title, known)
         write_new(out, texts)
