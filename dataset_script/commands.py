@@ -41,11 +41,7 @@ AllowMissingOption = Annotated[
 ]
 AcceptOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--accept",
-        metavar="CODE:TRAJECTORY_ID",
-        help="A warning about words on a page that you have looked at (again for more).",
-    ),
+    typer.Option("--accept", hidden=True, help="Ignored: warnings about words need no answer."),
 ]
 OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
 SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
@@ -234,7 +230,7 @@ def verify(
     Hashes against the manifest, schema, counts and splits against the suite, unique ids, every image decoded;
     and nothing in it that must not be: rewards, prompts, test labels, annotators' names, paths, canaries.
     As columns, fields and metadata they are errors. Words of a page or a model that only look like them are
-    warnings, each with its trajectory and steps; `publish` wants them accepted by name.
+    warnings, each with its trajectory and steps.
 
     Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
     """
@@ -255,7 +251,6 @@ def verify(
                 folder,
                 suite=chosen,
                 canaries=canary or (),
-                accept=accept or (),
                 allow_missing=allow_missing or (),
                 progress=progress,
                 workers=workers or default_workers(),

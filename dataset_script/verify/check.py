@@ -27,7 +27,6 @@ from dataset_script.verify.manifest import (
     Findings,
     Manifest,
     VerifyReport,
-    check_acceptances,
     check_bytes,
     check_files,
     read_manifest,
@@ -123,23 +122,20 @@ def verify(
     *,
     suite: Suite | None = None,
     canaries: Sequence[str] = (),
-    accept: Sequence[str] = (),
     allow_missing: Sequence[str] = (),
     progress: Progress = no_progress,
     workers: int = 1,
 ) -> VerifyReport:
     """Check a published folder. ``suite`` is what it should hold (None: the shipped one that it names).
 
-    ``accept`` are warnings about words, each ``CODE:TRAJECTORY_ID``, that somebody has looked at;
     ``allow_missing`` are ids of the suite that the folder may lack. Shards are checked by ``workers``
     processes; ``progress`` names the shard that was checked last.
 
     Raises:
-        ValueError: A canary is too short, a warning cannot be accepted, or an id is not in the suite.
+        ValueError: A canary is too short, or an id is not in the suite.
         OSError: A file cannot be read, or the system ended a process.
     """
     canaries, findings = check_canaries(canaries), Findings()
-    accept = check_acceptances(accept)
     manifest = read_manifest(folder, findings)
     if manifest is None:
         return VerifyReport(0, {}, findings.listed())
@@ -160,8 +156,7 @@ def verify(
     check_agreement(all_facts, suite, allowed, findings, is_blind=manifest.is_blind)
     check_card(folder, shards, findings)
     check_own_texts(folder, forbidden, findings)
-    accepted = findings.accept(accept)
-    return VerifyReport(len(shards), dict(rows), findings.listed(), accepted)
+    return VerifyReport(len(shards), dict(rows), findings.listed())
 
 
 _ALONE_BYTES: Final = 30_000_000

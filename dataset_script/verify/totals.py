@@ -1,4 +1,4 @@
-"""What all shards say of trajectories and tasks, compared with itself, the suite and the published numbers.
+"""What all shards say of trajectories and tasks, compared with each other and with the suite.
 
 `ShardFacts` holds ids and a few short hashes of a shard, never a text, a label or an image.
 """
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.ids import Trajectory, TrajectoryId, reading_key
-from arb.core.suite import OFFICIAL, Suite
+from arb.core.suite import Suite
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.pictures import image_digest
 from dataset_script.by_id import IndexEntry
@@ -189,21 +189,6 @@ def _check_duplicates(shards: Sequence[ShardFacts], findings: Findings) -> None:
             of_configuration.add(reading_key(key))
 
 
-PUBLISHED_COUNTS: Final = MappingProxyType(
-    {
-        "dev": 196,
-        "test": 1106,
-        "test assistantbench": 108,
-        "test visualwebarena": 276,
-        "test webarena": 310,
-        "test workarena": 64,
-        "test workarena++": 348,
-    }
-)
-"""Trajectories of the official suite, by split and by benchmark (paper, sections 3.3 and 4)."""
-
-PUBLISHED_TASKS: Final = MappingProxyType({"dev": 51, "test": 300})
-
 EVERY_TRAJECTORY: Final = ("trajectories", "trajectories_with_screenshot", "steps", "rewards")
 """Configurations that have every trajectory; the others have some."""
 
@@ -258,8 +243,6 @@ def check_agreement(
             if trajectory.trajectory_id not in present:
                 code = "allowed_missing" if trajectory in allowed else "missing_trajectory"
                 findings.add(code, "data/trajectories", trajectory.trajectory_id)
-    if suite.name == OFFICIAL:
-        _check_published_counts(found, expected, missing, findings)
 
 
 def _check_against_suite(
@@ -287,28 +270,3 @@ def _check_blind_runs(
     ):
         for (_, task, split), number in sorted(counts.items()):
             findings.add(code, f"data/trajectories/{split}", f"{task}: {number} {what}", count=number)
-
-
-def _check_published_counts(
-    found: Counter[Task], expected: Counter[Task], missing: Counter[Task], findings: Findings
-) -> None:
-    """Check that the official suite has the published numbers, less what is missing as was allowed."""
-    runs, missing_runs = _totals(found), _totals(missing)
-    for what, published in PUBLISHED_COUNTS.items():
-        if runs[what] != (wanted := published - missing_runs[what]):
-            findings.add("counts", "data/trajectories", f"{what}: {runs[what]} trajectories, not {wanted}")
-    tasks, gone = Counter(split for _, _, split in found), Counter()
-    for _, _, split in expected.keys() - (expected - missing).keys():
-        gone[split] += 1
-    for split, published in PUBLISHED_TASKS.items():
-        if tasks[split] != (wanted := published - gone[split]):
-            findings.add("counts", "data/trajectories", f"{split}: {tasks[split]} tasks, not {wanted}")
-
-
-def _totals(counts: Counter[Task]) -> Counter[str]:
-    """Sum the runs of tasks by split, and by split and benchmark."""
-    sums: Counter[str] = Counter()
-    for (benchmark, _, split), number in counts.items():
-        sums[split] += number
-        sums[f"{split} {benchmark}"] += number
-    return sums
