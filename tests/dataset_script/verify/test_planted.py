@@ -12,19 +12,7 @@ from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from dataset_script.verify.check import verify
 from dataset_script.verify.manifest import lines
 from dataset_script.verify.rows import Forbidden
-
-DEV = "shop/Agent-a/shop.1"
-TEST = "shop/Agent-a/shop.2"
-
-
-def found(report):
-    """Codes with the file and the names in it."""
-    return {(finding.code, finding.file): finding.names for finding in report.findings}
-
-
-def codes(report):
-    return {finding.code for finding in report.findings}
-
+from tests.support.verify_reports import DEV, TEST, codes, found
 
 STRUCTURES = [
     '{"cum_reward": 1.0}',

@@ -11,18 +11,7 @@ from arb.core.ids import TrajectoryId
 from dataset_script.schema import arrow_schema
 from dataset_script.verify.check import verify
 from dataset_script.verify.manifest import lines
-
-DEV = "shop/Agent-a/shop.1"
-TEST = "shop/Agent-a/shop.2"
-
-
-def found(report):
-    """Codes with the file and the names in it."""
-    return {(finding.code, finding.file): finding.names for finding in report.findings}
-
-
-def codes(report):
-    return {finding.code for finding in report.findings}
+from tests.support.verify_reports import DEV, TEST, codes, found
 
 
 def test_a_clean_folder_passes_and_its_rows_are_counted(published, own_suite):
