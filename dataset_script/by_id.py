@@ -145,7 +145,7 @@ def reader_of_folder(folder: Path) -> TrajectoryReader:
 
 
 def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> TrajectoryReader:
-    """Return a reader of a dataset repository, at the commit that the revision means now. Raises HTTPError."""
+    """Return a reader of a dataset repository at the revision's present commit. Raises HTTPError."""
     from huggingface_hub import HfFileSystem
 
     commit = hub.repo_info(repo, repo_type="dataset", revision=revision).sha

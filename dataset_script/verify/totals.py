@@ -138,16 +138,16 @@ def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) ->
 
 
 @dataclass(slots=True)
-class _Run:
+class _Sightings:
     """A trajectory in all shards: where it is, and what each configuration says of its end."""
 
     places: set[tuple[str, str]] = field(default_factory=set)
     ends: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
 
-def _runs(shards: Sequence[ShardFacts]) -> Iterator[tuple[str, _Run]]:
+def _runs(shards: Sequence[ShardFacts]) -> Iterator[tuple[str, _Sightings]]:
     """Yield every trajectory id with what the shards say of it, sorted by id."""
-    runs: dict[str, _Run] = defaultdict(_Run)
+    runs: dict[str, _Sightings] = defaultdict(_Sightings)
     for facts in shards:
         configuration = facts.shard.configuration
         for trajectory_id, end in facts.ends.items():
