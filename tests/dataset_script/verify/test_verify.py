@@ -1,14 +1,11 @@
 """A clean folder passes; ids, splits and counts are held to the suite; a blind one to its tasks."""
 
 import json
-from functools import partial
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from arb.core.ids import TrajectoryId
-from dataset_script.schema import arrow_schema
 from dataset_script.verify.check import verify
 from dataset_script.verify.manifest import lines
 from tests.support.verify_reports import DEV, TEST, codes, found
@@ -22,12 +19,6 @@ def test_a_clean_folder_passes_and_its_rows_are_counted(published, own_suite):
     assert report.rows["trajectories"] == {"dev": 2, "test": 1}
     assert report.rows["steps"] == {"dev": 6, "test": 3}  # 3 steps each
     assert report.files == 13  # 6 configurations with two splits, annotations with one
-
-
-def test_a_folder_built_before_there_was_observation_text_passes_too(published, own_suite):
-    folder = published.write(partial(arrow_schema, is_older=True))
-    assert "text" not in pq.read_schema(folder / "data/steps/dev-00000-of-00001.parquet").names
-    assert verify(folder, suite=own_suite).findings == ()
 
 
 def test_a_suite_that_is_not_at_hand_is_a_warning(published):
